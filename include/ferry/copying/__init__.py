@@ -1,0 +1,1 @@
+"""Copying offset ranges exactly once: plan, lanes, transactions, ledger."""

@@ -1,0 +1,89 @@
+"""What one run is asked to do, as it travels between the CLI, Airflow tasks and the Spark job.
+
+A request holds no settings and no secrets: those come from the config file. The run id is the same over all tries of a run (Airflow's
+run id), because losses and results are read back from the ledger and the runs topic by it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from ferry.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run of one flow.
+
+    `until` bounds the copy by record time (None: the source's last stable offset when the run is planned). With `backfill`, the ranges
+    of `[since, until)` that the ledger does not cover are copied as well, though they lie below the position. `topics` narrows the
+    flow's own topics to these names; empty means all of them.
+    """
+
+    flow: str
+    run_id: str
+    until: datetime | None = None
+    since: datetime | None = None
+    backfill: bool = False
+    topics: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.backfill and (self.since is None or self.until is None):
+            raise ArgumentError(f"run {self.run_id}: a backfill needs both ends of its interval")
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise ArgumentError(
+                f"run {self.run_id}: the interval from {self.since.isoformat()} until {self.until.isoformat()} is empty; "
+                "schedules need a data-interval timetable, a plain cron string gives intervals of zero width"
+            )
+
+    @property
+    def bound(self) -> str:
+        """The end bound as the report names it: `latest` or an ISO time."""
+        return "latest" if self.until is None else self.until.isoformat()
+
+    def to_json(self) -> str:
+        """As one line of JSON, without secrets."""
+        return json.dumps(
+            {
+                "flow": self.flow,
+                "run_id": self.run_id,
+                "until": self.until.isoformat() if self.until else None,
+                "since": self.since.isoformat() if self.since else None,
+                "backfill": self.backfill,
+                "topics": list(self.topics),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> RunRequest:
+        """The inverse of `to_json`; ArgumentError when it is something else."""
+        try:
+            fields = json.loads(text)
+            request = cls(
+                flow=fields["flow"],
+                run_id=fields["run_id"],
+                until=parse_time(fields["until"]) if fields.get("until") else None,
+                since=parse_time(fields["since"]) if fields.get("since") else None,
+                backfill=bool(fields.get("backfill", False)),
+                topics=tuple(fields.get("topics", ())),
+            )
+        except (ValueError, KeyError, TypeError) as problem:
+            raise ArgumentError(f"not a run request: {problem}") from problem
+        return request
+
+    def narrowed(self, *topics: str) -> RunRequest:
+        """The same run over these source topics only."""
+        return replace(self, topics=topics)
+
+
+def parse_time(text: str) -> datetime:
+    """An ISO 8601 time; without an offset it is UTC. ValueError when it is not one."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def epoch_milliseconds(moment: datetime) -> int:
+    """Record time of `moment` in ms since the epoch."""
+    return round(moment.timestamp() * 1000)

@@ -1,0 +1,1 @@
+"""What a run did: reports, and how far a flow is."""

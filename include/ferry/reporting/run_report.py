@@ -1,0 +1,126 @@
+"""The report of one run, and what its outcome means for the caller.
+
+The report is assembled from what the target cluster holds about the run (receipts in the ledger, results in the runs topic), so it is
+the same after a kill. `document()` is the JSON contract of `ferry run --json`, `--report` and the XCom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ferry.errors import ExitCode, FerryError, PartitionsFailed, SourceDataLost, Superseded, worst_exit_code
+
+REPORT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class PartitionReport:
+    """What a run copied of one source partition: `[upstream_start, upstream_end)`, counts of records, bytes (as stored) and batches."""
+
+    topic: str
+    partition: int
+    remote_topic: str
+    upstream_start: int
+    upstream_end: int
+    records: int = 0
+    bytes: int = 0
+    transactions: int = 0
+    forwarded: int = 0
+    reframed: int = 0
+    handled: int = 0
+
+
+@dataclass(frozen=True)
+class LossReport:
+    """Records `[upstream_start, upstream_end)` that the source had dropped before they were copied."""
+
+    topic: str
+    partition: int
+    upstream_start: int
+    upstream_end: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Something that was left out on purpose: a topic or partition, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class PartitionFailure:
+    """A partition (or a whole topic: partition -1) that could not go on; `error` is the class name, `problem` the line for people."""
+
+    topic: str
+    partition: int
+    error: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """One run as a whole. Times are ISO 8601 in UTC; `seconds` is wall time, `cpu_seconds` of driver and workers."""
+
+    flow: str
+    run_id: str
+    started: str
+    finished: str
+    bound: str
+    partitions: tuple[PartitionReport, ...] = ()
+    losses: tuple[LossReport, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    failed: tuple[PartitionFailure, ...] = ()
+    superseded: str | None = None
+    created_topics: tuple[str, ...] = ()
+    syncs: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    @property
+    def records(self) -> int:
+        """Records appended to the target by this run."""
+        return sum(partition.records for partition in self.partitions)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of record batches appended to the target by this run."""
+        return sum(partition.bytes for partition in self.partitions)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of the run; where several hold, by the precedence of `worst_exit_code`."""
+        return worst_exit_code(problem.exit_code for problem in self.problems())
+
+    def problems(self) -> list[FerryError]:
+        """Every kind of bad outcome of the run as an error, worst first."""
+        found: list[FerryError] = []
+        if self.superseded:
+            found.append(Superseded(f"run {self.run_id} of {self.flow}: {self.superseded}"))
+        if self.losses:
+            named = "; ".join(f"{loss.topic}-{loss.partition} [{loss.upstream_start}, {loss.upstream_end})" for loss in self.losses)
+            found.append(
+                SourceDataLost(
+                    f"run {self.run_id} of {self.flow}: gone at the source before they were copied: {named}; see ferry ledger, then ferry ack-loss"
+                )
+            )
+        if self.failed:
+            named = "; ".join(f"{failure.topic}-{failure.partition}: {failure.error}: {failure.problem}" for failure in self.failed)
+            found.append(PartitionsFailed(f"run {self.run_id} of {self.flow}: {len(self.failed)} failed: {named}"))
+        return found
+
+    def raise_for_outcome(self) -> None:
+        """Raise the worst problem of the run, if there is one."""
+        problems = self.problems()
+        if problems:
+            raise problems[0]
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document of the contract."""
+        fields = asdict(self)
+        seconds, cpu_seconds = fields.pop("seconds"), fields.pop("cpu_seconds")
+        totals = {"records": self.records, "bytes": self.bytes, "seconds": seconds, "cpu_seconds": cpu_seconds}
+        return {"version": REPORT_VERSION, **fields, "totals": totals, "exit_code": int(self.exit_code)}
