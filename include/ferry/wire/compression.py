@@ -1,0 +1,147 @@
+"""The five codecs of a record batch, framed so that every client reads what we write.
+
+Two frames are ours, because the library's own are not what Java expects:
+- snappy: Java (xerial's SnappyOutputStream) writes a 16-byte header and blocks with their lengths. Raw snappy is accepted on reading, as
+  Java does (xerial's SnappyInputStream).
+- lz4: a standard frame, but with independent blocks: Java's reader refuses linked ones (Lz4BlockInputStream.java). Any frame is accepted on
+  reading. Magic-0 messages carry a wrong header checksum (KAFKA-3160), see `repair_legacy_lz4`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import cramjam
+
+from ferry.wire.batch import MalformedBatch
+from ferry.wire.varint import Buffer
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+_INT = struct.Struct(">i")
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+# Format version 1, readable since version 1.
+_XERIAL_HEADER = _XERIAL_MAGIC + bytes.fromhex("00000001 00000001")
+# What xerial's writer uses; its reader allocates one buffer of this order per block.
+_XERIAL_BLOCK = 32 * 1024
+
+_LZ4_MAGIC = bytes.fromhex("04224d18")
+# Version 1, independent blocks, no checksums; blocks of at most 64 KiB as Java writes them; the third byte is the checksum of the two.
+_LZ4_HEADER = _LZ4_MAGIC + bytes.fromhex("604082")
+_LZ4_BLOCK = 64 * 1024
+_LZ4_STORED = 1 << 31
+_LZ4_CONTENT_SIZE_FLAG = 0x08
+_LZ4_DICTIONARY_FLAG = 0x01
+_LZ4_END = bytes(4)
+_LITTLE = struct.Struct("<I")
+
+
+def compress(codec: int, data: Buffer) -> Buffer:
+    """`data` compressed with codec 0-4 of a batch's attributes; codec 0 returns it as it is."""
+    return _COMPRESS[codec](data)
+
+
+def decompress(codec: int, data: Buffer) -> memoryview:
+    """The plain bytes; codec 0 returns a view of `data`. Raises MalformedBatch for bytes that the codec cannot read."""
+    if codec == NONE:
+        return memoryview(data)
+    if codec not in _DECOMPRESS:
+        raise MalformedBatch(f"there is no codec {codec}")
+    try:
+        return memoryview(_DECOMPRESS[codec](data))
+    except (cramjam.DecompressionError, struct.error, ValueError, OverflowError, MemoryError) as error:
+        raise MalformedBatch(f"bytes that {CODEC_NAMES[codec]} cannot decompress: {error}") from error
+
+
+def _as_is(data: Buffer) -> Buffer:
+    return data
+
+
+def _compress_gzip(data: Buffer) -> Buffer:
+    return memoryview(cramjam.gzip.compress(data))
+
+
+def _compress_zstd(data: Buffer) -> Buffer:
+    return memoryview(cramjam.zstd.compress(data))
+
+
+def _compress_snappy(data: Buffer) -> Buffer:
+    view = memoryview(data)
+    parts: list[Buffer] = [_XERIAL_HEADER]
+    for at in range(0, len(view), _XERIAL_BLOCK):
+        block = memoryview(cramjam.snappy.compress_raw(view[at : at + _XERIAL_BLOCK]))
+        parts += (_INT.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: Buffer) -> Any:
+    view = memoryview(data)
+    if view[:8] != _XERIAL_MAGIC:
+        return cramjam.snappy.decompress_raw(view)
+    parts = []
+    # The 8 bytes of versions are not compared: some writers put them in the other byte order.
+    at = len(_XERIAL_HEADER)
+    while at < len(view):
+        length = _INT.unpack_from(view, at)[0]
+        at += _INT.size
+        if not 0 <= length <= len(view) - at:
+            raise ValueError(f"a block of {length} bytes with {len(view) - at} left")
+        parts.append(memoryview(cramjam.snappy.decompress_raw(view[at : at + length])))
+        at += length
+    return b"".join(parts)
+
+
+def _compress_lz4(data: Buffer) -> Buffer:
+    view = memoryview(data)
+    parts: list[Buffer] = [_LZ4_HEADER]
+    for at in range(0, len(view), _LZ4_BLOCK):
+        plain = view[at : at + _LZ4_BLOCK]
+        block = memoryview(cramjam.lz4.compress_block(plain, store_size=False))
+        if len(block) < len(plain):
+            parts += (_LITTLE.pack(len(block)), block)
+        else:
+            parts += (_LITTLE.pack(len(plain) | _LZ4_STORED), plain)
+    parts.append(_LZ4_END)
+    return b"".join(parts)
+
+
+def repair_legacy_lz4(data: Buffer) -> Buffer:
+    """An LZ4 frame with the header checksum that the format asks for.
+
+    Old Java clients summed the frame's magic too (KAFKA-3160), and magic-0 messages are still written that way.
+    """
+    frame = bytearray(data)
+    if frame[:4] != _LZ4_MAGIC or len(frame) < len(_LZ4_HEADER):
+        return data
+    checksum_at = 6 + 8 * bool(frame[4] & _LZ4_CONTENT_SIZE_FLAG) + 4 * bool(frame[4] & _LZ4_DICTIONARY_FLAG)
+    if checksum_at < len(frame):
+        frame[checksum_at] = (_xxh32_short(frame[4:checksum_at]) >> 8) & 0xFF
+    return frame
+
+
+def _xxh32_short(data: Buffer) -> int:
+    """xxHash32 with seed 0 of fewer than 16 bytes: an LZ4 frame descriptor has 2 to 14 (xxHash specification, steps 1, 4, 5 and 6)."""
+    mask = 0xFFFFFFFF
+    total = (374761393 + len(data)) & mask
+    words, rest = divmod(len(data), 4)
+    for index in range(words):
+        total = (total + _LITTLE.unpack_from(data, 4 * index)[0] * 3266489917) & mask
+        total = (((total << 17) | (total >> 15)) & mask) * 668265263 & mask
+    for byte in data[len(data) - rest :] if rest else b"":
+        total = (total + byte * 374761393) & mask
+        total = (((total << 11) | (total >> 21)) & mask) * 2654435761 & mask
+    total = ((total ^ (total >> 15)) * 2246822519) & mask
+    total = ((total ^ (total >> 13)) * 3266489917) & mask
+    return total ^ (total >> 16)
+
+
+_COMPRESS: tuple[Callable[[Buffer], Buffer], ...] = (_as_is, _compress_gzip, _compress_snappy, _compress_lz4, _compress_zstd)
+_DECOMPRESS: dict[int, Callable[[Buffer], Any]] = {
+    GZIP: cramjam.gzip.decompress,
+    SNAPPY: _decompress_snappy,
+    LZ4: cramjam.lz4.decompress,
+    ZSTD: cramjam.zstd.decompress,
+}

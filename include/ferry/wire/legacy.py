@@ -1,0 +1,113 @@
+"""Magic 0 and 1 messages turned into magic-2 records.
+
+A message has its own CRC-32, a nullable key and value, and (magic 1) a timestamp. A compressed message is a wrapper: its value is a message
+set. Offsets inside a wrapper are absolute in magic 0; in magic 1 they are relative, and the wrapper has the absolute offset of the last
+one. If the broker set a magic-1 wrapper's time, every message in it has the wrapper's (AbstractLegacyRecordBatch.java:
+DeepRecordsIterator). Magic-0 messages have no timestamp: they keep -1.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ferry.wire import compression, varint
+from ferry.wire.batch import BatchHeader, MalformedBatch, crc_is_valid, iterate_batches
+
+_INT = struct.Struct(">i")
+# Offset, size, CRC, magic and attributes; magic 1 has a timestamp too.
+_KEY_AT = (18, 26)
+
+
+class Message(NamedTuple):
+    """One message: absolute offset, timestamp in ms (-1: none)."""
+
+    offset: int
+    timestamp: int
+    key: memoryview | None
+    value: memoryview | None
+
+
+def convert(header: BatchHeader, view: memoryview) -> tuple[BatchHeader, memoryview]:
+    """One whole entry of magic 0 or 1 as a magic-2 header (CreateTime, the entry's codec) and its records, not compressed.
+
+    Holes in the offsets stay holes. Raises MalformedBatch.
+    """
+    messages = list(read_messages(header, view))
+    if not messages:
+        raise MalformedBatch(f"an empty message set at offset {header.base_offset}")
+    first = messages[0]
+    body = bytearray()
+    for message in messages:
+        record = (
+            b"\0"
+            + varint.encode(message.timestamp - first.timestamp)
+            + varint.encode(message.offset - first.offset)
+            + _field(message.key)
+            + _field(message.value)
+            + b"\0"  # no headers
+        )
+        body += varint.encode(len(record)) + record
+    converted = BatchHeader(
+        base_offset=first.offset,
+        length=49 + len(body),
+        leader_epoch=-1,
+        magic=2,
+        crc=0,
+        attributes=header.codec,
+        last_offset_delta=messages[-1].offset - first.offset,
+        base_timestamp=first.timestamp,
+        max_timestamp=max(message.timestamp for message in messages),
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        count=len(messages),
+    )
+    return converted, memoryview(body)
+
+
+def read_messages(header: BatchHeader, view: memoryview) -> Iterator[Message]:
+    """The messages of one whole entry, a plain message or a wrapper, in order of strictly increasing offsets. Raises MalformedBatch."""
+    key, value = _key_and_value(header, view)
+    if not header.codec:
+        yield Message(header.base_offset, header.base_timestamp, key, value)
+        return
+    if value is None:
+        raise MalformedBatch(f"a compressed message without a value at offset {header.base_offset}")
+    if header.codec == compression.LZ4 and header.magic == 0:
+        value = memoryview(compression.repair_legacy_lz4(value))
+    inner = list(iterate_batches(compression.decompress(header.codec, value)))
+    shift = header.base_offset - inner[-1][0].base_offset if inner and header.magic == 1 else 0
+    previous = -1
+    for inner_header, inner_view in inner:
+        offset = inner_header.base_offset + shift
+        if inner_header.magic != header.magic or inner_header.codec or not crc_is_valid(inner_view) or offset <= previous:
+            raise MalformedBatch(f"an invalid message within the wrapper at offset {header.base_offset}")
+        timestamp = header.base_timestamp if header.is_log_append_time else inner_header.base_timestamp
+        yield Message(offset, timestamp, *_key_and_value(inner_header, inner_view))
+        previous = offset
+
+
+def _key_and_value(header: BatchHeader, view: memoryview) -> tuple[memoryview | None, memoryview | None]:
+    key, at = _nullable(view, _KEY_AT[header.magic])
+    value, at = _nullable(view, at)
+    if at != len(view):
+        raise MalformedBatch(f"{len(view) - at} bytes too many in the message at offset {header.base_offset}")
+    return key, value
+
+
+def _nullable(view: memoryview, at: int) -> tuple[memoryview | None, int]:
+    if at + _INT.size > len(view):
+        raise MalformedBatch("a message that is shorter than its fields")
+    length = _INT.unpack_from(view, at)[0]
+    at += _INT.size
+    if length == -1:
+        return None, at
+    if not 0 <= length <= len(view) - at:
+        raise MalformedBatch(f"a key or value of {length} bytes in a message with {len(view) - at} left")
+    return view[at : at + length], at + length
+
+
+def _field(data: memoryview | None) -> bytes:
+    return varint.encode(-1) if data is None else varint.encode(len(data)) + data

@@ -1,0 +1,65 @@
+"""The ledger's runs: which upstream offsets became which downstream offsets, as few bytes as possible.
+
+A run (upstream start, downstream start, count) says that `count` records with consecutive upstream offsets have consecutive downstream
+offsets. Runs are strictly increasing on both sides and do not overlap. Encoded: one version byte, then for each run the gaps after the end
+of the run before it (for the first: after 0), upstream and downstream, and its count, as unsigned varints: about 3 bytes a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ferry.wire import varint
+
+VERSION = 1
+_OFFSET_LIMIT = 1 << 63
+
+Run = tuple[int, int, int]
+
+
+def normalise(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """The same runs, those that continue each other joined. Raises ValueError unless they increase on both sides and hold records."""
+    joined: list[Run] = []
+    upstream_end = downstream_end = 0
+    for upstream, downstream, count in runs:
+        if upstream < upstream_end or downstream < downstream_end or count < 1:
+            raise ValueError(
+                f"the run {(upstream, downstream, count)} does not follow upstream {upstream_end}, downstream {downstream_end}"
+            )
+        if joined and upstream == upstream_end and downstream == downstream_end:
+            joined[-1] = (*joined[-1][:2], joined[-1][2] + count)
+        else:
+            joined.append((upstream, downstream, count))
+        upstream_end, downstream_end = upstream + count, downstream + count
+    if max(upstream_end, downstream_end) > _OFFSET_LIMIT:
+        raise ValueError(f"the runs end at upstream {upstream_end}, downstream {downstream_end}: no offset is that large")
+    return tuple(joined)
+
+
+def encode_runs(runs: Iterable[Run]) -> bytes:
+    """The runs as bytes, normalised first. Raises ValueError as `normalise` does."""
+    encoded = bytearray((VERSION,))
+    upstream_end = downstream_end = 0
+    for upstream, downstream, count in normalise(runs):
+        encoded += varint.encode_unsigned(upstream - upstream_end)
+        encoded += varint.encode_unsigned(downstream - downstream_end)
+        encoded += varint.encode_unsigned(count)
+        upstream_end, downstream_end = upstream + count, downstream + count
+    return bytes(encoded)
+
+
+def decode_runs(data: bytes | bytearray | memoryview) -> tuple[Run, ...]:
+    """The inverse of `encode_runs`. Raises ValueError for another version and for anything that it would not write."""
+    if not data or data[0] != VERSION:
+        raise ValueError(f"runs of version {data[0] if data else 'none'}; this Ferry reads version {VERSION}")
+    runs: list[Run] = []
+    at = 1
+    upstream_end = downstream_end = 0
+    while at < len(data):
+        upstream_gap, at = varint.decode_unsigned(data, at)
+        downstream_gap, at = varint.decode_unsigned(data, at)
+        count, at = varint.decode_unsigned(data, at)
+        runs.append((upstream_end + upstream_gap, downstream_end + downstream_gap, count))
+        upstream_end += upstream_gap + count
+        downstream_end += downstream_gap + count
+    return normalise(runs)

@@ -1,0 +1,59 @@
+"""Zigzag variable-length integers, as record fields use them (clients/.../common/utils/ByteUtils.java).
+
+Seven bits a byte, lowest first, the high bit says that more follow; zigzag puts the sign into bit 0. A varint carries 32 bits in at most 5
+bytes, a varlong 64 bits in at most 10. Both share one encoding, so one pair of functions serves both. Unsigned ones (no zigzag) serve the
+ledger's own format.
+"""
+
+from __future__ import annotations
+
+MAXIMUM_BYTES = 10
+_WORD = (1 << 64) - 1
+_TABLE_SIZE = 1 << 14
+
+Buffer = bytes | bytearray | memoryview
+
+
+def encode_unsigned(value: int) -> bytes:
+    """`value` (0 <= value < 2**64) in 1 to 10 bytes; raises ValueError outside that range."""
+    if not 0 <= value <= _WORD:
+        raise ValueError(f"{value} does not fit 64 bits without a sign")
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append((value & 0x7F) | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+# Lengths, offset deltas and most timestamp deltas are small and never negative: index by the value itself.
+SMALL = tuple(encode_unsigned(value << 1) for value in range(_TABLE_SIZE))
+
+
+def encode(value: int) -> bytes:
+    """`value` as a zigzag varint; raises ValueError outside 64 bits."""
+    if 0 <= value < _TABLE_SIZE:
+        return SMALL[value]
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"{value} does not fit 64 bits")
+    return encode_unsigned((value << 1) ^ (value >> 63))
+
+
+def decode_unsigned(data: Buffer, at: int) -> tuple[int, int]:
+    """The unsigned value at index `at` and the index after it; raises ValueError when it is cut short or too long."""
+    value = shift = 0
+    for index in range(at, min(at + MAXIMUM_BYTES, len(data))):
+        byte = data[index]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > _WORD:
+                break
+            return value, index + 1
+        shift += 7
+    raise ValueError(f"no whole variable-length integer at byte {at}")
+
+
+def decode(data: Buffer, at: int) -> tuple[int, int]:
+    """The zigzag value at index `at` and the index after it; raises ValueError when it is cut short or too long."""
+    value, after = decode_unsigned(data, at)
+    return (value >> 1) ^ -(value & 1), after
