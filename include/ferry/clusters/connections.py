@@ -1,0 +1,220 @@
+"""Connections of the data path: kafka-python's protocol, connection and event-loop classes, behind this room.
+
+One event loop serves a source and a target cluster. kafka-python negotiates versions, authenticates, backs off and obeys throttling; this
+module adds large socket reads (kafka-python reads 4 KiB at a time, one 1 MiB read is worth 15-30 % of throughput) and says of every
+failed request whether it may have reached the broker: `RequestNotSent` never did, `RequestLost` may have.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import kafka.errors as kafka_errors
+from kafka.future import Future
+from kafka.net.inet import create_connection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+
+from ferry.errors import AuthenticationFailed, ClusterUnreachable
+
+if TYPE_CHECKING:
+    from ferry.config import ClientRole, Cluster
+
+T = TypeVar("T")
+
+READ_BYTES = 1 << 20
+# A broker that accepts connections and answers nothing must not hang a run.
+BOOTSTRAP_MILLISECONDS = 30_000
+# Longer than any broker-side wait that is asked for, shorter than the transaction time-out, so that a lane settles its own transaction.
+REQUEST_MILLISECONDS = 30_000
+# A fetch response holds at least one whole batch, however large.
+LARGEST_RESPONSE_BYTES = 1 << 30
+# The lane counts its own requests in flight; kafka-python must not refuse them.
+CONNECTION_IN_FLIGHT = 1_000
+
+
+class RequestNotSent(Exception):
+    """The request did not leave this process: sending it again is safe."""
+
+
+class RequestLost(Exception):
+    """The request may have reached the broker, its answer did not come back."""
+
+
+class _LargeReads(KafkaTCPTransport):  # type: ignore[misc]
+    """One large read per readiness event."""
+
+    def _sock_recv(self) -> tuple[bytes, Exception | None]:
+        try:
+            data = self._sock.recv(READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return b"", None
+        except OSError as problem:
+            return b"", kafka_errors.KafkaConnectionError(problem)
+        return (data, None) if data else (b"", kafka_errors.KafkaConnectionError("socket disconnected"))
+
+
+class _LargeEncryptedReads(KafkaSSLTransport):  # type: ignore[misc]
+    """Reads until TLS has nothing buffered: what it holds back would not wake the selector again."""
+
+    def _sock_recv(self) -> tuple[bytes, Exception | None]:
+        received = []
+        try:
+            while data := self._sock.recv(READ_BYTES):
+                received.append(data)
+        except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return b"".join(received), None
+        except OSError as problem:
+            return b"".join(received), kafka_errors.KafkaConnectionError(problem)
+        return b"".join(received), kafka_errors.KafkaConnectionError("socket disconnected")
+
+
+class _Connections(KafkaConnectionManager):  # type: ignore[misc]
+    """kafka-python's manager with the transports above."""
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> KafkaTCPTransport:
+        options = self.config
+        socket_ = await create_connection(
+            self._net, node.host, node.port, options["socket_options"], proxy_url=options["proxy_url"], timeout_at=timeout_at
+        )
+        transport: KafkaTCPTransport
+        if self.ssl_enabled:
+            settings = {key: value for key, value in options.items() if key.startswith("ssl_")}
+            transport = _LargeEncryptedReads(self._net, socket_, host=node.host, **settings)
+        else:
+            transport = _LargeReads(self._net, socket_, host=node.host)
+        try:
+            await transport.handshake()
+        except Exception as problem:
+            raise kafka_errors.KafkaConnectionError(f"TLS handshake: {problem}") from problem
+        return transport
+
+
+class ClusterConnection:
+    """Raw requests to one cluster. `send` awaits the answer, `submit` gives the future."""
+
+    def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole) -> None:
+        self.alias = cluster.alias
+        self._loop = loop
+        self._cluster = cluster
+        settings = dict(cluster.kafka_python(role))
+        settings["receive_message_max_bytes"] = LARGEST_RESPONSE_BYTES
+        settings["max_in_flight_requests_per_connection"] = CONNECTION_IN_FLIGHT
+        settings["request_timeout_ms"] = REQUEST_MILLISECONDS
+        settings["reconnect_backoff_max_ms"] = 1_000
+        self._manager = _Connections(loop.selector, **settings)
+        self._transactions_v2: bool | None = None
+
+    async def open(self) -> None:
+        """Find the brokers. ClusterUnreachable or AuthenticationFailed when they do not answer or refuse."""
+        try:
+            await self._manager.bootstrap_async(timeout_ms=BOOTSTRAP_MILLISECONDS)
+        except kafka_errors.KafkaError as problem:
+            raise self._explained(problem) from problem
+
+    async def refresh_brokers(self) -> None:
+        """Learn the brokers anew, after one was replaced."""
+        await self._manager.cluster.refresh_metadata(self._any_node())
+
+    def close(self) -> None:
+        """Close all connections; what is in flight is lost."""
+        self._manager.close()
+
+    def disconnect(self) -> None:
+        """Drop every connection, so that no answer of an abandoned transaction is waited for; they reconnect on use."""
+        for node in list(self._manager._conns):  # noqa: SLF001 - the manager offers to close one node or itself, not all nodes
+            self._manager.close(node)
+
+    def submit(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Future:
+        """Send `request` to broker `node` (None: any); the future fails with a kafka-python error."""
+        try:
+            return self._manager.send(request, self._any_node() if node is None else node, request_timeout_ms=milliseconds)
+        except kafka_errors.KafkaError as problem:
+            return Future().failure(problem)
+
+    async def send(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Any:
+        """The answer to `request`. RequestNotSent, RequestLost, or AuthenticationFailed."""
+        try:
+            return await self.submit(request, node, milliseconds)
+        except kafka_errors.KafkaError as problem:
+            raise self.classified(problem) from problem
+
+    def classified(self, problem: BaseException) -> Exception:
+        """What a failed request means: whether it may have been executed."""
+        if isinstance(problem, kafka_errors.SaslAuthenticationFailedError | kafka_errors.AuthorizationError):
+            return self._explained(problem)
+        if isinstance(problem, kafka_errors.NodeNotReadyError | kafka_errors.UnknownBrokerIdError | kafka_errors.IncompatibleBrokerVersion):
+            return RequestNotSent(f"cluster {self.alias}: {problem}")
+        return RequestLost(f"cluster {self.alias}: {problem}")
+
+    async def supports_transactions_v2(self) -> bool:
+        """Whether the cluster's finalized `transaction.version` is 2 or more (KIP-890)."""
+        from kafka.protocol.metadata import ApiVersionsRequest  # noqa: PLC0415 - used once per process
+
+        if self._transactions_v2 is None:
+            answer = await self.send(ApiVersionsRequest(client_software_name="ferry", client_software_version="1"))
+            features = {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
+            self._transactions_v2 = features.get("transaction.version", 0) >= 2
+        return self._transactions_v2
+
+    def _any_node(self) -> int:
+        node = self._manager.least_loaded_node()
+        if node is None:
+            raise kafka_errors.NodeNotReadyError("no broker is known to be up")
+        return int(node)
+
+    def _explained(self, problem: BaseException) -> ClusterUnreachable:
+        failures = [failure for failure in self._manager._auth_failures.values() if failure]  # noqa: SLF001 - has no public listing
+        cause = failures[0] if failures else problem
+        where = f"cluster {self.alias} ({self._cluster.bootstrap})"
+        if isinstance(cause, kafka_errors.SaslAuthenticationFailedError | kafka_errors.AuthorizationError):
+            return AuthenticationFailed(f"{where} refuses the credentials: {cause}; check sasl.* and ssl.* of {self.alias}")
+        return ClusterUnreachable(f"{where} does not answer: {cause}; check {self.alias}.bootstrap.servers and security.protocol")
+
+
+class EventLoop:
+    """The one event loop of a process's data path."""
+
+    def __init__(self) -> None:
+        self.selector = NetworkSelector(slow_task_threshold_secs=0)
+
+    def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        """Run to the end and give the result."""
+        result: T = self.selector.run(coroutine, *arguments)
+        return result
+
+    async def sleep(self, seconds: float) -> None:
+        """Let others run for `seconds`."""
+        await self.selector.sleep(seconds)
+
+    def close(self) -> None:
+        """Release the selector."""
+        self.selector.close()
+
+
+class Wakeup:
+    """Lets one coroutine wait until any of its outstanding requests was answered."""
+
+    def __init__(self, loop: EventLoop) -> None:
+        self._loop = loop
+        self._waiting: Future | None = None
+        self._fired = False
+
+    def fire(self) -> None:
+        """Wake the waiter, or let its next wait return at once."""
+        self._fired = True
+        if self._waiting is not None and not self._waiting.is_done:
+            self._waiting.success(None)
+
+    async def wait(self, seconds: float) -> None:
+        """Return when fired, or after `seconds`."""
+        if not self._fired:
+            self._waiting = Future()
+            timer = self._loop.selector.call_later(seconds, self.fire)
+            await self._waiting
+            self._loop.selector.cancel(timer)
+            self._waiting = None
+        self._fired = False

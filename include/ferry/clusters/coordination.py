@@ -1,0 +1,333 @@
+"""The coordinators' side of a lane: producer ids, membership of transactions, positions, EndTxn.
+
+Fencing is the broker's compare-and-set on (producer id, epoch): a conditional init or any request with a pair that is not the current one
+is refused, which shows here as `Fenced`. Requests that may be repeated are repeated until a deadline; EndTxn is not: an unknown outcome
+surfaces as `OutcomeUnknown`, to be settled by an init with the held pair (KIP-360) and a fresh look at the positions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kafka.protocol.consumer.group import OffsetFetchRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
+from kafka.protocol.producer import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    TxnOffsetCommitRequest,
+)
+
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.errors import ClusterUnreachable, ConfigError, NotAuthorized
+
+# An abandoned transaction of ours is aborted by the broker after this long, so readers of the target never wait longer for it.
+TRANSACTION_MILLISECONDS = 60_000
+# A coordinator that moves needs seconds; past this the cluster is taken to be down.
+COORDINATION_SECONDS = 75.0
+FIRST_PAUSE_SECONDS = 0.005
+LONGEST_PAUSE_SECONDS = 1.0
+
+# Kafka's error codes (org.apache.kafka.common.protocol.Errors)
+NONE, UNKNOWN_TOPIC_OR_PARTITION = 0, 3
+LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
+TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED, TRANSACTIONAL_ID_REFUSED = 29, 30, 31, 53
+INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED = 47, 49, 90
+INVALID_TRANSACTION_TIMEOUT, CONCURRENT_TRANSACTIONS = 50, 51
+GROUP_ID_NOT_FOUND, UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_ID = 69, 88, 100
+
+RETRIABLE = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS, UNSTABLE_OFFSET_COMMIT, 5, 6, 7, 13})
+FENCING = frozenset({INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED})
+REFUSALS = {
+    TOPIC_REFUSED: "Read on the remote topics",
+    GROUP_REFUSED: "Read on group",
+    CLUSTER_REFUSED: "IdempotentWrite on the cluster",
+    TRANSACTIONAL_ID_REFUSED: "Write on transactional id",
+}
+TRANSACTION_COORDINATOR, GROUP_COORDINATOR = 1, 0
+# Names instead of topic ids, and the protocol before KIP-890 where the cluster's feature level asks for it.
+OFFSET_FETCH_BY_NAME, TXN_OFFSET_COMMIT_BY_NAME, V1_TXN_OFFSET_COMMIT, V1_END_TXN = 9, 5, 4, 4
+
+
+class ProducerIdentity(NamedTuple):
+    """What the broker fences by: producer id and epoch."""
+
+    producer_id: int
+    epoch: int
+
+
+NO_IDENTITY = ProducerIdentity(-1, -1)
+
+
+class Position(NamedTuple):
+    """A committed group offset: next upstream offset, source leader epoch (-1 unknown) and the mark of the transaction that wrote it."""
+
+    offset: int
+    leader_epoch: int
+    mark: str
+
+
+class Fenced(Exception):
+    """The broker refused the pair: somebody else holds the transactional id now (or the broker timed the transaction out)."""
+
+
+class OutcomeUnknown(Exception):
+    """What was sent may or may not have happened; `partition` (topic, number) when one is to blame."""
+
+    def __init__(self, problem: str, partition: tuple[str, int] | None = None) -> None:
+        super().__init__(problem)
+        self.partition = partition
+
+
+class PositionsRefused(Exception):
+    """The target has no such remote partitions any more."""
+
+    def __init__(self, partitions: tuple[tuple[str, int], ...]) -> None:
+        super().__init__(f"unknown at the target: {partitions}")
+        self.partitions = partitions
+
+
+class Coordinator:
+    """One transactional id and one group of one cluster."""
+
+    def __init__(self, loop: EventLoop, connection: ClusterConnection, transactional_id: str, group: str) -> None:
+        self._loop = loop
+        self._connection = connection
+        self._transactional_id = transactional_id
+        self._group = group
+        self._nodes: dict[int, int] = {}
+
+    async def init(self, identity: ProducerIdentity = NO_IDENTITY) -> ProducerIdentity:
+        """Abort what is open and get the next epoch; with a pair only if it is still the current one (else Fenced)."""
+
+        async def ask(node: int) -> tuple[int, Any]:
+            answer = await self._connection.send(
+                InitProducerIdRequest(
+                    transactional_id=self._transactional_id,
+                    transaction_timeout_ms=TRANSACTION_MILLISECONDS,
+                    producer_id=identity.producer_id,
+                    producer_epoch=identity.epoch,
+                    max_version=5,
+                ),
+                node,
+            )
+            return answer.error_code, answer
+
+        answer = await self._until_settled("init", TRANSACTION_COORDINATOR, ask)
+        return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+
+    async def add_partitions(self, identity: ProducerIdentity, partitions: Iterable[tuple[str, int]]) -> None:
+        """Register remote partitions with the transaction (needed before KIP-890's protocol only)."""
+        by_topic = _grouped(partitions)
+        topic_type = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+
+        async def ask(node: int) -> tuple[int, Any]:
+            answer = await self._connection.send(
+                AddPartitionsToTxnRequest(
+                    v3_and_below_transactional_id=self._transactional_id,
+                    v3_and_below_producer_id=identity.producer_id,
+                    v3_and_below_producer_epoch=identity.epoch,
+                    v3_and_below_topics=[topic_type(name=topic, partitions=numbers) for topic, numbers in by_topic.items()],
+                    max_version=3,
+                ),
+                node,
+            )
+            codes = [
+                (result.name, part.partition_index, part.partition_error_code)
+                for result in answer.results_by_topic_v3_and_below
+                for part in result.results_by_partition
+            ]
+            return _worst(codes), answer
+
+        await self._until_settled("AddPartitionsToTxn", TRANSACTION_COORDINATOR, ask)
+
+    async def add_offsets(self, identity: ProducerIdentity) -> None:
+        """Register the group with the transaction (needed before KIP-890's protocol only)."""
+
+        async def ask(node: int) -> tuple[int, Any]:
+            answer = await self._connection.send(
+                AddOffsetsToTxnRequest(
+                    transactional_id=self._transactional_id,
+                    producer_id=identity.producer_id,
+                    producer_epoch=identity.epoch,
+                    group_id=self._group,
+                ),
+                node,
+            )
+            return answer.error_code, answer
+
+        await self._until_settled("AddOffsetsToTxn", TRANSACTION_COORDINATOR, ask)
+
+    async def commit_positions(
+        self, identity: ProducerIdentity, positions: Mapping[tuple[str, int], Position], *, transactions_v2: bool
+    ) -> None:
+        """Put positions, keyed by remote partition, into the transaction. PositionsRefused when a remote partition is gone."""
+        topic_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+        by_topic = _grouped(positions)
+        topics = [
+            topic_type(
+                name=topic,
+                partitions=[
+                    topic_type.TxnOffsetCommitRequestPartition(
+                        partition_index=number,
+                        committed_offset=positions[topic, number].offset,
+                        committed_leader_epoch=positions[topic, number].leader_epoch,
+                        committed_metadata=positions[topic, number].mark,
+                    )
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in by_topic.items()
+        ]
+
+        async def ask(node: int) -> tuple[int, Any]:
+            answer = await self._connection.send(
+                TxnOffsetCommitRequest(
+                    transactional_id=self._transactional_id,
+                    group_id=self._group,
+                    producer_id=identity.producer_id,
+                    producer_epoch=identity.epoch,
+                    generation_id=-1,
+                    member_id="",
+                    group_instance_id=None,
+                    topics=topics,
+                    max_version=TXN_OFFSET_COMMIT_BY_NAME if transactions_v2 else V1_TXN_OFFSET_COMMIT,
+                ),
+                node,
+            )
+            codes = [(topic.name, part.partition_index, part.error_code) for topic in answer.topics for part in topic.partitions]
+            gone = tuple((topic, number) for topic, number, code in codes if code in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID})
+            if gone:
+                raise PositionsRefused(gone)
+            return _worst(codes), answer
+
+        await self._until_settled("TxnOffsetCommit", GROUP_COORDINATOR, ask)
+
+    async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:
+        """Commit or abort; the pair to go on with. OutcomeUnknown when the answer is lost: never asked twice."""
+
+        async def ask(node: int) -> tuple[int, Any]:
+            try:
+                answer = await self._connection.send(
+                    EndTxnRequest(
+                        transactional_id=self._transactional_id,
+                        producer_id=identity.producer_id,
+                        producer_epoch=identity.epoch,
+                        committed=committed,
+                        max_version=5 if transactions_v2 else V1_END_TXN,
+                    ),
+                    node,
+                )
+            except RequestLost as problem:
+                raise OutcomeUnknown(f"EndTxn: {problem}") from problem
+            return answer.error_code, answer
+
+        answer = await self._until_settled("EndTxn", TRANSACTION_COORDINATOR, ask)
+        if transactions_v2 and answer.producer_id >= 0:
+            return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+        return identity
+
+    async def positions(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Position]:
+        """Stable committed positions of the group; partitions without one are absent."""
+        topic_type = OffsetFetchRequest.OffsetFetchRequestTopic
+        group_type = OffsetFetchRequest.OffsetFetchRequestGroup
+        by_topic = _grouped(partitions)
+
+        async def ask(node: int) -> tuple[int, Any]:
+            answer = await self._connection.send(
+                OffsetFetchRequest(
+                    group_id=self._group,
+                    topics=[topic_type(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()],
+                    groups=[
+                        group_type(
+                            group_id=self._group,
+                            member_id=None,
+                            member_epoch=-1,
+                            topics=[
+                                group_type.OffsetFetchRequestTopics(name=topic, partition_indexes=numbers)
+                                for topic, numbers in by_topic.items()
+                            ],
+                        )
+                    ],
+                    require_stable=True,
+                    max_version=OFFSET_FETCH_BY_NAME,
+                ),
+                node,
+            )
+            group = answer.groups[0] if answer.groups else answer
+            codes = [(topic.name, part.partition_index, part.error_code) for topic in group.topics for part in topic.partitions]
+            code = group.error_code or _worst([entry for entry in codes if entry[2] not in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}])
+            return (NONE if code == GROUP_ID_NOT_FOUND else code), group
+
+        group = await self._until_settled("OffsetFetch", GROUP_COORDINATOR, ask)
+        return {
+            (topic.name, part.partition_index): Position(part.committed_offset, part.committed_leader_epoch, part.metadata or "")
+            for topic in group.topics
+            for part in topic.partitions
+            if part.committed_offset >= 0
+        }
+
+    async def _until_settled(self, what: str, kind: int, ask: Callable[[int], Awaitable[tuple[int, Any]]]) -> Any:
+        deadline = time.monotonic() + COORDINATION_SECONDS
+        pause, problem = FIRST_PAUSE_SECONDS, ""
+        while time.monotonic() < deadline:
+            try:
+                code, answer = await ask(await self._node(kind))
+            except (RequestNotSent, RequestLost) as failure:
+                self._nodes.pop(kind, None)
+                problem = str(failure)
+            else:
+                if code == NONE:
+                    return answer
+                if code not in RETRIABLE:
+                    raise self._refusal(what, code)
+                if code != CONCURRENT_TRANSACTIONS:
+                    self._nodes.pop(kind, None)
+                problem = f"error {code}"
+            await self._loop.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        raise ClusterUnreachable(
+            f"cluster {self._connection.alias}: {what} for {self._transactional_id} "
+            f"did not succeed in {COORDINATION_SECONDS:.0f} s: {problem}"
+        )
+
+    async def _node(self, kind: int) -> int:
+        if kind not in self._nodes:
+            key = self._transactional_id if kind == TRANSACTION_COORDINATOR else self._group
+            answer = await self._connection.send(FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key]))
+            found = answer.coordinators[0] if answer.coordinators else answer
+            if found.error_code in REFUSALS:
+                raise self._refusal("FindCoordinator", found.error_code)
+            if found.error_code != NONE:
+                raise RequestNotSent(f"cluster {self._connection.alias}: no coordinator yet for {key}: error {found.error_code}")
+            self._nodes[kind] = found.node_id
+        return self._nodes[kind]
+
+    def _refusal(self, what: str, code: int) -> Exception:
+        if code in FENCING:
+            return Fenced(f"{what} for {self._transactional_id}: error {code}")
+        if code in REFUSALS:
+            name = {GROUP_REFUSED: f" {self._group}", TRANSACTIONAL_ID_REFUSED: f" {self._transactional_id}"}.get(code, "")
+            return NotAuthorized(f"cluster {self._connection.alias} refuses {what}: grant {REFUSALS[code]}{name}")
+        if code == INVALID_TRANSACTION_TIMEOUT:
+            return ConfigError(
+                f"cluster {self._connection.alias}: transaction.max.timeout.ms is below {TRANSACTION_MILLISECONDS} ms: raise it"
+            )
+        return OutcomeUnknown(f"{what} for {self._transactional_id}: error {code}")
+
+
+def _grouped(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        by_topic.setdefault(topic, []).append(number)
+    return by_topic
+
+
+def _worst(codes: Iterable[tuple[str, int, int]]) -> int:
+    """The first code that no retry cures, else any code that is not NONE."""
+    seen = [code for _, _, code in codes if code != NONE]
+    lasting = [code for code in seen if code not in RETRIABLE]
+    return (lasting or seen or [NONE])[0]

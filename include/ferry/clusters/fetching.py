@@ -1,0 +1,138 @@
+"""Fetch and ListOffsets on the source, as plain values.
+
+Fetches go by topic id and carry the current leader epoch and the epoch of the last record that was copied, so that the broker itself
+detects recreated topics (KIP-516) and truncated logs (KIP-320). Every fetch is a full one: a lane's set of partitions changes too quickly
+for fetch sessions to pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+
+from ferry.clusters.connections import ClusterConnection, RequestNotSent
+from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
+
+READ_COMMITTED = 1
+EARLIEST, LATEST = -2, -1
+# How long a broker may hold an empty answer; bounded copies always have something to read, unless a leader is changing.
+FETCH_WAIT_MILLISECONDS = 500
+LIST_OFFSETS_MILLISECONDS = 30_000
+
+_TOPIC = FetchRequest.FetchTopic
+_PARTITION = FetchRequest.FetchTopic.FetchPartition
+
+
+class FetchPosition(NamedTuple):
+    """What to fetch next of a partition: an upstream offset, and the leader epoch of the record before it (-1 unknown)."""
+
+    topic: str
+    partition: int
+    offset: int
+    last_epoch: int
+
+
+class Fetched(NamedTuple):
+    """One partition's share of a fetch response. `diverged_at`: the source's log says otherwise from this offset on (None: it agrees)."""
+
+    asked: FetchPosition
+    error: int
+    records: memoryview
+    aborted: list[tuple[int, int]]
+    diverged_at: int | None
+    last_stable_offset: int
+
+
+def fetch_request(wanted: Sequence[FetchPosition], leaders: Leaders, *, total_bytes: int, partition_bytes: int) -> FetchRequest:
+    """One request for partitions that one broker leads."""
+    by_topic: dict[str, list[FetchPosition]] = {}
+    for position in wanted:
+        by_topic.setdefault(position.topic, []).append(position)
+    return FetchRequest(
+        max_wait_ms=FETCH_WAIT_MILLISECONDS,
+        min_bytes=1,
+        max_bytes=total_bytes,
+        isolation_level=READ_COMMITTED,
+        session_id=0,
+        session_epoch=-1,
+        topics=[
+            _TOPIC(
+                topic=topic,
+                topic_id=leaders.topic_id(topic) or NO_TOPIC_ID,
+                partitions=[
+                    _PARTITION(
+                        partition=position.partition,
+                        current_leader_epoch=leaders.of(topic, position.partition).epoch,
+                        fetch_offset=position.offset,
+                        last_fetched_epoch=position.last_epoch,
+                        log_start_offset=-1,
+                        partition_max_bytes=partition_bytes,
+                    )
+                    for position in positions
+                ],
+            )
+            for topic, positions in by_topic.items()
+        ],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+
+
+def fetched_partitions(answer: Any, asked: Iterable[FetchPosition], leaders: Leaders) -> list[Fetched]:
+    """The partitions of a fetch response, in the order of the response; a request-level error counts for every partition."""
+    wanted = {(position.topic, position.partition): position for position in asked}
+    if answer.error_code:
+        return [Fetched(position, answer.error_code, memoryview(b""), [], None, -1) for position in wanted.values()]
+    found = []
+    for topic in answer.responses:
+        name = leaders.name_of(getattr(topic, "topic", None), getattr(topic, "topic_id", None))
+        for part in topic.partitions:
+            position = wanted.get((name, part.partition_index))
+            if position is not None:
+                found.append(_fetched(position, part))
+    return found
+
+
+def _fetched(position: FetchPosition, part: Any) -> Fetched:
+    diverging = getattr(part, "diverging_epoch", None)
+    diverged = diverging is not None and (diverging.epoch >= 0 or diverging.end_offset >= 0)
+    return Fetched(
+        asked=position,
+        error=part.error_code,
+        records=memoryview(part.records or b""),
+        aborted=[(aborted.producer_id, aborted.first_offset) for aborted in part.aborted_transactions or ()],
+        diverged_at=diverging.end_offset if diverged else None,
+        last_stable_offset=part.last_stable_offset,
+    )
+
+
+async def log_bounds(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int) -> tuple[int, int]:
+    """Log start and last stable offset of one partition. RequestNotSent while it has no answering leader."""
+    return await _offset(connection, leaders, topic, partition, EARLIEST), await _offset(connection, leaders, topic, partition, LATEST)
+
+
+async def _offset(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int, which: int) -> int:
+    leader = leaders.of(topic, partition)
+    topic_type = ListOffsetsRequest.ListOffsetsTopic
+    answer = await connection.send(
+        ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=READ_COMMITTED,
+            topics=[
+                topic_type(
+                    name=topic,
+                    partitions=[
+                        topic_type.ListOffsetsPartition(partition_index=partition, current_leader_epoch=leader.epoch, timestamp=which)
+                    ],
+                )
+            ],
+            timeout_ms=LIST_OFFSETS_MILLISECONDS,
+        ),
+        leader.node if leader.node >= 0 else None,
+    )
+    part = answer.topics[0].partitions[0]
+    if part.error_code:
+        raise RequestNotSent(f"ListOffsets for {topic}-{partition}: error {part.error_code}")
+    return int(part.offset)

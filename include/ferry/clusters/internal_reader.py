@@ -1,0 +1,131 @@
+"""Reading an internal topic completely: every record that was committed when the read began.
+
+Commit markers reach partitions one by one and another writer's open transaction hides later records, so a read_committed reader is done
+only when its last stable offset has passed the high watermark that it captured at its start (design, section 2).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from ferry.errors import ClusterUnreachable
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster
+
+# Longer than the 60 s after which a broker aborts an abandoned transaction of ours, which is what may hold the last stable offset back.
+COMPLETE_READ_SECONDS = 90.0
+# Without it a broker that went away would block for librdkafka's five minutes.
+METADATA_SECONDS = 15.0
+POLL_SECONDS = 0.2
+MESSAGES_A_POLL = 5_000
+
+
+class InternalRecord(NamedTuple):
+    """One record of an internal topic; `value` None is a tombstone, `timestamp` in ms."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes
+    value: bytes | None
+
+
+class InternalTopicReader:
+    """Reads internal topics of one cluster; a context manager around one consumer that joins no group."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        from ferry.config import ClientRole  # noqa: PLC0415 - config imports nothing of clusters, kept lazy for Spark workers' start
+
+        self._cluster = cluster
+        settings = dict(cluster.librdkafka(ClientRole.CONSUMER))
+        settings.update(
+            {
+                "group.id": "ferry-internal-reader",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 20,
+            }
+        )
+        self._consumer = Consumer(settings)
+        # A read_committed client is told the last stable offset for the end of a log: bounds need the true end.
+        self._ends = Consumer({**settings, "isolation.level": "read_uncommitted"})
+
+    def __enter__(self) -> InternalTopicReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+        self._ends.close()
+
+    def partitions(self, topic: str) -> tuple[int, ...]:
+        """Partition numbers of `topic`; empty when it does not exist."""
+        try:
+            listing = self._consumer.list_topics(topic, timeout=METADATA_SECONDS).topics[topic]
+        except KafkaException as problem:
+            raise ClusterUnreachable(f"cluster {self._cluster.alias}: reading {topic}: {problem.args[0].str()}") from problem
+        return () if listing.error is not None else tuple(sorted(listing.partitions))
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """High watermark per partition."""
+        return {partition: self._watermarks(topic, partition)[1] for partition in self.partitions(topic)}
+
+    def read(self, topic: str, start: Mapping[int, int] | None = None, only: int | None = None) -> Iterator[InternalRecord]:
+        """Every committed record of `topic` up to the high watermarks of now, from `start` (offsets by partition) or the beginning.
+
+        `only` names one partition. A missing topic is empty. ClusterUnreachable when the read does not complete in time.
+        """
+        partitions = [partition for partition in self.partitions(topic) if only is None or partition == only]
+        bounds = {}
+        positions = []
+        for partition in partitions:
+            low, high = self._watermarks(topic, partition)
+            begin = max(low, (start or {}).get(partition, low))
+            if begin < high:
+                bounds[partition] = high
+                positions.append(TopicPartition(topic, partition, begin if begin > low else OFFSET_BEGINNING))
+        if not positions:
+            return
+        self._consumer.assign(positions)
+        try:
+            yield from self._until(topic, bounds)
+        finally:
+            self._consumer.unassign()
+
+    def _until(self, topic: str, bounds: dict[int, int]) -> Iterator[InternalRecord]:
+        deadline = time.monotonic() + COMPLETE_READ_SECONDS
+        while bounds:
+            for message in self._consumer.consume(MESSAGES_A_POLL, POLL_SECONDS):
+                error = message.error()
+                if error is None:
+                    if message.partition() in bounds:
+                        yield _record(message)
+                        if message.offset() + 1 >= bounds[message.partition()]:
+                            del bounds[message.partition()]
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's public name for it
+                    if message.offset() >= bounds.get(message.partition(), 0):
+                        bounds.pop(message.partition(), None)
+                elif error.fatal():
+                    raise ClusterUnreachable(f"cluster {self._cluster.alias}: reading {topic}: {error.str()}")
+            if time.monotonic() > deadline:
+                raise ClusterUnreachable(
+                    f"cluster {self._cluster.alias}: {topic} could not be read to its end within {COMPLETE_READ_SECONDS:.0f} s; "
+                    f"an open transaction or a missing leader holds back partitions {sorted(bounds)}"
+                )
+
+    def _watermarks(self, topic: str, partition: int) -> tuple[int, int]:
+        try:
+            low, high = self._ends.get_watermark_offsets(TopicPartition(topic, partition), timeout=METADATA_SECONDS)
+        except KafkaException as problem:
+            raise ClusterUnreachable(f"cluster {self._cluster.alias}: end of {topic}-{partition}: {problem.args[0].str()}") from problem
+        return low, high
+
+
+def _record(message: Message) -> InternalRecord:
+    return InternalRecord(message.partition(), message.offset(), message.timestamp()[1], message.key() or b"", message.value())

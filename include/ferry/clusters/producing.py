@@ -1,0 +1,109 @@
+"""Produce requests to the target and what their answers mean.
+
+One batch per partition and request, as brokers demand. Every answer falls into one of five classes; the lane acts by class, never by code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any, NamedTuple
+
+from kafka.protocol.producer import ProduceRequest
+
+from ferry.clusters.coordination import FENCING
+from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
+
+# How long the leader waits for its replicas.
+ACKNOWLEDGE_MILLISECONDS = 30_000
+# A broker whose transaction.version is below 2 must not get a newer Produce inside a transaction (KIP-890).
+V1_PRODUCE = 11
+
+_TOPIC = ProduceRequest.TopicProduceData
+_PARTITION = ProduceRequest.TopicProduceData.PartitionProduceData
+
+
+class Verdict(Enum):
+    """What one batch's answer means."""
+
+    ACCEPTED = "accepted"
+    RETRIABLE = "retriable"  # not appended, or appended and recognised by its sequence when sent again
+    OUT_OF_ORDER = "out of order"  # expected behind a batch that was not accepted
+    TOO_LARGE = "too large"
+    REFUSED = "refused"  # not appended, and never will be
+    FENCED = "fenced"
+    UNKNOWN = "unknown"
+
+
+# org.apache.kafka.common.protocol.Errors
+_RETRIABLE = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 51, 56, 72, 74, 75, 76, 89, 100, 103})
+_TOO_LARGE = frozenset({10, 18})
+REFUSAL_TEXTS = {
+    2: "CORRUPT_MESSAGE: the broker finds the batch damaged",
+    10: "MESSAGE_TOO_LARGE: raise max.message.bytes of the remote topic",
+    17: "INVALID_TOPIC_EXCEPTION: the broker does not let clients write to this topic",
+    18: "RECORD_LIST_TOO_LARGE: raise segment.bytes of the remote topic",
+    29: "TOPIC_AUTHORIZATION_FAILED: grant Write on the remote topic",
+    32: "INVALID_TIMESTAMP: widen message.timestamp.before.max.ms / message.timestamp.after.max.ms of the remote topic",
+    44: "POLICY_VIOLATION: a policy of the target refuses it",
+    53: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED: grant Write on the flow's transactional ids",
+    76: "UNSUPPORTED_COMPRESSION_TYPE: the target does not know this codec",
+    87: "INVALID_RECORD: the remote topic does not take such records (a compacted topic needs keys)",
+}
+_OUT_OF_ORDER = 45
+_REFUSED = frozenset(REFUSAL_TEXTS) - _TOO_LARGE
+
+
+class Answer(NamedTuple):
+    """The answer for one batch; `base_offset` is the downstream offset of its first record."""
+
+    verdict: Verdict
+    base_offset: int
+    problem: str
+
+
+def verdict_of(code: int) -> Verdict:
+    """Classify an error code of a Produce answer. What is not listed may have been appended: UNKNOWN."""
+    if code == 0:
+        return Verdict.ACCEPTED
+    if code == _OUT_OF_ORDER:
+        return Verdict.OUT_OF_ORDER
+    for codes, verdict in (
+        (FENCING, Verdict.FENCED),
+        (_TOO_LARGE, Verdict.TOO_LARGE),
+        (_REFUSED, Verdict.REFUSED),
+        (_RETRIABLE, Verdict.RETRIABLE),
+    ):
+        if code in codes:
+            return verdict
+    return Verdict.UNKNOWN
+
+
+def produce_request(
+    batches: Iterable[tuple[str, int, bytes | bytearray]], leaders: Leaders, transactional_id: str | None, *, transactions_v2: bool
+) -> ProduceRequest:
+    """One request of (remote topic, partition, batch) for partitions that one broker leads."""
+    by_topic: dict[str, list[Any]] = {}
+    for topic, partition, payload in batches:
+        by_topic.setdefault(topic, []).append(_PARTITION(index=partition, records=payload))
+    capped = {} if transactions_v2 or transactional_id is None else {"max_version": V1_PRODUCE}
+    return ProduceRequest(
+        transactional_id=transactional_id,
+        acks=-1,
+        timeout_ms=ACKNOWLEDGE_MILLISECONDS,
+        topic_data=[
+            _TOPIC(name=topic, topic_id=leaders.topic_id(topic) or NO_TOPIC_ID, partition_data=parts) for topic, parts in by_topic.items()
+        ],
+        **capped,
+    )
+
+
+def produce_answers(answer: Any, leaders: Leaders) -> dict[tuple[str, int], Answer]:
+    """The answer per remote partition."""
+    found = {}
+    for topic in answer.responses:
+        name = leaders.name_of(getattr(topic, "name", None), getattr(topic, "topic_id", None))
+        for part in topic.partition_responses:
+            problem = REFUSAL_TEXTS.get(part.error_code) or f"error {part.error_code} {getattr(part, 'error_message', None) or ''}".rstrip()
+            found[name, part.index] = Answer(verdict_of(part.error_code), part.base_offset, problem)
+    return found

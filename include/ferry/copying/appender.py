@@ -1,0 +1,274 @@
+"""Appending units to remote partitions, in order, several requests in flight.
+
+Per partition, sequences are given out when a batch is sent. Rules that keep the order exact whatever the brokers answer:
+
+- the first batch of a partition in a transaction travels alone, so that a leader that is not ready cannot accept the second one only;
+- after a retriable answer nothing more is sent until every batch in flight is answered; then all that were not accepted go again, in
+  order, with the same sequences;
+- a definite refusal stops the partition at its last accepted batch (a batch that is too large is halved first);
+- a batch that is accepted behind one that was not, a lost answer, or an answer that is not understood leaves the log's content open:
+  OutcomeUnknown, and the transaction is abandoned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from kafka.future import Future
+
+from ferry.clusters.connections import ClusterConnection, RequestNotSent, Wakeup
+from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, ProducerIdentity
+from ferry.clusters.leaders import Leaders
+from ferry.clusters.producing import Answer, Verdict, produce_answers, produce_request
+
+PartitionKey = tuple[str, int]  # remote topic, partition
+
+# Below the five that brokers remember per producer and partition.
+REQUESTS_IN_FLIGHT = 4
+# More would make one request wait long for its answer.
+REQUEST_BYTES = 4 << 20
+# A leader election ends well within this; afterwards the partition is reported and the others go on.
+RETRY_SECONDS = 60.0
+RETRY_PAUSE_SECONDS = 0.05
+SEQUENCES = 1 << 31
+
+
+class Appendable(Protocol):
+    """One batch that can be encoded for any producer."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> bytearray: ...
+
+
+class Accepted(NamedTuple):
+    """A unit that the target appended; its first record has downstream offset `base_offset`."""
+
+    key: PartitionKey
+    unit: Any
+    base_offset: int
+
+
+class Refusal(NamedTuple):
+    """Why a partition takes no more; `passing` when trying again later may succeed."""
+
+    problem: str
+    passing: bool
+
+
+@dataclass
+class _Sent:
+    unit: Appendable
+    sequence: int
+
+
+@dataclass
+class _Queue:
+    """One remote partition: what waits, what is in flight (oldest first), and the next sequence."""
+
+    key: PartitionKey
+    waiting: deque[Appendable] = field(default_factory=deque)
+    in_flight: deque[_Sent] = field(default_factory=deque)
+    next_sequence: int = 0
+    node: int = -1
+    proven: bool = False
+    rejected: list[Appendable] = field(default_factory=list)
+    resume_sequence: int = 0
+    refusal: Refusal | None = None
+    troubled_since: float = 0.0
+    not_before: float = 0.0
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.waiting or self.in_flight)
+
+
+class Appender:
+    """Units in, accepted units with their downstream offsets out. One producer identity at a time."""
+
+    def __init__(
+        self,
+        connection: ClusterConnection,
+        leaders: Leaders,
+        wakeup: Wakeup,
+        *,
+        transactional_id: str | None,
+        transactions_v2: bool,
+        halve: Callable[[Any], tuple[Any, Any]],
+    ) -> None:
+        self._connection = connection
+        self._leaders = leaders
+        self._wakeup = wakeup
+        self._transactional_id = transactional_id
+        self._transactions_v2 = transactions_v2
+        self._halve = halve
+        self._queues: dict[PartitionKey, _Queue] = {}
+        self._active: dict[PartitionKey, _Queue] = {}
+        self._answers: deque[tuple[list[tuple[_Queue, _Sent]], Future]] = deque()
+        self._requests: dict[int, int] = {}
+        self.identity = NO_IDENTITY
+        self.waiting_bytes = 0
+        self.leaders_stale = False
+
+    def adopt(self, identity: ProducerIdentity) -> None:
+        """Go on with this pair. Sequences restart whenever it differs from the last one."""
+        if identity != self.identity:
+            for queue in self._queues.values():
+                queue.next_sequence, queue.proven = 0, False
+        self.identity = identity
+
+    def enqueue(self, key: PartitionKey, unit: Appendable) -> None:
+        """Append `unit` behind what was enqueued for the partition before."""
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = _Queue(key)
+        if queue.refusal is None:
+            queue.waiting.append(unit)
+            self.waiting_bytes += unit.size
+            self._active[key] = queue
+
+    def busy(self, key: PartitionKey) -> bool:
+        """Whether units of this partition wait or are in flight."""
+        return key in self._active
+
+    @property
+    def in_flight(self) -> int:
+        """Requests without an answer."""
+        return sum(self._requests.values())
+
+    def refusal(self, key: PartitionKey) -> Refusal | None:
+        """Why the partition takes no more, if so."""
+        queue = self._queues.get(key)
+        return queue.refusal if queue else None
+
+    def sendable(self) -> list[PartitionKey]:
+        """Partitions that could send now, for registering them with the transaction first."""
+        now = time.monotonic()
+        return [key for key, queue in self._active.items() if self._ready(queue, now)]
+
+    def pump(self, only: Callable[[PartitionKey], bool] | None = None) -> int:
+        """Send what may be sent now; the bytes that left. `only` restricts the partitions."""
+        now = time.monotonic()
+        by_node: dict[int, list[_Queue]] = {}
+        for key, queue in list(self._active.items()):
+            if (only is None or only(key)) and self._ready(queue, now):
+                node = self._leaders.of(*key).node
+                if node < 0:
+                    self._postpone(queue, "no leader")
+                elif node == queue.node or not queue.in_flight:  # a partition's batches wait for the old leader's answers
+                    queue.node = node
+                    by_node.setdefault(node, []).append(queue)
+        return sum(self._send_to(node, queues) for node, queues in by_node.items())
+
+    def settle(self) -> Iterator[Accepted]:
+        """Handle the answers that came in. Fenced or OutcomeUnknown end the transaction."""
+        while self._answers:
+            sent, future = self._answers.popleft()
+            if future.exception is not None:
+                failure = self._connection.classified(future.exception)
+                if not isinstance(failure, RequestNotSent):
+                    raise OutcomeUnknown(f"Produce: {failure}") if isinstance(failure, Exception) else failure
+                answers = {queue.key: Answer(Verdict.RETRIABLE, -1, str(failure)) for queue, _ in sent}
+            else:
+                answers = produce_answers(future.value, self._leaders)
+            for queue, item in sent:
+                answer = answers.get(queue.key, Answer(Verdict.UNKNOWN, -1, "no answer for this partition"))
+                yield from self._settle_one(queue, item, answer)
+
+    def _settle_one(self, queue: _Queue, item: _Sent, answer: Answer) -> Iterator[Accepted]:
+        queue.in_flight.remove(item)
+        if not queue.rejected:
+            queue.resume_sequence = item.sequence
+        match answer.verdict:
+            case Verdict.ACCEPTED if not queue.rejected:
+                queue.proven, queue.troubled_since = True, 0.0
+                yield Accepted(queue.key, item.unit, answer.base_offset)
+            case Verdict.FENCED:
+                raise Fenced(f"Produce to {queue.key[0]}-{queue.key[1]}: {answer.problem}")
+            case Verdict.RETRIABLE:
+                queue.rejected.append(item.unit)
+                self._postpone(queue, answer.problem)
+                self.leaders_stale = True
+            case Verdict.OUT_OF_ORDER if queue.rejected:
+                queue.rejected.append(item.unit)
+            case Verdict.TOO_LARGE if item.unit.count > 1:
+                queue.rejected.extend(self._halve(item.unit))
+            case Verdict.TOO_LARGE | Verdict.REFUSED:
+                queue.refusal = queue.refusal or Refusal(answer.problem, passing=False)
+                queue.rejected.append(item.unit)
+            case _:
+                raise OutcomeUnknown(f"Produce to {queue.key[0]}-{queue.key[1]}: {answer.verdict.value}: {answer.problem}", queue.key)
+        if not queue.in_flight:
+            self._regroup(queue)
+
+    def _regroup(self, queue: _Queue) -> None:
+        """All answers are in: put what was not accepted back in front, with its sequences."""
+        if queue.rejected:
+            self.waiting_bytes += sum(unit.size for unit in queue.rejected)
+            queue.next_sequence = queue.resume_sequence
+            queue.waiting.extendleft(reversed(queue.rejected))
+            queue.rejected = []
+        if queue.refusal is not None:
+            self.waiting_bytes -= sum(unit.size for unit in queue.waiting)
+            queue.waiting.clear()
+        if not queue.busy:
+            self._active.pop(queue.key, None)
+
+    def _postpone(self, queue: _Queue, problem: str) -> None:
+        now = time.monotonic()
+        queue.troubled_since = queue.troubled_since or now
+        queue.not_before = now + RETRY_PAUSE_SECONDS
+        self.leaders_stale = True
+        if now - queue.troubled_since > RETRY_SECONDS:
+            queue.refusal = queue.refusal or Refusal(f"not accepted for {RETRY_SECONDS:.0f} s: {problem}", passing=True)
+            if not queue.in_flight:
+                self._regroup(queue)
+
+    def _ready(self, queue: _Queue, now: float) -> bool:
+        if not queue.waiting or queue.rejected or queue.refusal or now < queue.not_before:
+            return False
+        return queue.proven or not queue.in_flight
+
+    def _send_to(self, node: int, queues: list[_Queue]) -> int:
+        total = 0
+        while self._requests.get(node, 0) < REQUESTS_IN_FLIGHT:
+            chosen: list[tuple[_Queue, _Sent]] = []
+            payloads: list[tuple[str, int, bytes | bytearray]] = []
+            size = 0
+            for queue in queues:
+                if size >= REQUEST_BYTES:
+                    break
+                if not queue.waiting or (not queue.proven and queue.in_flight):
+                    continue
+                unit = queue.waiting.popleft()
+                item = _Sent(unit, queue.next_sequence)
+                payloads.append((*queue.key, unit.encode(*self.identity, item.sequence, self._transactional_id is not None)))
+                queue.next_sequence = (queue.next_sequence + unit.count) % SEQUENCES
+                queue.in_flight.append(item)
+                chosen.append((queue, item))
+                size += unit.size
+            if not chosen:
+                break
+            queues.append(queues.pop(0))  # another partition goes first next time
+            self._submit(node, chosen, payloads)
+            self.waiting_bytes -= size
+            total += size
+        return total
+
+    def _submit(self, node: int, chosen: list[tuple[_Queue, _Sent]], payloads: list[tuple[str, int, bytes | bytearray]]) -> None:
+        request = produce_request(payloads, self._leaders, self._transactional_id, transactions_v2=self._transactions_v2)
+        self._requests[node] = self._requests.get(node, 0) + 1
+        future = self._connection.submit(request, node)
+
+        def answered(_: Any) -> None:
+            self._requests[node] -= 1
+            self._answers.append((chosen, future))
+            self._wakeup.fire()
+
+        future.add_both(answered)

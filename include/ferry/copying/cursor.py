@@ -1,0 +1,261 @@
+"""One source partition inside a lane: how far it is fetched, accepted and committed.
+
+Three marks, never out of order: committed <= settled <= fetched. `settled` moves when the target accepted a unit, or when everything
+fetched so far is accepted (control records and aborted data leave nothing to accept). A commit that is confirmed makes settled committed;
+an abandoned transaction throws settled and fetched back to committed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ferry.clusters.fetching import FetchPosition
+from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
+from ferry.copying.receipts import Receipt, ReceiptKind, Run
+from ferry.copying.state import Head
+from ferry.errors import FerryError, RetryRule
+from ferry.wire.treatment import Unit
+
+
+@dataclass
+class ReceiptDraft:
+    """The receipt of what the open transaction copied of one segment so far."""
+
+    segment: Segment
+    start: int
+    runs: list[Run] = field(default_factory=list)
+    records: int = 0
+    bytes: int = 0
+    forwarded: int = 0
+    reframed: int = 0
+    downstream_end: int = -1
+    min_timestamp: int = -1
+    max_timestamp: int = -1
+    source_epoch: int = -1
+
+    def add(self, unit: Unit, base_offset: int) -> None:
+        """Count a unit whose first record got downstream offset `base_offset`."""
+        downstream = base_offset
+        for upstream, count in unit.runs:
+            last = self.runs[-1] if self.runs else None
+            if last and last[0] + last[2] == upstream and last[1] + last[2] == downstream:
+                self.runs[-1] = (last[0], last[1], last[2] + count)
+            else:
+                self.runs.append((upstream, downstream, count))
+            downstream += count
+        self.downstream_end = downstream
+        self.records += unit.count
+        self.bytes += unit.size
+        if unit.kind == "forwarded":
+            self.forwarded += 1
+        else:
+            self.reframed += 1
+        known = [moment for moment in (self.min_timestamp, unit.min_timestamp) if moment >= 0]
+        self.min_timestamp = min(known, default=-1)
+        self.max_timestamp = max(self.max_timestamp, unit.max_timestamp)
+        self.source_epoch = max(self.source_epoch, unit.last_leader_epoch)
+
+
+@dataclass(frozen=True)
+class _Committed:
+    """What a confirmed transaction left: the position, the segment at hand and how far it is, and the epoch of the last record."""
+
+    position: int
+    segment: int
+    offset: int
+    epoch: int
+    seeded: bool
+
+
+class PartitionCursor:
+    """Progress of one partition through its segments."""
+
+    def __init__(self, task: PartitionTask) -> None:
+        self.task = task
+        self.failure: Failure | None = None
+        self.out_of_range = False
+        self.not_before = 0.0
+        self.troubled_since = 0.0
+        first = task.segments[0].start if task.segments else task.position
+        self._committed = _Committed(task.position, 0, first, task.last_epoch, task.seed is None)
+        self._seed_written = task.seed is None
+        self._receipts: list[Receipt] = []
+        self._segment = 0
+        self._draft: ReceiptDraft | None = None
+        self.revert()
+
+    def revert(self) -> None:
+        """Forget what the abandoned transaction held."""
+        self._segment = self._committed.segment
+        self.fetched = self.settled = self._committed.offset
+        self.position = self._committed.position
+        self._epoch = self._fetched_epoch = self._committed.epoch
+        self._seed_written = self._committed.seeded
+        self._receipts = []
+        self._draft = None
+        self.out_of_range = False
+
+    def confirm(self) -> None:
+        """What the transaction held is committed."""
+        self._committed = _Committed(self.position, self._segment, self.settled, self._epoch, seeded=True)
+        self._receipts = []
+        self._draft = None
+
+    @property
+    def segment(self) -> Segment | None:
+        """What is being copied; None when nothing is left."""
+        return self.task.segments[self._segment] if self._segment < len(self.task.segments) else None
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more will be fetched: all segments settled, or failed."""
+        return self.segment is None or self.failure is not None
+
+    @property
+    def touched(self) -> bool:
+        """Whether the open transaction changes this partition."""
+        return bool(self._receipts) or self._draft is not None or not self._seed_written
+
+    @property
+    def wants_fetch(self) -> bool:
+        """Whether there is something to fetch now."""
+        segment = self.segment
+        return segment is not None and self.failure is None and not self.out_of_range and self.fetched < segment.end
+
+    @property
+    def committed_position(self) -> int:
+        """The position as last confirmed."""
+        return self._committed.position
+
+    @property
+    def runs(self) -> int:
+        """Runs that the open transaction's receipt holds so far."""
+        return len(self._draft.runs) if self._draft else 0
+
+    def fetch_position(self) -> FetchPosition:
+        """Where to fetch next. Backfilled segments start in the middle of a log: no epoch is known there."""
+        return FetchPosition(self.task.topic, self.task.partition, self.fetched, self._fetched_epoch)
+
+    def fetched_to(self, offset: int, epoch: int) -> None:
+        """Everything before `offset` was fetched; `epoch` of the last batch (-1: none)."""
+        self.fetched = offset
+        self._fetched_epoch = max(self._fetched_epoch, epoch)
+        self.troubled_since = 0.0
+
+    def accept(self, unit: Unit, base_offset: int) -> None:
+        """The target appended `unit`."""
+        self._open_draft().add(unit, base_offset)
+        self._settle(unit.upstream_end, unit.last_leader_epoch)
+
+    def settle_fetched(self) -> None:
+        """Nothing waits or is in flight: everything fetched is settled; go to the next segment when this one is done."""
+        segment = self.segment
+        if segment is None or self.failure is not None:
+            return
+        if self.fetched > self.settled:
+            self._open_draft()
+            self._settle(self.fetched, self._fetched_epoch)
+        if self.settled >= segment.end:
+            self._next_segment()
+
+    def lose(self, log_start: int, reason: str) -> None:
+        """The source dropped `[settled, log_start)` before it was copied: a loss, within the segment."""
+        segment = self.segment
+        if segment is None:
+            return
+        end = min(log_start, segment.end)
+        self._close_draft()
+        kind = ReceiptKind.LOSS if segment.kind == ReceiptKind.COPIED else ReceiptKind.SKIPPED
+        self._receipts.append(self._receipt(kind, self.settled, end, reason))
+        self.fetched = end
+        self._epoch = self._fetched_epoch = -1
+        self._settle(end, -1)
+        self.out_of_range = False
+        if end >= segment.end:
+            self._next_segment()
+
+    def fail(self, error: FerryError) -> None:
+        """Stop here; what is settled stays."""
+        if self.failure is None:
+            problem = getattr(error, "problem", str(error))
+            self.failure = Failure(type(error).__name__, problem, passing=error.retry == RetryRule.RETRY)
+
+    def receipts(self, run_id: str) -> list[Receipt]:
+        """The receipts of the open transaction, a seed first."""
+        self._close_draft()
+        seed = [self.task.seed] if self.task.seed is not None and not self._seed_written else []
+        return [replace(receipt, run_id=run_id) for receipt in (*seed, *self._receipts)]
+
+    def head(self, run_id: str) -> Head:
+        """Where the partition stands once the open transaction is committed."""
+        task = self.task
+        return Head(
+            topic=task.topic,
+            partition=task.partition,
+            position=self.position,
+            source_topic_id=str(task.topic_id),
+            remote_topic=task.remote_topic,
+            remote_topic_id=str(task.remote_topic_id),
+            source_epoch=self._epoch,
+            run_id=run_id,
+        )
+
+    def outcome(self) -> PartitionOutcome:
+        """For the lane's result."""
+        return PartitionOutcome(self.task.topic, self.task.partition, self._committed.position, self.failure)
+
+    def _settle(self, offset: int, epoch: int) -> None:
+        self.settled = offset
+        segment = self.segment
+        if segment is not None and segment.kind == ReceiptKind.COPIED:
+            self.position = offset
+            self._epoch = max(self._epoch, epoch)
+
+    def _next_segment(self) -> None:
+        self._close_draft()
+        self._segment += 1
+        if self.segment is not None:
+            self.fetched = self.settled = self.segment.start
+            self._fetched_epoch = -1
+
+    def _open_draft(self) -> ReceiptDraft:
+        if self._draft is None:
+            segment = self.segment
+            if segment is None:
+                raise RuntimeError(f"{self.task.topic}-{self.task.partition}: accepted a unit behind the last segment")
+            self._draft = ReceiptDraft(segment, self.settled)
+        return self._draft
+
+    def _close_draft(self) -> None:
+        draft, self._draft = self._draft, None
+        if draft is None:
+            return
+        receipt = self._receipt(draft.segment.kind, draft.start, self.settled, "")
+        self._receipts.append(
+            replace(
+                receipt,
+                downstream_end=draft.downstream_end,
+                runs=tuple(draft.runs),
+                records=draft.records,
+                bytes=draft.bytes,
+                forwarded=draft.forwarded,
+                reframed=draft.reframed,
+                min_timestamp=draft.min_timestamp,
+                max_timestamp=draft.max_timestamp,
+                source_epoch=draft.source_epoch,
+            )
+        )
+
+    def _receipt(self, kind: ReceiptKind, start: int, end: int, reason: str) -> Receipt:
+        task = self.task
+        return Receipt(
+            kind=kind,
+            topic=task.topic,
+            partition=task.partition,
+            source_topic_id=str(task.topic_id),
+            remote_topic=task.remote_topic,
+            remote_topic_id=str(task.remote_topic_id),
+            upstream_start=start,
+            upstream_end=end,
+            reason=reason,
+        )

@@ -1,0 +1,61 @@
+"""Ledger and state records as batches of a lane's own transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+# Receipts reach about 100 KB each; a batch stays well below the default max.message.bytes of 1 MiB.
+BATCH_BYTES = 512 * 1024
+RECORD_OVERHEAD_BYTES = 64
+
+
+@dataclass(frozen=True)
+class InternalBatch:
+    """Some records (key, value) for one partition of an internal topic."""
+
+    records: tuple[tuple[bytes, bytes], ...]
+    timestamp: int
+
+    @property
+    def count(self) -> int:
+        """Number of records."""
+        return len(self.records)
+
+    @property
+    def size(self) -> int:
+        """Bytes, roughly."""
+        return sum(len(key) + len(value) + RECORD_OVERHEAD_BYTES for key, value in self.records)
+
+    def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> bytearray:
+        """As a magic-2 batch, not compressed."""
+        builder = DefaultRecordBatchBuilder(
+            magic=2,
+            compression_type=0,
+            is_transactional=transactional,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=base_sequence,
+            batch_size=1 << 30,
+        )
+        for offset, (key, value) in enumerate(self.records):
+            builder.append(offset, self.timestamp, key, value, [])
+        return bytearray(builder.build())
+
+
+def internal_batches(records: Iterable[tuple[bytes, bytes]]) -> Iterator[InternalBatch]:
+    """Records in order, as few batches as the size allows; stamped with the time of now (ms)."""
+    timestamp = time.time_ns() // 1_000_000
+    chunk: list[tuple[bytes, bytes]] = []
+    size = 0
+    for key, value in records:
+        if chunk and size + len(key) + len(value) > BATCH_BYTES:
+            yield InternalBatch(tuple(chunk), timestamp)
+            chunk, size = [], 0
+        chunk.append((key, value))
+        size += len(key) + len(value) + RECORD_OVERHEAD_BYTES
+    if chunk:
+        yield InternalBatch(tuple(chunk), timestamp)

@@ -1,0 +1,107 @@
+"""What travels between the driver of a copy and its lanes. Everything is frozen and can be pickled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ferry.clusters.coordination import ProducerIdentity
+from ferry.copying.receipts import Receipt, ReceiptKind
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Upstream offsets `[start, end)` to copy: `copied` in order at the position, or `backfilled` below it."""
+
+    kind: ReceiptKind
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class PartitionTask:
+    """One source partition of a lane.
+
+    `position` is the next upstream offset to copy in order, as the driver read it after fencing; `committed` tells whether the flow's
+    group holds it already (else it comes from the head or the start policy). `last_epoch` is the source leader epoch of the record before
+    the position (-1 unknown). `seed` goes into the partition's first transaction. `batch_limit` is the remote topic's max.message.bytes.
+    """
+
+    topic: str
+    partition: int
+    topic_id: UUID
+    remote_topic: str
+    remote_topic_id: UUID
+    position: int
+    committed: bool
+    segments: tuple[Segment, ...]
+    last_epoch: int = -1
+    seed: Receipt | None = None
+    batch_limit: int = 1_048_588
+
+    @property
+    def remote(self) -> tuple[str, int]:
+        """The remote partition."""
+        return self.remote_topic, self.partition
+
+
+@dataclass(frozen=True)
+class LaneTask:
+    """One lane's share of a run, with the pair by which the driver holds the lane."""
+
+    lane: int
+    transactional_id: str
+    identity: ProducerIdentity
+    partitions: tuple[PartitionTask, ...]
+
+    @property
+    def weight(self) -> int:
+        """Offsets to go: what balancing over tasks goes by."""
+        return sum(segment.end - segment.start for task in self.partitions for segment in task.segments)
+
+
+@dataclass(frozen=True)
+class CopyJob:
+    """What all lanes of a run share."""
+
+    flow: Flow
+    run_id: str
+    group: str
+    ledger_topic: str
+    ledger_partitions: int
+    state_topic: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a partition or lane stopped: the error's class name, its text, and whether trying again may help."""
+
+    error: str
+    problem: str
+    passing: bool
+
+
+@dataclass(frozen=True)
+class PartitionOutcome:
+    """How far a partition came: `position` is the committed next upstream offset."""
+
+    topic: str
+    partition: int
+    position: int
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class LaneResult:
+    """What became of a lane. `identity` is the last pair it held; `fenced` when the broker refused it."""
+
+    lane: int
+    identity: ProducerIdentity
+    partitions: tuple[PartitionOutcome, ...] = ()
+    fenced: bool = False
+    failure: Failure | None = None
+    cpu_seconds: float = 0.0

@@ -1,0 +1,164 @@
+"""Receipts: what the ledger says about one contiguous upstream range of one partition.
+
+A receipt is written in the transaction that copied its range, so it exists exactly when the records do. The ledger topic is compacted:
+the key names source topic id, partition, upstream start and kind, so that a receipt of one kind never replaces one of another. Runs map
+upstream to downstream offsets; they are delta-coded (ferry.wire.runs) and carried as base64 in a JSON value that people can read.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from zlib import crc32
+
+from ferry.errors import FerryError
+from ferry.wire.runs import decode_runs, encode_runs
+
+FORMAT_VERSION = 1
+
+# About 100 KB of coded runs at worst: a receipt stays far below the usual max.message.bytes of 1 MiB.
+RUNS_PER_RECEIPT = 10_000
+
+Run = tuple[int, int, int]  # upstream start, downstream start, count
+
+
+class ReceiptKind(StrEnum):
+    """Why a range is settled."""
+
+    COPIED = "copied"
+    BACKFILLED = "backfilled"
+    LOSS = "loss"
+    SKIPPED = "skipped"
+    SEED = "seed"
+    FOREIGN = "foreign"
+
+
+class UnreadableRecord(FerryError):
+    """A record of an internal topic that this version cannot read (damaged, or written by a newer Ferry)."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """One settled range `[upstream_start, upstream_end)` of a source partition.
+
+    `downstream_end` is the exclusive end of what this receipt put into the remote partition (-1: nothing). Timestamps are in ms, -1 when
+    there is no record. Topic ids are the text form of Kafka's uuids.
+    """
+
+    kind: ReceiptKind
+    topic: str
+    partition: int
+    source_topic_id: str
+    remote_topic: str
+    remote_topic_id: str
+    upstream_start: int
+    upstream_end: int
+    downstream_end: int = -1
+    runs: tuple[Run, ...] = ()
+    records: int = 0
+    bytes: int = 0
+    forwarded: int = 0
+    reframed: int = 0
+    transactions: int = 1
+    min_timestamp: int = -1
+    max_timestamp: int = -1
+    source_epoch: int = -1
+    run_id: str = ""
+    reason: str = ""
+
+
+def ledger_partition(topic: str, partition: int, partitions: int) -> int:
+    """The ledger partition that holds all receipts of one source partition."""
+    return (crc32(topic.encode()) + partition) % partitions
+
+
+def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
+    """Key and value of a ledger record."""
+    key = {
+        "id": receipt.source_topic_id,
+        "topic": receipt.topic,
+        "partition": receipt.partition,
+        "start": receipt.upstream_start,
+        "kind": receipt.kind.value,
+    }
+    value = {
+        "version": FORMAT_VERSION,
+        "end": receipt.upstream_end,
+        "downstream_end": receipt.downstream_end,
+        "runs": base64.b64encode(encode_runs(receipt.runs)).decode() if receipt.runs else "",
+        "remote_topic": receipt.remote_topic,
+        "remote_id": receipt.remote_topic_id,
+        "records": receipt.records,
+        "bytes": receipt.bytes,
+        "forwarded": receipt.forwarded,
+        "reframed": receipt.reframed,
+        "transactions": receipt.transactions,
+        "timestamps": [receipt.min_timestamp, receipt.max_timestamp],
+        "source_epoch": receipt.source_epoch,
+        "run": receipt.run_id,
+        "reason": receipt.reason,
+    }
+    return _compact(key), _compact(value)
+
+
+def decode_receipt(key: bytes, value: bytes) -> Receipt:
+    """The inverse of `encode_receipt`; UnreadableRecord for anything else."""
+    try:
+        where, what = json.loads(key), json.loads(value)
+        require_version(what, "ledger")
+        return Receipt(
+            kind=ReceiptKind(where["kind"]),
+            topic=where["topic"],
+            partition=int(where["partition"]),
+            source_topic_id=where["id"],
+            remote_topic=what["remote_topic"],
+            remote_topic_id=what["remote_id"],
+            upstream_start=int(where["start"]),
+            upstream_end=int(what["end"]),
+            downstream_end=int(what["downstream_end"]),
+            runs=decode_runs(base64.b64decode(what["runs"], validate=True)) if what["runs"] else (),
+            records=int(what["records"]),
+            bytes=int(what["bytes"]),
+            forwarded=int(what["forwarded"]),
+            reframed=int(what["reframed"]),
+            transactions=int(what["transactions"]),
+            min_timestamp=int(what["timestamps"][0]),
+            max_timestamp=int(what["timestamps"][1]),
+            source_epoch=int(what["source_epoch"]),
+            run_id=what["run"],
+            reason=what["reason"],
+        )
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, binascii.Error) as problem:
+        raise UnreadableRecord(f"ledger record {key!r} is not a receipt: {problem}") from problem
+
+
+def require_version(document: dict[str, object], where: str) -> None:
+    """UnreadableRecord when `document` was written in a newer format."""
+    version = document.get("version")
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise UnreadableRecord(f"{where}: format version {version!r}, this Ferry reads up to {FORMAT_VERSION}: upgrade Ferry")
+
+
+def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Receipt, ...]:
+    """The same range as several receipts with at most `limit` runs each; bytes and batch counts stand on the first."""
+    if len(receipt.runs) <= limit:
+        return (receipt,)
+    pieces = []
+    start = receipt.upstream_start
+    for index in range(0, len(receipt.runs), limit):
+        runs = receipt.runs[index : index + limit]
+        following = receipt.runs[index + limit : index + limit + 1]
+        end = following[0][0] if following else receipt.upstream_end
+        downstream_end = runs[-1][1] + runs[-1][2] if following else receipt.downstream_end
+        records = sum(run[2] for run in runs)
+        piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end, records=records)
+        pieces.append(replace(piece, bytes=0, forwarded=0, reframed=0, transactions=0) if index else piece)
+        start = end
+    return tuple(pieces)
+
+
+def _compact(document: dict[str, object]) -> bytes:
+    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()

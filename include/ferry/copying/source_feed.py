@@ -1,0 +1,220 @@
+"""The reading half of a lane: fetches ahead for its cursors and turns what arrives into units.
+
+One fetch is in flight per source broker; the next one leaves before the units of the last are appended, so that reading and appending
+overlap. What the source says about itself is acted on per partition: gone, recreated, truncated and unreadable partitions stop with a
+named error, expired ranges become losses, and a leader that moved is asked again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from kafka.future import Future
+
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
+from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions, log_bounds
+from ferry.clusters.leaders import Leaders
+from ferry.copying.cursor import PartitionCursor
+from ferry.errors import (
+    FerryError,
+    PartitionError,
+    PartitionUnavailable,
+    SourceMissing,
+    SourceRecreated,
+    SourceTruncated,
+    UnreadableBatch,
+)
+from ferry.wire.batch import MalformedBatch
+from ferry.wire.treatment import Unit, arrange
+
+# One response: enough to keep four produce requests busy, little enough that several copies of it fit a worker.
+FETCH_BYTES = 16 << 20
+PARTITION_FETCH_BYTES = 8 << 20
+# A source broker that restarts is back well within this; afterwards its partitions are reported and the others go on.
+PATIENCE_SECONDS = 75.0
+PAUSE_SECONDS = 0.1
+
+# org.apache.kafka.common.protocol.Errors
+OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, NOT_AUTHORIZED = 1, 2, 29
+_IDENTITY_ERRORS = frozenset({3, 100, 103})  # unknown topic or partition, unknown topic id, inconsistent topic id
+_PASSING = frozenset({5, 6, 7, 9, 13, 56, 74, 75, 78, 79, 84})
+
+
+class SourceFeed:
+    """Fetches for the cursors of one lane."""
+
+    def __init__(
+        self, loop: EventLoop, connection: ClusterConnection, leaders: Leaders, wakeup: Wakeup, cursors: Iterable[PartitionCursor]
+    ) -> None:
+        self._loop = loop
+        self._connection = connection
+        self._leaders = leaders
+        self._wakeup = wakeup
+        self._cursors = {(cursor.task.topic, cursor.task.partition): cursor for cursor in cursors}
+        self._rotation: deque[PartitionCursor] = deque(self._cursors.values())
+        self._fetching: set[int] = set()
+        self._arrived: deque[tuple[list[FetchPosition], Future]] = deque()
+        self._generation = 0
+        self._stale = False
+
+    def pump(self) -> None:
+        """Send a fetch to every broker that has none in flight and leads a partition that wants one."""
+        now = time.monotonic()
+        by_node: dict[int, list[FetchPosition]] = {}
+        for cursor in self._rotation:
+            if cursor.wants_fetch and now >= cursor.not_before:
+                node = self._leaders.of(cursor.task.topic, cursor.task.partition).node
+                if node < 0:
+                    self._postpone(cursor, "it has no leader")
+                elif node not in self._fetching:
+                    by_node.setdefault(node, []).append(cursor.fetch_position())
+        self._rotation.rotate(-1)
+        for node, wanted in by_node.items():
+            self._submit(node, wanted)
+
+    def abandon(self) -> None:
+        """Forget the fetches in flight: the cursors were thrown back."""
+        self._generation += 1
+        self._fetching.clear()
+        self._arrived.clear()
+
+    def arrivals(self) -> list[tuple[PartitionCursor, list[Unit]]]:
+        """Units of the responses that came in, in upstream order per partition; cursors are moved on."""
+        found = []
+        while self._arrived:
+            asked, future = self._arrived.popleft()
+            if future.exception is not None:
+                self._lost(asked, self._connection.classified(future.exception))
+                continue
+            for fetched in fetched_partitions(future.value, asked, self._leaders):
+                cursor = self._cursors[fetched.asked.topic, fetched.asked.partition]
+                units = self._take(cursor, fetched)
+                if units:
+                    found.append((cursor, units))
+        return found
+
+    async def mend(self, idle: Iterable[PartitionCursor]) -> None:
+        """Refresh leaders if asked to, and find out about cursors whose offset the source does not have (`idle`: nothing in flight)."""
+        if self._stale:
+            self._stale = False
+            try:
+                await self._leaders.refresh()
+            except (RequestNotSent, RequestLost):
+                self._stale = True
+            else:
+                self._check_identities()
+        for cursor in idle:
+            if cursor.out_of_range and cursor.failure is None:
+                await self._out_of_range(cursor)
+
+    def _submit(self, node: int, wanted: list[FetchPosition]) -> None:
+        generation = self._generation
+        request = fetch_request(wanted, self._leaders, total_bytes=FETCH_BYTES, partition_bytes=PARTITION_FETCH_BYTES)
+        self._fetching.add(node)
+        future = self._connection.submit(request, node)
+
+        def answered(_: Any) -> None:
+            if generation == self._generation:
+                self._fetching.discard(node)
+                self._arrived.append((wanted, future))
+                self._wakeup.fire()
+
+        future.add_both(answered)
+
+    def _take(self, cursor: PartitionCursor, fetched: Fetched) -> list[Unit]:
+        segment = cursor.segment
+        if segment is None or cursor.failure is not None or fetched.asked.offset != cursor.fetched:
+            return []
+        task = cursor.task
+        if fetched.error:
+            self._refused(cursor, fetched.error)
+            return []
+        if fetched.diverged_at is not None:
+            cursor.fail(
+                SourceTruncated(
+                    task.topic,
+                    task.partition,
+                    f"the source log was truncated to offset {fetched.diverged_at} and rewritten; copied up to {cursor.fetched}",
+                )
+            )
+            return []
+        try:
+            arrangement = arrange(
+                fetched.records, position=cursor.fetched, end=segment.end, aborted=fetched.aborted, max_batch_bytes=task.batch_limit
+            )
+        except MalformedBatch as problem:
+            cursor.fail(UnreadableBatch(task.topic, task.partition, str(problem)))
+            return []
+        if arrangement.next_position > cursor.fetched:
+            epoch = arrangement.units[-1].last_leader_epoch if arrangement.units else -1
+            cursor.fetched_to(arrangement.next_position, epoch)
+        elif not len(fetched.records) and fetched.last_stable_offset <= cursor.fetched:
+            self._postpone(cursor, f"its last stable offset went back to {fetched.last_stable_offset}")
+            cursor.out_of_range = fetched.last_stable_offset < cursor.fetched
+        return arrangement.units
+
+    def _refused(self, cursor: PartitionCursor, code: int) -> None:
+        task = cursor.task
+        if code == OFFSET_OUT_OF_RANGE:
+            cursor.out_of_range = True
+        elif code in _IDENTITY_ERRORS:
+            self._stale = True
+            self._postpone(cursor, f"the source does not know it (error {code})")
+        elif code in _PASSING:
+            self._stale = True
+            self._postpone(cursor, f"error {code}")
+        elif code == CORRUPT_MESSAGE:
+            cursor.fail(UnreadableBatch(task.topic, task.partition, f"the source finds its log corrupt at offset {cursor.fetched}"))
+        elif code == NOT_AUTHORIZED:
+            cursor.fail(_refusal(cursor, f"the source refuses to read it: grant Read on topic {task.topic}"))
+        else:
+            cursor.fail(_refusal(cursor, f"the source answers error {code} at offset {cursor.fetched}"))
+
+    def _lost(self, asked: list[FetchPosition], problem: Exception) -> None:
+        self._stale = True
+        for position in asked:
+            cursor = self._cursors[position.topic, position.partition]
+            if isinstance(problem, FerryError):
+                cursor.fail(problem)
+            else:
+                self._postpone(cursor, str(problem))
+
+    def _postpone(self, cursor: PartitionCursor, problem: str) -> None:
+        now = time.monotonic()
+        self._stale = True
+        cursor.not_before = now + PAUSE_SECONDS
+        cursor.troubled_since = cursor.troubled_since or now
+        if now - cursor.troubled_since > PATIENCE_SECONDS:
+            task = cursor.task
+            cursor.fail(PartitionUnavailable(task.topic, task.partition, f"not readable for {PATIENCE_SECONDS:.0f} s: {problem}"))
+
+    def _check_identities(self) -> None:
+        for cursor in self._cursors.values():
+            task, found = cursor.task, self._leaders.topic_id(cursor.task.topic)
+            if found is not None and found != task.topic_id:
+                cursor.fail(
+                    SourceRecreated(task.topic, task.partition, f"its topic id was {task.topic_id} and is {found} now; see ferry.on.recreate")
+                )
+            elif found is None and cursor.troubled_since:
+                cursor.fail(SourceMissing(task.topic, task.partition, "the source topic was deleted while it was copied"))
+
+    async def _out_of_range(self, cursor: PartitionCursor) -> None:
+        task = cursor.task
+        try:
+            start, end = await log_bounds(self._connection, self._leaders, task.topic, task.partition)
+        except (RequestNotSent, RequestLost) as problem:
+            self._postpone(cursor, str(problem))
+            await self._loop.sleep(PAUSE_SECONDS)
+            return
+        cursor.out_of_range = False
+        if cursor.fetched < start:
+            cursor.lose(start, f"expired at the source: its log starts at {start}")
+        elif cursor.fetched > end:
+            cursor.fail(SourceTruncated(task.topic, task.partition, f"the source log ends at {end}, before the position {cursor.fetched}"))
+
+
+def _refusal(cursor: PartitionCursor, problem: str) -> PartitionError:
+    return PartitionError(cursor.task.topic, cursor.task.partition, problem)

@@ -1,0 +1,141 @@
+"""The state topic: heads, the flow record, claims and acknowledged losses.
+
+One compacted partition of small JSON records, newest per key counts. Heads are written in the lane transactions, everything else under
+the run's own transactional id, so every record has one fenced writer at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ferry.copying.receipts import FORMAT_VERSION, UnreadableRecord, require_version
+
+PartitionKey = tuple[str, int]  # source topic, partition
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where a source partition stands: the next upstream offset to copy, and between which topics."""
+
+    topic: str
+    partition: int
+    position: int
+    source_topic_id: str
+    remote_topic: str
+    remote_topic_id: str
+    source_epoch: int = -1
+    run_id: str = ""
+
+
+@dataclass(frozen=True)
+class FlowRecord:
+    """What a flow has used so far: every lane id below `lanes` may hold an open transaction of an older run."""
+
+    flow: str
+    lanes: int
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`flow` writes to `remote_topic`; nobody else may."""
+
+    remote_topic: str
+    remote_topic_id: str
+    flow: str
+
+
+@dataclass(frozen=True)
+class LossAcknowledged:
+    """An operator has seen the loss that starts at `upstream_start`."""
+
+    source_topic_id: str
+    partition: int
+    upstream_start: int
+
+
+StateEntry = Head | FlowRecord | Claim | LossAcknowledged
+
+
+@dataclass(frozen=True)
+class FlowState:
+    """Everything that the state topic of a flow says."""
+
+    heads: dict[PartitionKey, Head] = field(default_factory=dict)
+    flow: FlowRecord | None = None
+    claims: dict[str, Claim] = field(default_factory=dict)
+    acknowledged: frozenset[LossAcknowledged] = frozenset()
+
+
+def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
+    """Key and value of a state record."""
+    key: dict[str, object]
+    value: dict[str, object]
+    match entry:
+        case Head():
+            key = {"head": [entry.topic, entry.partition]}
+            value = {
+                "position": entry.position,
+                "source_id": entry.source_topic_id,
+                "remote_topic": entry.remote_topic,
+                "remote_id": entry.remote_topic_id,
+                "source_epoch": entry.source_epoch,
+                "run": entry.run_id,
+            }
+        case FlowRecord():
+            key, value = {"flow": entry.flow}, {"lanes": entry.lanes}
+        case Claim():
+            key, value = {"claim": entry.remote_topic}, {"flow": entry.flow, "remote_id": entry.remote_topic_id}
+        case LossAcknowledged():
+            key, value = {"ack": [entry.source_topic_id, entry.partition, entry.upstream_start]}, {}
+    return _compact(key), _compact({"version": FORMAT_VERSION, **value})
+
+
+def decode_state(key: bytes, value: bytes) -> StateEntry:
+    """The inverse of `encode_state`; UnreadableRecord for anything else."""
+    try:
+        where, what = json.loads(key), json.loads(value)
+        require_version(what, "state")
+        if "head" in where:
+            topic, partition = where["head"]
+            return Head(
+                topic,
+                int(partition),
+                int(what["position"]),
+                what["source_id"],
+                what["remote_topic"],
+                what["remote_id"],
+                int(what["source_epoch"]),
+                what["run"],
+            )
+        if "flow" in where:
+            return FlowRecord(where["flow"], int(what["lanes"]))
+        if "claim" in where:
+            return Claim(where["claim"], what["remote_id"], what["flow"])
+        topic_id, partition, start = where["ack"]
+        return LossAcknowledged(topic_id, int(partition), int(start))
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise UnreadableRecord(f"state record {key!r} is not readable: {problem}") from problem
+
+
+def fold_state(records: Iterable[tuple[bytes, bytes | None]]) -> FlowState:
+    """The newest of every key; `records` in log order, a null value removes its key."""
+    newest: dict[bytes, StateEntry] = {}
+    for key, value in records:
+        if value is None:
+            newest.pop(key, None)
+        else:
+            newest[key] = decode_state(key, value)
+    entries = list(newest.values())
+    flows = [entry for entry in entries if isinstance(entry, FlowRecord)]
+    return FlowState(
+        heads={(entry.topic, entry.partition): entry for entry in entries if isinstance(entry, Head)},
+        flow=flows[-1] if flows else None,
+        claims={entry.remote_topic: entry for entry in entries if isinstance(entry, Claim)},
+        acknowledged=frozenset(entry for entry in entries if isinstance(entry, LossAcknowledged)),
+    )
+
+
+def _compact(document: dict[str, object]) -> bytes:
+    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
