@@ -45,13 +45,16 @@ class AbortedTracker:
         self._waiting = sorted(((first_offset, producer_id) for producer_id, first_offset in aborted), reverse=True)
         self._open: set[int] = set()
 
+    @property
+    def idle(self) -> bool:
+        """No aborted transaction is open or still to come: nothing will be dropped any more."""
+        return not self._waiting and not self._open
+
     def drop(self, header: BatchHeader, view: memoryview) -> bool:
         """True for a data batch of an aborted transaction. Call it for every batch in order, also for control batches (False)."""
+        if self.idle or header.producer_id < 0:
+            return False
         waiting = self._waiting
-        if not waiting and not self._open:
-            return False
-        if header.producer_id < 0:
-            return False
         last_offset = header.last_offset
         while waiting and waiting[-1][0] <= last_offset:
             self._open.add(waiting.pop()[1])

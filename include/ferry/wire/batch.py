@@ -37,6 +37,7 @@ DELETE_HORIZON = 0x40
 _START = struct.Struct(">qi")
 _LEGACY = struct.Struct(">IBb")
 _TIMESTAMP = struct.Struct(">q")
+_CRC = struct.Struct(">I")
 _new_tuple = tuple.__new__
 
 
@@ -108,17 +109,24 @@ def iterate_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]
 
     Raises MalformedBatch, naming the offset, when the bytes cannot be a record batch. Checksums are not looked at: see `crc_is_valid`.
     """
-    at, end = 0, len(data)
-    while end - at >= LENGTH_OVERHEAD:
-        base_offset, length = _START.unpack_from(data, at)
-        if length < LEGACY_MINIMUM_LENGTH[0]:
-            raise MalformedBatch(f"the batch at offset {base_offset} claims {length} bytes, fewer than any record has")
-        stop = at + LENGTH_OVERHEAD + length
-        if stop > end:
-            return
-        view = data[at:stop]
-        yield read_header(view), view
-        at = stop
+    at = 0
+    while (entry := read_entry(data, at)) is not None:
+        yield entry
+        at += len(entry[1])
+
+
+def read_entry(data: memoryview, at: int) -> tuple[BatchHeader, memoryview] | None:
+    """The entry that begins at index `at`: its header and a view of all its bytes; None if it is not complete. Raises MalformedBatch."""
+    if len(data) - at < LENGTH_OVERHEAD:
+        return None
+    base_offset, length = _START.unpack_from(data, at)
+    if length < LEGACY_MINIMUM_LENGTH[0]:
+        raise MalformedBatch(f"the batch at offset {base_offset} claims {length} bytes, fewer than any record has")
+    stop = at + LENGTH_OVERHEAD + length
+    if stop > len(data):
+        return None
+    view = data[at:stop]
+    return read_header(view), view
 
 
 def read_header(view: memoryview) -> BatchHeader:
@@ -149,4 +157,4 @@ def crc_is_valid(view: memoryview) -> bool:
     if view[MAGIC_AT] < 2:
         stored: int = _LEGACY.unpack_from(view, LENGTH_OVERHEAD)[0]
         return zlib.crc32(view[LEGACY_CRC_FROM:]) == stored
-    return bool(crc32c.crc32c(view[CRC_FROM:]) == int.from_bytes(view[17:21], "big"))
+    return bool(crc32c.crc32c(view[CRC_FROM:]) == _CRC.unpack_from(view, 17)[0])

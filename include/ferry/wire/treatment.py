@@ -18,17 +18,17 @@ from typing import Literal, NamedTuple
 from ferry.wire import compression, legacy
 from ferry.wire.aborted import AbortedTracker
 from ferry.wire.batch import (
-    CODEC_MASK,
     DELETE_HORIZON,
     HEADER_SIZE,
+    LENGTH_OVERHEAD,
     LOG_APPEND_TIME,
     BatchHeader,
     MalformedBatch,
     crc_is_valid,
-    iterate_batches,
+    read_entry,
 )
 from ferry.wire.forward import forward
-from ferry.wire.reframe import GROWTH_PER_RECORD, Piece, assemble, reframe
+from ferry.wire.reframe import GROWTH_PER_RECORD, Piece, Reframer, SmallBatches, assemble
 
 # Smaller batches are merged with their neighbours.
 FORWARD_MINIMUM_BYTES = 8 * 1024
@@ -112,26 +112,37 @@ def arrange(
     `max_batch_bytes`: the target topic's max.message.bytes; merging stays below it, a single batch may not.
     Raises MalformedBatch when a batch within reach is corrupt.
     """
-    merge_limit = min(merge_limit_bytes, max_batch_bytes - max_batch_bytes // 64)
-    limits = Limits(forward_minimum_bytes, forward_minimum_compressed_bytes, forward_minimum_records, merge_limit)
+    limits = Limits(
+        forward_minimum_bytes,
+        forward_minimum_compressed_bytes,
+        forward_minimum_records,
+        # Recompressing can grow bytes that do not compress by less than 1/64.
+        min(merge_limit_bytes, max_batch_bytes - max_batch_bytes // 64),
+    )
     builder = _Builder(position, end, limits)
     tracker = AbortedTracker(aborted)
-    consumed = 0
+    at = 0
     reached = position
-    for header, view in iterate_batches(fetched):
+    while True:
+        if tracker.idle:
+            at, reached = builder.gather(fetched, at, reached)
+        entry = read_entry(fetched, at)
+        if entry is None:
+            break
+        header, view = entry
         # A legacy wrapper bears its last offset: whether it begins beyond the end shows when it is opened.
         if header.base_offset >= end and header.count >= 0:
             reached = end
             break
         if not crc_is_valid(view):
             raise MalformedBatch(f"the batch at offset {header.base_offset} does not match its checksum: the source's log is corrupt")
-        consumed += len(view)
+        at += len(view)
         reached = max(reached, header.next_offset)
         aborted_data = tracker.drop(header, view)
         if not (aborted_data or header.is_control or not header.count or header.next_offset <= position):
             builder.add(header, view)
     next_position = min(reached, end)
-    return Arrangement(builder.finish(next_position), next_position, consumed)
+    return Arrangement(builder.finish(next_position), next_position, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,34 +167,53 @@ class _Builder:
         self._end = end
         self._limits = limits
         self._drafts: list[_Draft] = []
-        self._pieces: list[Piece] = []
-        self._group_codec = compression.NONE
-        self._group_bytes = 0
+        # The group being merged: its records, its codec, how many batches, the source's leader epoch of the last one, and the first batch
+        # if that could be forwarded.
+        self._group = Reframer()
+        self._codec = compression.NONE
+        self._batches = 0
         self._leader_epoch = -1
-        # The view of the first of `_pieces` if it could be forwarded.
-        self._forwardable: memoryview | None = None
+        self._forwardable: tuple[BatchHeader, memoryview] | None = None
+        self._small = SmallBatches(position, end, limits.forward_minimum_bytes - LENGTH_OVERHEAD, limits.forward_minimum_records)
+
+        # Below this, whatever batch `gather` takes next fits into the merge limit.
+        self._body_limit = limits.merge_limit_bytes - limits.forward_minimum_bytes - GROWTH_PER_RECORD * limits.forward_minimum_records
+
+    def gather(self, fetched: memoryview, at: int, reached: int) -> tuple[int, int]:
+        """Merges the row of small plain batches that begins at index `at` into the open group, the fast way.
+
+        Only goes on with a group that is open: `add` begins one. Returns the index after the last that was taken and the offset reached.
+        """
+        if not self._batches or self._codec != compression.NONE:
+            return at, reached
+        batches, at, leader_epoch, next_offset = self._group.gather(fetched, at, self._small, self._body_limit)
+        if batches:
+            self._batches += batches
+            self._leader_epoch = leader_epoch
+            reached = max(reached, next_offset)
+        return at, reached
 
     def add(self, header: BatchHeader, view: memoryview) -> None:
-        codec = header.attributes & CODEC_MASK
+        """Takes one batch with records that are wanted, at least in part."""
+        codec = header.codec
         forwardable = self._can_forward(header)
-        if forwardable and not self._is_small(header, codec):
+        if forwardable and not self._is_small(header):
             self._flush()
             self._forward(header, view)
             return
         if header.magic < 2:
-            header, records = legacy.convert(header, view)
+            converted, records = legacy.convert(header, view)
         else:
-            records = compression.decompress(codec, view[HEADER_SIZE:])
-        size = len(records) + GROWTH_PER_RECORD * header.count
-        if self._pieces and (codec != self._group_codec or self._group_bytes + size > self._limits.merge_limit_bytes):
+            converted, records = header, compression.decompress(codec, view[HEADER_SIZE:])
+        size = len(records) + GROWTH_PER_RECORD * converted.count
+        if codec != self._codec or len(self._group.body) + size > self._limits.merge_limit_bytes:
             self._flush()
-        if not self._pieces:
-            self._group_codec = codec
-            self._group_bytes = 0
-            self._forwardable = view if forwardable else None
-        self._group_bytes += size
+        if not self._batches:
+            self._codec = codec
+            self._forwardable = (header, view) if forwardable else None
+        self._group.add(Piece(converted, records, self._position, self._end))
         self._leader_epoch = header.leader_epoch
-        self._pieces.append(Piece(header, records, self._position, self._end))
+        self._batches += 1
 
     def finish(self, next_position: int) -> list[Unit]:
         """The units, tiling [position, next_position)."""
@@ -214,9 +244,9 @@ class _Builder:
             and header.next_offset <= self._end
         )
 
-    def _is_small(self, header: BatchHeader, codec: int) -> bool:
+    def _is_small(self, header: BatchHeader) -> bool:
         limits = self._limits
-        minimum = limits.forward_minimum_compressed_bytes if codec else limits.forward_minimum_bytes
+        minimum = limits.forward_minimum_compressed_bytes if header.codec else limits.forward_minimum_bytes
         return header.size < minimum and header.count < limits.forward_minimum_records
 
     def _forward(self, header: BatchHeader, view: memoryview) -> None:
@@ -234,20 +264,15 @@ class _Builder:
         )
 
     def _flush(self) -> None:
-        pieces = self._pieces
-        if not pieces:
-            return
-        self._pieces = []
-        if len(pieces) == 1 and self._forwardable is not None:
-            self._forward(pieces[0].header, self._forwardable)
-            return
-        reframed = reframe(pieces)
-        # All records of a piece may lie in a hole or beyond a bound.
-        if reframed.count:
+        """Ends the open group. A batch that found nothing to be merged with is forwarded after all, if it can be."""
+        if self._batches == 1 and self._forwardable is not None:
+            self._forward(*self._forwardable)
+        elif self._group.count:
+            reframed = self._group.finish()
             self._drafts.append(
                 _Draft(
                     kind="reframed",
-                    payload=memoryview(assemble(reframed, self._group_codec)),
+                    payload=memoryview(assemble(reframed, self._codec)),
                     count=reframed.count,
                     runs=reframed.runs,
                     upstream_start=reframed.runs[0][0],
@@ -256,3 +281,6 @@ class _Builder:
                     leader_epoch=self._leader_epoch,
                 )
             )
+        # Without records there is no unit: all of the group lay in holes or beyond a bound.
+        self._group = Reframer()
+        self._batches = 0
