@@ -15,7 +15,7 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
 
-READ_COMMITTED = 1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 EARLIEST, LATEST = -2, -1
 # How long a broker may hold an empty answer; bounded copies always have something to read, unless a leader is changing.
 FETCH_WAIT_MILLISECONDS = 500
@@ -109,7 +109,7 @@ def _fetched(position: FetchPosition, part: Any) -> Fetched:
 
 
 async def log_bounds(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int) -> tuple[int, int]:
-    """Log start and last stable offset of one partition. RequestNotSent while it has no answering leader."""
+    """Log start and high watermark of one partition. RequestNotSent while it has no leader that knows them (KIP-207)."""
     return await _offset(connection, leaders, topic, partition, EARLIEST), await _offset(connection, leaders, topic, partition, LATEST)
 
 
@@ -119,7 +119,7 @@ async def _offset(connection: ClusterConnection, leaders: Leaders, topic: str, p
     answer = await connection.send(
         ListOffsetsRequest(
             replica_id=-1,
-            isolation_level=READ_COMMITTED,
+            isolation_level=READ_UNCOMMITTED,
             topics=[
                 topic_type(
                     name=topic,

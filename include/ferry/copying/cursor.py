@@ -114,7 +114,8 @@ class PartitionCursor:
     @property
     def touched(self) -> bool:
         """Whether the open transaction changes this partition."""
-        return bool(self._receipts) or self._draft is not None or not self._seed_written
+        unseeded = not self._seed_written and self.failure is None
+        return bool(self._receipts) or self._draft is not None or unseeded
 
     @property
     def wants_fetch(self) -> bool:

@@ -29,6 +29,7 @@ class PartitionTask:
     `position` is the next upstream offset to copy in order, as the driver read it after fencing; `committed` tells whether the flow's
     group holds it already (else it comes from the head or the start policy). `last_epoch` is the source leader epoch of the record before
     the position (-1 unknown). `seed` goes into the partition's first transaction. `batch_limit` is the remote topic's max.message.bytes.
+    `settles`: an operator's seed overrides whatever the group says.
     """
 
     topic: str
@@ -42,6 +43,7 @@ class PartitionTask:
     last_epoch: int = -1
     seed: Receipt | None = None
     batch_limit: int = 1_048_588
+    settles: bool = False
 
     @property
     def remote(self) -> tuple[str, int]:

@@ -196,7 +196,9 @@ class SourceFeed:
             task, found = cursor.task, self._leaders.topic_id(cursor.task.topic)
             if found is not None and found != task.topic_id:
                 cursor.fail(
-                    SourceRecreated(task.topic, task.partition, f"its topic id was {task.topic_id} and is {found} now; see ferry.on.recreate")
+                    SourceRecreated(
+                        task.topic, task.partition, f"its topic id was {task.topic_id} and is {found} now; see ferry.on.recreate"
+                    )
                 )
             elif found is None and cursor.troubled_since:
                 cursor.fail(SourceMissing(task.topic, task.partition, "the source topic was deleted while it was copied"))

@@ -1,0 +1,120 @@
+"""Taking a flow over, and holding it: the broker's compare-and-set on transactional ids.
+
+Order matters. A run first inits the flow's run id without conditions; only then it reads the flow record, writes it with the lanes that it
+will use (under the run id, so an older run can no longer write it), and inits every lane id ever used without conditions. From then on
+each id is only ever re-inited with the pair that is held. A lane whose pair died with its worker is taken back without conditions, but
+only after the run id was re-inited with the held pair: an older run is refused there and gives up, so two runs never take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
+from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, ProducerIdentity
+from ferry.clusters.leaders import Leaders
+from ferry.copying.appender import PartitionKey
+from ferry.copying.internal_writer import InternalWriter, KeyValue
+from ferry.copying.lanes import run_transactional_id, transactional_id
+from ferry.errors import ClusterUnreachable, Superseded
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+T = TypeVar("T")
+
+# Records written here are newest-per-key, so a transaction whose outcome is unknown is simply written again.
+ATTEMPTS = 5
+
+
+class FencedWriter:
+    """One transactional id of the target, held by this process. Blocking; not for use inside a lane."""
+
+    def __init__(self, flow: Flow, group: str, name: str, topics: Iterable[str]) -> None:
+        from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
+        self._loop = EventLoop()
+        self._name = name
+        self._flow = flow.name
+        self._group = group
+        self._topics = list(topics)
+        self._connection = ClusterConnection(self._loop, flow.target, ClientRole.PRODUCER)
+        self._coordinator = Coordinator(self._loop, self._connection, name, group)
+        self.identity: ProducerIdentity
+
+    def __enter__(self) -> FencedWriter:
+        try:
+            self._loop.run(self._connection.open)
+            self.identity = self._call(self._coordinator.init)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+        self._loop.close()
+
+    def take(self, name: str) -> ProducerIdentity:
+        """Init another transactional id without conditions: aborts what is open there and fences whoever holds it."""
+        return self._call(Coordinator(self._loop, self._connection, name, self._group).init)
+
+    def confirm(self) -> None:
+        """Superseded unless this process still holds the id."""
+        self.identity = self._call(self._coordinator.init, self.identity)
+
+    def write(self, records: Mapping[PartitionKey, Sequence[KeyValue]]) -> None:
+        """Write newest-per-key records in one transaction."""
+        problem: Exception | None = None
+        for _ in range(ATTEMPTS):
+            try:
+                if problem is not None:
+                    self._connection.disconnect()
+                    self.confirm()
+                return self._call(self._write, records)
+            except (OutcomeUnknown, RequestLost, RequestNotSent) as failure:
+                problem = failure
+        raise ClusterUnreachable(f"cluster {self._connection.alias}: {self._name} could not write: {problem}") from problem
+
+    async def _write(self, records: Mapping[PartitionKey, Sequence[KeyValue]]) -> None:
+        transactions_v2 = await self._connection.supports_transactions_v2()
+        wakeup, leaders = Wakeup(self._loop), Leaders(self._connection, self._topics)
+        await leaders.refresh()
+        writer = InternalWriter(self._connection, leaders, wakeup, self._name, transactions_v2=transactions_v2)
+        self.identity = await self._coordinator.init(self.identity)  # sequences start at 0 with a new epoch
+        writer.adopt(self.identity)
+        if not transactions_v2:
+            await self._coordinator.add_partitions(self.identity, records)
+        await writer.append(records)
+        self.identity = await self._coordinator.end(self.identity, committed=True, transactions_v2=transactions_v2)
+
+    def _call(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        try:
+            return self._loop.run(coroutine, *arguments)
+        except Fenced as problem:
+            raise Superseded(f"flow {self._flow}: a newer run took over ({problem})") from problem
+
+
+class RunHold:
+    """A flow taken over by this process: its run id and every lane id."""
+
+    def __init__(self, flow: Flow, group: str, topics: Iterable[str]) -> None:
+        self._flow = flow
+        self.writer = FencedWriter(flow, group, run_transactional_id(flow.name), topics)
+
+    def __enter__(self) -> RunHold:
+        self.writer.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.writer.__exit__()
+
+    def take_lanes(self, lanes: int) -> dict[int, ProducerIdentity]:
+        """Fence every lane below `lanes` (the most that were ever used)."""
+        return {lane: self.writer.take(transactional_id(self._flow.name, lane)) for lane in range(lanes)}
+
+    def retake(self, lane: int) -> ProducerIdentity:
+        """Take back a lane whose pair is lost. Superseded when a newer run holds the flow."""
+        self.writer.confirm()
+        return self.writer.take(transactional_id(self._flow.name, lane))

@@ -1,0 +1,54 @@
+"""Appending records of internal topics (ledger, state) inside a transaction that the caller holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ferry.clusters.connections import ClusterConnection, Wakeup
+from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.leaders import Leaders
+from ferry.copying.appender import Appender, PartitionKey
+from ferry.copying.internal_batch import internal_batches
+from ferry.errors import ClusterUnreachable
+from ferry.wire.split import split_unit
+
+# Wakes the loop for back-offs.
+IDLE_SECONDS = 0.05
+
+KeyValue = tuple[bytes, bytes]
+
+
+class InternalWriter:
+    """Writes under one transactional id; `adopt` the pair before each transaction."""
+
+    def __init__(
+        self, connection: ClusterConnection, leaders: Leaders, wakeup: Wakeup, transactional_id: str, *, transactions_v2: bool
+    ) -> None:
+        self._alias = connection.alias
+        self._leaders = leaders
+        self._wakeup = wakeup
+        self._appender = Appender(
+            connection, leaders, wakeup, transactional_id=transactional_id, transactions_v2=transactions_v2, halve=split_unit
+        )
+
+    def adopt(self, identity: ProducerIdentity) -> None:
+        """Go on with this pair."""
+        self._appender.adopt(identity)
+
+    async def append(self, records: Mapping[PartitionKey, Sequence[KeyValue]]) -> None:
+        """Return when all records are accepted. Fenced, OutcomeUnknown, or ClusterUnreachable when a topic takes no records."""
+        for key, pairs in records.items():
+            for batch in internal_batches(pairs):
+                self._appender.enqueue(key, batch)
+        while any(self._appender.busy(key) for key in records):
+            self._appender.pump()
+            await self._wakeup.wait(IDLE_SECONDS)
+            for _ in self._appender.settle():
+                pass
+            if self._appender.leaders_stale:
+                self._appender.leaders_stale = False
+                await self._leaders.refresh()
+        for topic, partition in records:
+            refusal = self._appender.refusal((topic, partition))
+            if refusal is not None:
+                raise ClusterUnreachable(f"cluster {self._alias}: {topic}-{partition} takes no records: {refusal.problem}")

@@ -1,0 +1,317 @@
+"""One lane: copies its partitions to their ends, transaction by transaction.
+
+The loop is single-threaded over an event loop: answers come in, units go out, the next fetch is always under way. When a transaction is
+full, nothing more is appended; once every answer is in, receipts, heads and positions join it and it is committed. Whatever leaves the
+outcome open (a lost answer, an answer that contradicts another one) leads to one way back: a new init with the held pair, which settles
+the old transaction at the broker, then the positions are read again and tell by the transaction's mark whether it was committed.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
+from ferry.clusters.coordination import NO_IDENTITY, Coordinator, Fenced, OutcomeUnknown, Position, PositionsRefused, ProducerIdentity
+from ferry.clusters.leaders import Leaders
+from ferry.copying.appender import Appender, PartitionKey
+from ferry.copying.cursor import PartitionCursor
+from ferry.copying.internal_writer import InternalWriter
+from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
+from ferry.copying.receipts import RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
+from ferry.copying.source_feed import SourceFeed
+from ferry.copying.state import encode_state
+from ferry.copying.transaction import TransactionEvent, TransactionState, advance
+from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, RetryRule, TargetRecreated
+from ferry.wire.split import split_unit
+
+log = logging.getLogger(__name__)
+
+# Fetched but not yet appended: bounds the memory of a worker.
+WAITING_BYTES = 24 << 20
+# Wakes the loop for back-offs and the age of transactions.
+IDLE_SECONDS = 0.05
+# Recoveries without a commit in between; each may take the coordinator's 75 s. The driver tries a failed lane again.
+RECOVERIES = 6
+# A partition that leaves the outcome open this often is stopped, so that it does not stop the lane.
+BLAMES = 3
+RECOVERY_PAUSE_SECONDS = 0.2
+
+
+class Lane:
+    """One run of one lane over connections that several lanes share."""
+
+    def __init__(self, loop: EventLoop, source: ClusterConnection, target: ClusterConnection, job: CopyJob, task: LaneTask) -> None:
+        self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
+        self._wakeup = Wakeup(loop)
+        self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
+        self._coordinator = Coordinator(loop, target, task.transactional_id, job.group)
+        self._source_leaders = Leaders(source, [partition.topic for partition in task.partitions])
+        remote_topics = [partition.remote_topic for partition in task.partitions]
+        self._target_leaders = Leaders(target, [*remote_topics, job.ledger_topic, job.state_topic])
+        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values())
+        self._identity = task.identity
+        self._state = TransactionState.READY
+        self._mark = ""
+        self._in_doubt = False
+        self._opened = 0.0
+        self._sent_bytes = 0
+        self._registered: set[PartitionKey] = set()
+        self._blamed: dict[PartitionKey, int] = {}
+        self._transactions_v2 = True
+        self._records: Appender
+        self._ledger: InternalWriter
+
+    async def run(self) -> LaneResult:
+        """Copy until every partition is done or failed. Never raises for what a lane may meet: the result says it."""
+        try:
+            self._transactions_v2 = await self._target.supports_transactions_v2()
+            await self._take()
+            await self._copy_and_recover()
+        except Fenced as problem:
+            self._state = advance(self._state, TransactionEvent.FENCED)
+            return self._result(fenced=True, failure=Failure("Superseded", str(problem), passing=False))
+        except (FerryError, RequestNotSent, RequestLost, OutcomeUnknown) as problem:
+            passing = not isinstance(problem, FerryError) or problem.retry == RetryRule.RETRY
+            return self._result(failure=Failure(type(problem).__name__, str(problem), passing))
+        return self._result()
+
+    async def _take(self) -> None:
+        """Init with the driver's pair, then again: from then on only this task knows the current pair."""
+        self._identity = await self._coordinator.init(self._identity)
+        self._identity = await self._coordinator.init(self._identity)
+        await self._source_leaders.refresh()
+        await self._target_leaders.refresh()
+        await self._check_remote_topics()
+        await self._fresh_appenders()
+        await self._compare_positions()
+
+    async def _check_remote_topics(self) -> None:
+        for cursor in self._cursors.values():
+            task, found = cursor.task, self._target_leaders.topic_id(cursor.task.remote_topic)
+            if found != task.remote_topic_id:
+                problem = f"remote topic {task.remote_topic} is gone or was deleted and created again since the run was planned"
+                cursor.fail(TargetRecreated(task.topic, task.partition, problem))
+
+    async def _compare_positions(self) -> None:
+        """What the group says now must be what the driver, or the last confirmed commit, left (unless a seed overrides it)."""
+        positions = await self._coordinator.positions(self._cursors)
+        for key, cursor in self._cursors.items():
+            if cursor.task.settles:
+                continue
+            found = positions.get(key)
+            if found is None:
+                agrees = not cursor.task.committed and cursor.committed_position == cursor.task.position
+            else:
+                agrees = found.offset == cursor.committed_position
+            if not agrees:
+                said = "has no offset" if found is None else f"says {found.offset}"
+                problem = f"group {self._job.group} {said}, the run expects {cursor.committed_position}; settle it with ferry seed"
+                cursor.fail(PositionDisagrees(cursor.task.topic, cursor.task.partition, problem))
+
+    async def _fresh_appenders(self) -> None:
+        exactly_once = self._job.flow.exactly_once
+        transactional_id = self._task.transactional_id
+        self._ledger = InternalWriter(
+            self._target, self._target_leaders, self._wakeup, transactional_id, transactions_v2=self._transactions_v2
+        )
+        self._records = Appender(
+            self._target,
+            self._target_leaders,
+            self._wakeup,
+            transactional_id=transactional_id if exactly_once else None,
+            transactions_v2=self._transactions_v2,
+            halve=split_unit,
+        )
+        self._ledger.adopt(self._identity)
+        self._records.adopt(self._identity if exactly_once else await self._idempotent_identity())
+
+    async def _idempotent_identity(self) -> ProducerIdentity:
+        """At-least-once: records go by an idempotent producer outside the transaction."""
+        from kafka.protocol.producer import InitProducerIdRequest  # noqa: PLC0415 - the rare mode
+
+        answer = await self._target.send(
+            InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0, producer_id=-1, producer_epoch=-1, max_version=5)
+        )
+        if answer.error_code:
+            raise OutcomeUnknown(f"InitProducerId: error {answer.error_code}")
+        return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+
+    async def _copy_and_recover(self) -> None:
+        recoveries, known = 0, self._committed_total()
+        blamed: PartitionKey | None = None
+        while True:
+            try:
+                if recoveries:
+                    await self._recover(blamed)
+                return await self._copy()
+            except (OutcomeUnknown, RequestLost, RequestNotSent) as problem:
+                recoveries = 1 if self._committed_total() != known else recoveries + 1
+                known, blamed = self._committed_total(), getattr(problem, "partition", None)
+                self._in_doubt = self._in_doubt or self._state is TransactionState.COMMITTING
+                self._state = advance(self._state, TransactionEvent.OUTCOME_UNKNOWN)
+                if recoveries > RECOVERIES:
+                    raise ClusterUnreachable(f"lane {self._task.lane}: gave up after {RECOVERIES} recoveries: {problem}") from problem
+                log.warning("lane %s: outcome unknown (%s): settling", self._task.lane, problem)
+
+    def _committed_total(self) -> int:
+        return sum(cursor.committed_position for cursor in self._cursors.values())
+
+    async def _copy(self) -> None:
+        while True:
+            self._take_arrivals()
+            idle = [cursor for key, cursor in self._cursors.items() if not self._records.busy(key)]
+            for cursor in idle:
+                cursor.settle_fetched()
+            await self._feed.mend(idle)
+            await self._mend_target()
+            self._note_touched()
+            if self._state is TransactionState.CLOSING and not self._records.in_flight:
+                await self._commit()
+                continue
+            if self._state in {TransactionState.READY, TransactionState.OPEN}:
+                await self._append()
+            if self._records.waiting_bytes < WAITING_BYTES:
+                self._feed.pump()
+            if self._finished():
+                return
+            await self._wakeup.wait(IDLE_SECONDS)
+
+    def _finished(self) -> bool:
+        idle = self._state is TransactionState.READY and not self._records.in_flight
+        return idle and all(cursor.done and not cursor.touched for cursor in self._cursors.values())
+
+    def _take_arrivals(self) -> None:
+        for key, unit, base_offset in self._records.settle():
+            self._cursors[key].accept(unit, base_offset)
+        for cursor, units in self._feed.arrivals():
+            for unit in units:
+                self._records.enqueue(cursor.task.remote, unit)
+
+    async def _mend_target(self) -> None:
+        if self._records.leaders_stale:
+            self._records.leaders_stale = False
+            try:
+                await self._target_leaders.refresh()
+            except (RequestNotSent, RequestLost):
+                self._records.leaders_stale = True
+        for key, cursor in self._cursors.items():
+            refusal = self._records.refusal(key)
+            if refusal is not None and cursor.failure is None:
+                task = cursor.task
+                kind = PartitionUnavailable if refusal.passing else BatchRefused
+                where = f"remote topic {task.remote_topic}, source offset {cursor.settled}"
+                cursor.fail(kind(task.topic, task.partition, f"{where}: {refusal.problem}"))
+
+    def _note_touched(self) -> None:
+        """Positions that moved, or seeds to write, open a transaction too; a full, old or last one is closed."""
+        touched = any(cursor.touched for cursor in self._cursors.values())
+        if self._state is TransactionState.READY and touched:
+            self._open()
+        if self._state is TransactionState.OPEN and self._due():
+            self._state = advance(self._state, TransactionEvent.CLOSE)
+
+    def _due(self) -> bool:
+        flow = self._job.flow
+        if self._sent_bytes >= flow.transaction_bytes or time.monotonic() - self._opened >= flow.transaction_seconds:
+            return True
+        if any(cursor.runs >= RUNS_PER_RECEIPT for cursor in self._cursors.values()):
+            return True
+        return all(cursor.done and not self._records.busy(key) for key, cursor in self._cursors.items())
+
+    def _open(self) -> None:
+        self._state = advance(self._state, TransactionEvent.APPEND)
+        self._opened, self._sent_bytes = time.monotonic(), 0
+        self._mark = secrets.token_hex(8)
+
+    async def _append(self) -> None:
+        if self._job.flow.exactly_once and not self._transactions_v2:
+            await self._register(self._records.sendable())
+            sent = self._records.pump(self._registered.__contains__)
+        else:
+            sent = self._records.pump()
+        if sent and self._state is TransactionState.READY:
+            self._open()
+        self._sent_bytes += sent
+
+    async def _register(self, keys: Iterable[PartitionKey]) -> None:
+        """Before KIP-890's protocol, partitions must be named to the coordinator first."""
+        missing = [key for key in keys if key not in self._registered]
+        if missing:
+            if self._state is TransactionState.READY:
+                self._open()
+            await self._coordinator.add_partitions(self._identity, missing)
+            self._registered.update(missing)
+
+    async def _commit(self) -> None:
+        touched = {key: cursor for key, cursor in self._cursors.items() if cursor.touched}
+        receipts = [receipt for cursor in touched.values() for receipt in cursor.receipts(self._job.run_id)]
+        await self._append_internal(touched.values(), receipts)
+        positions = {key: Position(cursor.position, -1, self._mark) for key, cursor in touched.items()}
+        if not self._transactions_v2:
+            await self._coordinator.add_offsets(self._identity)
+        try:
+            await self._coordinator.commit_positions(self._identity, positions, transactions_v2=self._transactions_v2)
+        except PositionsRefused as problem:
+            for key in problem.partitions:
+                task = self._cursors[key].task
+                self._cursors[key].fail(TargetRecreated(task.topic, task.partition, f"remote topic {task.remote_topic} was deleted"))
+            raise OutcomeUnknown(str(problem)) from problem
+        self._state = advance(self._state, TransactionEvent.COMMIT)
+        self._adopt(await self._coordinator.end(self._identity, committed=True, transactions_v2=self._transactions_v2))
+        self._state = advance(self._state, TransactionEvent.DONE)
+        for cursor in touched.values():
+            cursor.confirm()
+
+    def _adopt(self, identity: ProducerIdentity) -> None:
+        self._identity = identity
+        self._registered.clear()
+        self._ledger.adopt(identity)
+        if self._job.flow.exactly_once:
+            self._records.adopt(identity)
+
+    async def _append_internal(self, cursors: Iterable[PartitionCursor], receipts: Iterable[Receipt]) -> None:
+        """Receipts and heads into this transaction; returns when all are accepted."""
+        by_partition: dict[PartitionKey, list[tuple[bytes, bytes]]] = {}
+        for receipt in receipts:
+            key = (self._job.ledger_topic, ledger_partition(receipt.topic, receipt.partition, self._job.ledger_partitions))
+            by_partition.setdefault(key, []).extend(encode_receipt(piece) for piece in split_receipt(receipt))
+        by_partition[self._job.state_topic, 0] = [encode_state(cursor.head(self._job.run_id)) for cursor in cursors]
+        if not self._transactions_v2:
+            await self._register(by_partition)
+        await self._ledger.append(by_partition)
+
+    async def _recover(self, blamed: PartitionKey | None) -> None:
+        """Settle the open transaction by a new init, then let the positions say whether it was committed."""
+        self._feed.abandon()
+        self._target.disconnect()
+        await self._loop.sleep(RECOVERY_PAUSE_SECONDS)
+        self._identity = await self._coordinator.init(self._identity)
+        await self._fresh_appenders()
+        await self._target_leaders.refresh()
+        positions = await self._coordinator.positions(self._cursors) if self._in_doubt else {}
+        for key, cursor in self._cursors.items():
+            if self._in_doubt and cursor.touched and key in positions and positions[key].mark == self._mark:
+                cursor.confirm()
+            else:
+                cursor.revert()
+        self._registered.clear()
+        self._in_doubt = False
+        self._state = advance(self._state, TransactionEvent.SETTLED)
+        await self._compare_positions()
+        self._blame(blamed)
+
+    def _blame(self, key: PartitionKey | None) -> None:
+        if key in self._cursors and key is not None:
+            self._blamed[key] = self._blamed.get(key, 0) + 1
+            if self._blamed[key] >= BLAMES:
+                task = self._cursors[key].task
+                problem = f"remote topic {task.remote_topic} answered {BLAMES} times in a way that left the outcome open"
+                self._cursors[key].fail(PartitionUnavailable(task.topic, task.partition, problem))
+
+    def _result(self, *, fenced: bool = False, failure: Failure | None = None) -> LaneResult:
+        outcomes = tuple(cursor.outcome() for cursor in self._cursors.values())
+        return replace(LaneResult(self._task.lane, self._identity or NO_IDENTITY, outcomes), fenced=fenced, failure=failure)

@@ -1,0 +1,57 @@
+"""Who runs the lanes of a copy: this process, or the tasks of a Spark job."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from ferry.clusters.connections import ClusterConnection, EventLoop
+from ferry.copying.lane import Lane
+from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
+from ferry.errors import FerryError, RetryRule
+
+
+class LaneRunner(Protocol):
+    """Runs lanes somewhere. Results come as lanes finish; a lane whose worker died has none."""
+
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+        """The results of `tasks`, in any order, possibly fewer."""
+        ...
+
+
+class InlineLaneRunner:
+    """Runs lanes one after the other in this process: for small jobs and tests."""
+
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+        """The results of all `tasks`."""
+        return run_lanes(job, tasks)
+
+
+def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+    """Run some lanes over one pair of connections; what stops a lane is in its result."""
+    from ferry.config import ClientRole  # noqa: PLC0415 - workers that get no lane do not need it
+
+    loop = EventLoop()
+    source = ClusterConnection(loop, job.flow.source, ClientRole.CONSUMER)
+    target = ClusterConnection(loop, job.flow.target, ClientRole.PRODUCER)
+
+    async def open_both() -> None:
+        await source.open()
+        await target.open()
+
+    try:
+        try:
+            loop.run(open_both)
+        except FerryError as problem:
+            failure = Failure(type(problem).__name__, str(problem), passing=problem.retry == RetryRule.RETRY)
+            yield from (LaneResult(task.lane, task.identity, failure=failure) for task in tasks)
+            return
+        for task in tasks:
+            started = time.process_time()
+            result: LaneResult = loop.run(Lane(loop, source, target, job, task).run)
+            yield LaneResult(**{**vars(result), "cpu_seconds": time.process_time() - started})
+    finally:
+        source.close()
+        target.close()
+        loop.close()

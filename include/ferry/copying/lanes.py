@@ -1,0 +1,53 @@
+"""Which lane writes which partition, and which task runs which lanes (pure).
+
+The lane of a partition depends on nothing but its name, its number and the flow's lane count, so it stays the same from run to run; the
+number of tasks changes nothing but speed.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+from zlib import crc32
+
+
+class Weighted(Protocol):
+    """Something with an amount of work."""
+
+    @property
+    def weight(self) -> int: ...
+
+
+T = TypeVar("T", bound=Weighted)
+
+
+def lane_of(topic: str, partition: int, lanes: int) -> int:
+    """The lane of a source partition, 0 <= lane < lanes."""
+    return (crc32(topic.encode()) + partition) % lanes
+
+
+def transactional_id(flow: str, lane: int) -> str:
+    """The stable transactional id of a lane."""
+    return f"ferry-{flow}-{lane}"
+
+
+def run_transactional_id(flow: str) -> str:
+    """The transactional id that a run holds as a whole: the first thing that it takes."""
+    return f"ferry-{flow}-run"
+
+
+def upkeep_transactional_id(flow: str) -> str:
+    """The transactional id under which the ledger is tidied."""
+    return f"ferry-{flow}-upkeep"
+
+
+def balance(items: Sequence[T], groups: int) -> list[list[T]]:
+    """Spread `items` over at most `groups` non-empty groups: heaviest first, always to the lightest group."""
+    heap: list[tuple[int, int]] = [(0, index) for index in range(max(1, min(groups, len(items))))]
+    spread: list[list[T]] = [[] for _ in heap]
+    for item in sorted(items, key=lambda item: -item.weight):
+        load, index = heapq.heappop(heap)
+        spread[index].append(item)
+        heapq.heappush(heap, (load + item.weight, index))
+    return [group for group in spread if group]
