@@ -36,9 +36,12 @@ class InternalRecord(NamedTuple):
 
 
 class InternalTopicReader:
-    """Reads internal topics of one cluster; a context manager around one consumer that joins no group."""
+    """Reads internal topics of one cluster; a context manager around one consumer that joins no group.
 
-    def __init__(self, cluster: Cluster) -> None:
+    `committed=False` shows records of open and aborted transactions too: only for upper bounds.
+    """
+
+    def __init__(self, cluster: Cluster, *, committed: bool = True) -> None:
         from ferry.config import ClientRole  # noqa: PLC0415 - config imports nothing of clusters, kept lazy for Spark workers' start
 
         self._cluster = cluster
@@ -48,7 +51,7 @@ class InternalTopicReader:
                 "group.id": "ferry-internal-reader",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
-                "isolation.level": "read_committed",
+                "isolation.level": "read_committed" if committed else "read_uncommitted",
                 "auto.offset.reset": "earliest",
                 "fetch.wait.max.ms": 20,
             }
@@ -76,10 +79,13 @@ class InternalTopicReader:
         """High watermark per partition."""
         return {partition: self._watermarks(topic, partition)[1] for partition in self.partitions(topic)}
 
-    def read(self, topic: str, start: Mapping[int, int] | None = None, only: int | None = None) -> Iterator[InternalRecord]:
+    def read(
+        self, topic: str, start: Mapping[int, int] | None = None, only: int | None = None, *, complete: bool = True
+    ) -> Iterator[InternalRecord]:
         """Every committed record of `topic` up to the high watermarks of now, from `start` (offsets by partition) or the beginning.
 
-        `only` names one partition. A missing topic is empty. ClusterUnreachable when the read does not complete in time.
+        `only` names one partition. With `complete=False` the read ends where an open transaction begins: good enough to look at, not to
+        decide by. A missing topic is empty. ClusterUnreachable when the read does not complete in time.
         """
         partitions = [partition for partition in self.partitions(topic) if only is None or partition == only]
         bounds = {}
@@ -94,11 +100,11 @@ class InternalTopicReader:
             return
         self._consumer.assign(positions)
         try:
-            yield from self._until(topic, bounds)
+            yield from self._until(topic, bounds, complete=complete)
         finally:
             self._consumer.unassign()
 
-    def _until(self, topic: str, bounds: dict[int, int]) -> Iterator[InternalRecord]:
+    def _until(self, topic: str, bounds: dict[int, int], *, complete: bool) -> Iterator[InternalRecord]:
         deadline = time.monotonic() + COMPLETE_READ_SECONDS
         while bounds:
             for message in self._consumer.consume(MESSAGES_A_POLL, POLL_SECONDS):
@@ -109,7 +115,7 @@ class InternalTopicReader:
                         if message.offset() + 1 >= bounds[message.partition()]:
                             del bounds[message.partition()]
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's public name for it
-                    if message.offset() >= bounds.get(message.partition(), 0):
+                    if not complete or message.offset() >= bounds.get(message.partition(), 0):
                         bounds.pop(message.partition(), None)
                 elif error.fatal():
                     raise ClusterUnreachable(f"cluster {self._cluster.alias}: reading {topic}: {error.str()}")

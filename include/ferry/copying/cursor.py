@@ -187,7 +187,7 @@ class PartitionCursor:
         seed = [self.task.seed] if self.task.seed is not None and not self._seed_written else []
         return [replace(receipt, run_id=run_id) for receipt in (*seed, *self._receipts)]
 
-    def head(self, run_id: str) -> Head:
+    def head(self, run_id: str, ledger_topic_id: str) -> Head:
         """Where the partition stands once the open transaction is committed."""
         task = self.task
         return Head(
@@ -197,6 +197,7 @@ class PartitionCursor:
             source_topic_id=str(task.topic_id),
             remote_topic=task.remote_topic,
             remote_topic_id=str(task.remote_topic_id),
+            ledger_topic_id=ledger_topic_id,
             source_epoch=self._epoch,
             run_id=run_id,
         )

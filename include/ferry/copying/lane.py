@@ -279,7 +279,8 @@ class Lane:
         for receipt in receipts:
             key = (self._job.ledger_topic, ledger_partition(receipt.topic, receipt.partition, self._job.ledger_partitions))
             by_partition.setdefault(key, []).extend(encode_receipt(piece) for piece in split_receipt(receipt))
-        by_partition[self._job.state_topic, 0] = [encode_state(cursor.head(self._job.run_id)) for cursor in cursors]
+        heads = [cursor.head(self._job.run_id, self._job.ledger_topic_id) for cursor in cursors]
+        by_partition[self._job.state_topic, 0] = [encode_state(head) for head in heads]
         if not self._transactions_v2:
             await self._register(by_partition)
         await self._ledger.append(by_partition)

@@ -74,6 +74,7 @@ class CopyJob:
     run_id: str
     group: str
     ledger_topic: str
+    ledger_topic_id: str
     ledger_partitions: int
     state_topic: str
 

@@ -17,7 +17,7 @@ PartitionKey = tuple[str, int]  # source topic, partition
 
 @dataclass(frozen=True)
 class Head:
-    """Where a source partition stands: the next upstream offset to copy, and between which topics."""
+    """Where a source partition stands: the next upstream offset to copy, between which topics, explained by which ledger."""
 
     topic: str
     partition: int
@@ -25,6 +25,7 @@ class Head:
     source_topic_id: str
     remote_topic: str
     remote_topic_id: str
+    ledger_topic_id: str = ""
     source_epoch: int = -1
     run_id: str = ""
 
@@ -80,6 +81,7 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
                 "source_id": entry.source_topic_id,
                 "remote_topic": entry.remote_topic,
                 "remote_id": entry.remote_topic_id,
+                "ledger_id": entry.ledger_topic_id,
                 "source_epoch": entry.source_epoch,
                 "run": entry.run_id,
             }
@@ -106,6 +108,7 @@ def decode_state(key: bytes, value: bytes) -> StateEntry:
                 what["source_id"],
                 what["remote_topic"],
                 what["remote_id"],
+                what["ledger_id"],
                 int(what["source_epoch"]),
                 what["run"],
             )

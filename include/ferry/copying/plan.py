@@ -1,0 +1,221 @@
+"""What a run will do with every partition: a pure function over what both clusters say.
+
+For each source partition the position is settled first (head, group offset and topic ids must agree, or the partition stops with a named
+error), then what to copy follows: in order from the position to the end bound, and, for a backfill, the ranges below the position that the
+ledger does not cover. A partition seen for the first time gets a seed at the start policy's offset, so that "never copied" and "copied
+from here" differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+from uuid import UUID
+
+from ferry.copying.coverage import uncovered
+from ferry.copying.model import Segment
+from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.copying.state import Head
+from ferry.errors import (
+    AlreadyClaimed,
+    BackfillRefused,
+    PartitionError,
+    PositionDisagrees,
+    SourceRecreated,
+    SourceTruncated,
+    TargetRecreated,
+    TargetTooNarrow,
+)
+
+
+@dataclass(frozen=True)
+class PartitionFacts:
+    """What both clusters say about one source partition and its remote partition.
+
+    Source offsets: `log_start`, `end` (exclusive bound of this run), `stable_end` (last stable offset), `since` (first offset of a
+    backfill's interval), `start` (offset of the start policy). Target: topic id None when the remote topic does not exist (yet), `remote_partitions`
+    its width, `remote_end` its log end. `head`, `committed` and `claimed_by` are what the flow's own state says.
+    """
+
+    topic: str
+    partition: int
+    topic_id: UUID
+    remote_topic: str
+    remote_topic_id: UUID | None
+    remote_partitions: int
+    remote_end: int
+    log_start: int
+    end: int
+    stable_end: int
+    start: int
+    since: int | None = None
+    head: Head | None = None
+    committed: int | None = None
+    claimed_by: str | None = None
+    covered: tuple[tuple[int, int], ...] = ()
+    compacted: bool = False
+    ledger_topic_id: str = ""
+    batch_limit: int = 1_048_588
+
+
+@dataclass(frozen=True)
+class PlanRules:
+    """The settings of a flow that the plan goes by."""
+
+    flow: str
+    run_id: str
+    on_recreate: Literal["fail", "restart"] = "fail"
+    on_target_recreate: Literal["fail", "restart"] = "fail"
+    start_policy: str = "earliest"
+
+
+@dataclass(frozen=True)
+class PartitionPlan:
+    """What will be done with one partition; exactly one of a failure and a task's worth of facts counts."""
+
+    facts: PartitionFacts
+    position: int = -1
+    segments: tuple[Segment, ...] = ()
+    seed: Receipt | None = None
+    last_epoch: int = -1
+    notes: tuple[str, ...] = ()
+    failure: PartitionError | None = None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a lane has something to do here."""
+        return self.failure is None and (bool(self.segments) or self.seed is not None)
+
+    @property
+    def offsets(self) -> int:
+        """Upstream offsets to go."""
+        return sum(segment.end - segment.start for segment in self.segments)
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """A partition's position before anything is copied; `seed_reason` when the position is new."""
+
+    position: int
+    epoch: int = -1
+    seed_reason: str = ""
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+
+def plan_partitions(facts: Iterable[PartitionFacts], rules: PlanRules) -> list[PartitionPlan]:
+    """One plan per partition, in the order given."""
+    return [_plan(partition, rules) for partition in facts]
+
+
+def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
+    try:
+        _check_target(facts, rules)
+        settled = _settle(facts, rules)
+        segments = tuple(_segments(facts, settled.position))
+    except PartitionError as problem:
+        return PartitionPlan(facts, failure=problem)
+    seed = _seed(facts, rules, settled) if settled.seed_reason else None
+    notes = settled.notes
+    if facts.log_start > settled.position:
+        notes = (*notes, f"[{settled.position}, {facts.log_start}) expired at the source before it was copied")
+    return PartitionPlan(facts, settled.position, segments, seed, settled.epoch, notes)
+
+
+def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
+    if facts.claimed_by is not None and facts.claimed_by != rules.flow:
+        problem = f"flow {facts.claimed_by} writes to remote topic {facts.remote_topic}; rename one of them, or exclude the topic here"
+        raise AlreadyClaimed(facts.topic, facts.partition, problem)
+    if facts.remote_topic_id is not None and facts.partition >= facts.remote_partitions:
+        problem = f"remote topic {facts.remote_topic} has {facts.remote_partitions} partitions and could not be grown"
+        raise TargetTooNarrow(facts.topic, facts.partition, problem)
+
+
+def _settle(facts: PartitionFacts, rules: PlanRules) -> _Settled:
+    head = facts.head
+    if head is None:
+        return _first_time(facts, rules)
+    remote_id = str(facts.remote_topic_id) if facts.remote_topic_id is not None else "none: it was deleted"
+    if head.remote_topic_id != remote_id:
+        if rules.on_target_recreate == "restart":
+            return _Settled(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} was deleted and created again")
+        problem = (
+            f"remote topic {facts.remote_topic} had topic id {head.remote_topic_id} and has {remote_id} now; "
+            "ferry.on.target.recreate=restart copies it anew"
+        )
+        raise TargetRecreated(facts.topic, facts.partition, problem)
+    if head.source_topic_id != str(facts.topic_id):
+        if rules.on_recreate == "restart":
+            return _Settled(facts.log_start, seed_reason=f"restart: source topic {facts.topic} was deleted and created again")
+        problem = (
+            f"source topic {facts.topic} had topic id {head.source_topic_id} and has {facts.topic_id} now; "
+            "ferry.on.recreate=restart copies the new topic behind the old one's records"
+        )
+        raise SourceRecreated(facts.topic, facts.partition, problem)
+    return _known(facts, head, rules)
+
+
+def _known(facts: PartitionFacts, head: Head, rules: PlanRules) -> _Settled:
+    if head.ledger_topic_id != facts.ledger_topic_id:
+        problem = f"the ledger that explains position {head.position} was deleted; settle it with ferry seed --from-file"
+        raise PositionDisagrees(facts.topic, facts.partition, problem)
+    if facts.committed is not None and facts.committed != head.position:
+        problem = f"the flow's group says {facts.committed}, the head says {head.position}; settle it with ferry seed --from-file"
+        raise PositionDisagrees(facts.topic, facts.partition, problem)
+    if head.position > facts.stable_end:
+        if rules.on_recreate == "restart":
+            reason = f"restart: the source log was truncated from {head.position} to {facts.stable_end}"
+            return _Settled(facts.stable_end, seed_reason=reason)
+        problem = (
+            f"the source log ends at {facts.stable_end}, before the position {head.position}: it was truncated; "
+            "ferry.on.recreate=restart goes on at its end"
+        )
+        raise SourceTruncated(facts.topic, facts.partition, problem)
+    return _Settled(head.position, head.source_epoch)
+
+
+def _first_time(facts: PartitionFacts, rules: PlanRules) -> _Settled:
+    if facts.committed is not None:
+        problem = (
+            f"the flow's group says {facts.committed}, but there is no head: the state topic lost it; settle it with ferry seed --from-file"
+        )
+        raise PositionDisagrees(facts.topic, facts.partition, problem)
+    if facts.claimed_by is None and facts.remote_end > 0:
+        problem = (
+            f"remote topic {facts.remote_topic} holds records up to offset {facts.remote_end} that no ledger of this flow explains; "
+            "say where to go on with ferry seed --from-file, or delete the remote topic"
+        )
+        raise PositionDisagrees(facts.topic, facts.partition, problem)
+    return _Settled(facts.start, seed_reason=f"start policy {rules.start_policy}")
+
+
+def _segments(facts: PartitionFacts, position: int) -> Iterable[Segment]:
+    if facts.end > position:
+        yield Segment(ReceiptKind.COPIED, position, facts.end)
+    if facts.since is None:
+        return
+    missing = uncovered((max(facts.since, facts.log_start), min(facts.end, position)), facts.covered)
+    if missing and facts.compacted:
+        problem = f"remote topic {facts.remote_topic} is compacted: history appended behind newer records would replace them"
+        raise BackfillRefused(facts.topic, facts.partition, problem)
+    yield from (Segment(ReceiptKind.BACKFILLED, start, end) for start, end in missing)
+
+
+def _seed(facts: PartitionFacts, rules: PlanRules, settled: _Settled) -> Receipt:
+    return Receipt(
+        kind=ReceiptKind.SEED,
+        topic=facts.topic,
+        partition=facts.partition,
+        source_topic_id=str(facts.topic_id),
+        remote_topic=facts.remote_topic,
+        remote_topic_id=str(facts.remote_topic_id),
+        upstream_start=settled.position,
+        upstream_end=settled.position,
+        run_id=rules.run_id,
+        reason=settled.seed_reason,
+    )
+
+
+def ends_of(plans: Iterable[PartitionPlan]) -> Mapping[tuple[str, int], int]:
+    """The end bounds of a plan, to keep them when a run is planned again."""
+    return {(plan.facts.topic, plan.facts.partition): plan.facts.end for plan in plans}
