@@ -117,7 +117,7 @@ def arrange(
         forward_minimum_compressed_bytes,
         forward_minimum_records,
         # Recompressing can grow bytes that do not compress by less than 1/64.
-        min(merge_limit_bytes, max_batch_bytes - max_batch_bytes // 64),
+        min(merge_limit_bytes, max_batch_bytes - max_batch_bytes // 64) - HEADER_SIZE,
     )
     builder = _Builder(position, end, limits)
     tracker = AbortedTracker(aborted)

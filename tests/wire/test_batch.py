@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.wire.batch import HEADER, BatchHeader, MalformedBatch, crc_is_valid, iterate_batches, read_entry
+
+pytestmark = pytest.mark.unit
+
+
+def test_header_has_61_bytes_and_kafkas_fields(kafka: Any, rows_at: Any) -> None:
+    assert HEADER.size == 61
+    data = kafka.build(rows_at([10, 11, 14]), codec=4, attributes=0x10, producer_id=3, last_offset=15)
+    ((header, view),) = iterate_batches(memoryview(data))
+    assert bytes(view) == data
+    assert header.size == len(data)
+    assert (header.base_offset, header.last_offset, header.next_offset) == (10, 15, 16)
+    assert (header.codec, header.is_transactional, header.is_control, header.is_log_append_time) == (4, True, False, False)
+    assert (header.count, header.contiguous, header.leader_epoch, header.producer_id) == (3, False, 7, 3)
+    assert (header.base_timestamp, header.max_timestamp) == (1_700_000_000_000, 1_700_000_000_006)
+
+
+def test_a_cut_tail_is_left_out_wherever_it_is_cut(kafka: Any, rows_at: Any) -> None:
+    first, second = kafka.build(rows_at([0, 1])), kafka.build(rows_at([2]))
+    for cut in range(len(second)):
+        assert [header.base_offset for header, _ in iterate_batches(memoryview(first + second[:cut]))] == [0]
+
+
+@pytest.mark.parametrize(
+    ("at", "layout", "value"),
+    [
+        (8, ">i", -1),
+        (8, ">i", 13),
+        (8, ">i", 48),
+        (16, ">B", 3),
+        (23, ">i", -1),
+        (57, ">i", -1),
+        (57, ">i", 3),
+        (0, ">q", -5),
+    ],
+)
+def test_nonsense_in_the_header_is_malformed(kafka: Any, rows_at: Any, at: int, layout: str, value: int) -> None:
+    data = bytearray(kafka.build(rows_at([0, 1])))
+    struct.pack_into(layout, data, at, value)
+    with pytest.raises(MalformedBatch, match="offset"):
+        list(iterate_batches(memoryview(data)))
+
+
+def test_an_empty_batch_is_no_nonsense(kafka: Any) -> None:
+    ((header, _),) = iterate_batches(memoryview(kafka.build([], base_offset=5, last_offset=9)))
+    assert (header.count, header.contiguous, header.next_offset) == (0, False, 10)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [0, 1])
+def test_legacy_entries_are_yielded_with_what_is_known(kafka: Any, magic: int, codec: int) -> None:
+    data = kafka.message_set([kafka.Row(4, 100), kafka.Row(6, 200)], magic, codec)
+    headers = [header for header, view in iterate_batches(memoryview(data)) if crc_is_valid(view)]
+    first, second = (-1, -1) if magic == 0 else (100, 200)
+    known = [(header.base_offset, header.count, header.base_timestamp, header.max_timestamp) for header in headers]
+    assert known == ([(6, -1, second, second)] if codec else [(4, 1, first, first), (6, 1, second, second)])
+    last = headers[-1]
+    assert (last.magic, last.codec, last.next_offset, last.is_control, last.is_transactional) == (magic, codec, 7, False, False)
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_every_flipped_bit_under_the_checksum_is_seen(kafka: Any, rows_at: Any, magic: int) -> None:
+    data = kafka.build(rows_at([0])) if magic == 2 else kafka.message_set([kafka.Row(0, 9)], magic)
+    assert crc_is_valid(memoryview(data))
+    for at in range(21 if magic == 2 else 17, len(data)):
+        flipped = bytearray(data)
+        flipped[at] ^= 0x10
+        assert not crc_is_valid(memoryview(flipped))
+
+
+@given(st.binary(max_size=400))
+def test_random_bytes_end_or_are_malformed(data: bytes) -> None:
+    try:
+        entries = list(iterate_batches(memoryview(data)))
+    except MalformedBatch:
+        return
+    assert sum(len(view) for _, view in entries) <= len(data)
+    assert all(isinstance(header, BatchHeader) for header, _ in entries)
+
+
+def test_read_entry_reads_at_an_index(kafka: Any, rows_at: Any) -> None:
+    data = kafka.build(rows_at([0])) + kafka.build(rows_at([1]))
+    entry = read_entry(memoryview(data), len(data) // 2)
+    assert entry is not None
+    assert entry[0].base_offset == 1
+    assert read_entry(memoryview(data), len(data)) is None

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import gzip
+import struct
+from typing import Any
+
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.wire import compression
+from ferry.wire.batch import MalformedBatch
+
+pytestmark = pytest.mark.unit
+PAYLOADS = st.binary(max_size=300) | st.binary(min_size=1, max_size=20).map(lambda seed: seed * 9000)
+
+
+@given(codec=st.integers(0, 4), data=PAYLOADS)
+def test_reads_what_others_write_and_others_read_what_it_writes(kafka: Any, codec: int, data: bytes) -> None:
+    assert bytes(compression.decompress(codec, kafka.squeeze(codec, data))) == data
+    written = bytes(compression.compress(codec, memoryview(data)))
+    assert kafka.expand(codec, written) == data
+    assert bytes(compression.decompress(codec, memoryview(written))) == data
+
+
+def test_raw_snappy_is_tolerated() -> None:
+    assert bytes(compression.decompress(compression.SNAPPY, bytes(cramjam.snappy.compress_raw(b"raw" * 50)))) == b"raw" * 50
+
+
+def test_several_gzip_and_zstd_frames_are_one_payload() -> None:
+    assert bytes(compression.decompress(compression.GZIP, gzip.compress(b"one") + gzip.compress(b"two"))) == b"onetwo"
+    frames = bytes(cramjam.zstd.compress(b"one")) + bytes(cramjam.zstd.compress(b"two"))
+    assert bytes(compression.decompress(compression.ZSTD, frames)) == b"onetwo"
+
+
+def test_lz4_frames_are_what_java_reads() -> None:
+    """Lz4BlockInputStream: version 1, independent blocks of at most the size announced, a checksum of the descriptor, an end mark."""
+    data = b"abc" * 50_000 + bytes(range(256)) * 300
+    frame = bytes(compression.compress(compression.LZ4, data))
+    assert frame[:7].hex() == "04224d18604082"
+    at, plain = 7, b""
+    while (size := struct.unpack_from("<I", frame, at)[0]) != 0:
+        block = frame[at + 4 : at + 4 + (size & 0x7FFFFFFF)]
+        expected = min(64 * 1024, len(data) - len(plain))
+        plain += block if size >> 31 else bytes(cramjam.lz4.decompress_block(block, output_len=expected))
+        at += 4 + len(block)
+    assert (plain, at + 4) == (data, len(frame))
+
+
+def test_blocks_that_do_not_shrink_are_stored() -> None:
+    frame = bytes(compression.compress(compression.LZ4, bytes(range(200))))
+    assert struct.unpack_from("<I", frame, 7)[0] == 200 | 1 << 31
+
+
+@pytest.mark.parametrize("payload", [b"", b"payload" * 40, bytes(range(256)) * 1000])
+def test_a_wrong_lz4_header_checksum_is_repaired(payload: bytes) -> None:
+    """KAFKA-3160. The library's frames carry the content size, so that the checksum covers words and single bytes."""
+    good = bytes(cramjam.lz4.compress(payload))
+    checksum_at = 14 if good[4] & 0x08 else 6
+    broken = good[:checksum_at] + bytes([good[checksum_at] ^ 0xFF]) + good[checksum_at + 1 :]
+    with pytest.raises(MalformedBatch):
+        compression.decompress(compression.LZ4, broken)
+    assert bytes(compression.repair_legacy_lz4(broken)) == good
+
+
+def test_what_is_no_lz4_frame_is_not_touched() -> None:
+    assert compression.repair_legacy_lz4(b"something else") == b"something else"
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4, 5, 7])
+@pytest.mark.parametrize(
+    "data", [b"garbage" * 9, b"\x82SNAPPY\x00" + b"\0" * 8 + b"\xff\xff\xff\xff", b"\x82SNAPPY\x00" + b"\0" * 8 + b"\0\0\0\x09abc"]
+)
+def test_unreadable_bytes_are_malformed(codec: int, data: bytes) -> None:
+    with pytest.raises(MalformedBatch, match=r"codec|decompress"):
+        compression.decompress(codec, data)
+
+
+@given(codec=st.integers(1, 4), data=st.binary(max_size=200), cut=st.integers(0, 100), at=st.integers(0, 100), value=st.integers(0, 255))
+def test_damaged_bytes_never_raise_anything_else(codec: int, data: bytes, cut: int, at: int, value: int) -> None:
+    written = bytearray(compression.compress(codec, data))
+    written[min(at, len(written) - 1)] = value
+    try:
+        compression.decompress(codec, written[: max(1, len(written) - cut)])
+    except MalformedBatch:
+        return

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.wire import legacy
+from ferry.wire.batch import MalformedBatch, iterate_batches
+from ferry.wire.reframe import Piece, assemble, reframe
+
+pytestmark = pytest.mark.unit
+FIELDS = st.none() | st.binary(max_size=80)
+
+
+def converted(kafka: Any, data: bytes) -> list[Any]:
+    rows = []
+    for header, view in iterate_batches(memoryview(data)):
+        new, records = legacy.convert(header, view)
+        reframed = reframe([Piece(new, records, 0, 1 << 62)])
+        offsets = [start + step for start, count in reframed.runs for step in range(count)]
+        found = kafka.read(kafka.seal(assemble(reframed, 0)))
+        assert (new.base_offset, new.last_offset, new.count, new.codec) == (offsets[0], offsets[-1], len(offsets), header.codec)
+        assert new.max_timestamp == max(row.timestamp for row in found)
+        rows += [row._replace(offset=offset) for row, offset in zip(found, offsets, strict=True)]
+    return rows
+
+
+@given(
+    steps=st.lists(st.integers(1, 4), min_size=1, max_size=5),
+    fields=st.lists(st.tuples(st.integers(0, 1 << 42), FIELDS, FIELDS), min_size=5, max_size=5),
+    magic=st.integers(0, 1),
+    codec=st.integers(0, 3),
+)
+def test_messages_become_records(kafka: Any, steps: list[int], fields: list[Any], magic: int, codec: int) -> None:
+    offsets = [100 + sum(steps[: index + 1]) for index in range(len(steps))]
+    rows = [kafka.Row(offset, time if magic else -1, key, value) for offset, (time, key, value) in zip(offsets, fields, strict=False)]
+    assert converted(kafka, kafka.message_set(rows, magic, codec)) == rows
+
+
+def test_append_time_of_a_wrapper_holds_for_all_its_messages(kafka: Any) -> None:
+    rows = [kafka.Row(4, 10), kafka.Row(5, 20)]
+    assert [row.timestamp for row in converted(kafka, kafka.message_set(rows, 1, 1, append_time=99))] == [99, 99]
+
+
+def test_mixed_magics_in_one_row(kafka: Any) -> None:
+    data = kafka.message_set([kafka.Row(0, 5)], 0) + kafka.message_set([kafka.Row(1, 5), kafka.Row(2, 6)], 1, 2)
+    assert [(row.offset, row.timestamp) for row in converted(kafka, data)] == [(0, -1), (1, 5), (2, 6)]
+
+
+def test_what_no_broker_writes_is_malformed(kafka: Any, rows_at: Any) -> None:
+    message = kafka.message_set([kafka.Row(0, 5)], 1)
+    flipped = message[:-1] + bytes([message[-1] ^ 1])
+    inner_sets = {
+        "another magic within": kafka.message_set([kafka.Row(0, 5)], 0),
+        "a wrapper within": kafka.message_set([kafka.Row(0, 5)], 1, 1),
+        "a flipped bit within": flipped,
+        "offsets that do not rise": message + message,
+        "a magic-2 batch within": kafka.build(rows_at([0])),
+        "nothing within": b"",
+    }
+    for what, inner in inner_sets.items():
+        with pytest.raises(MalformedBatch):
+            converted(kafka, kafka.wrapper(kafka.squeeze(1, inner), 1, 1, 9, 0))
+        assert what
+    with pytest.raises(MalformedBatch, match="key or value"):
+        converted(kafka, message[:26] + b"\x7f" + message[27:])
+    with pytest.raises(MalformedBatch, match="too many"):
+        converted(kafka, message[:8] + (len(message) - 11).to_bytes(4, "big") + message[12:] + b"\0")
+
+
+@given(body=st.binary(max_size=60), magic=st.integers(0, 1), attributes=st.integers(0, 15))
+def test_random_messages_are_malformed_at_worst(body: bytes, magic: int, attributes: int) -> None:
+    data = bytes(8) + (6 + len(body)).to_bytes(4, "big") + bytes(4) + bytes([magic, attributes]) + body
+    try:
+        for header, view in iterate_batches(memoryview(data)):
+            legacy.convert(header, view)
+    except MalformedBatch:
+        return

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.wire.batch import MalformedBatch, read_header
+from ferry.wire.reframe import Piece, Reframer, SmallBatches, assemble, reframe
+
+pytestmark = pytest.mark.unit
+EVERYTHING = 1 << 62
+TIMES = st.integers(0, 1 << 45) | st.integers(1_700_000_000_000, 1_700_000_100_000)
+FIELDS = st.none() | st.binary(max_size=4) | st.binary(min_size=50, max_size=70) | st.binary(min_size=1, max_size=1).map(lambda b: b * 9000)
+HEADERS = st.lists(st.tuples(st.sampled_from(["a", "b", "ключ"]), st.none() | st.binary(max_size=3)), max_size=3).map(tuple)
+
+
+def piece(batch: bytes, lower: int = 0, upper: int = EVERYTHING) -> Piece:
+    return Piece(read_header(memoryview(batch)), memoryview(batch)[61:], lower, upper)
+
+
+def reread(kafka: Any, reframed: Any, codec: int = 0) -> list[Any]:
+    return kafka.read(kafka.seal(assemble(reframed, codec)))
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[list[tuple[int, int, Any, Any, Any]]]:
+    """Batches of rows with rising offsets, holes within and between them."""
+    offset = draw(st.integers(0, 1000))
+    batches = []
+    for _ in range(draw(st.integers(1, 4))):
+        rows = []
+        for _ in range(draw(st.integers(1, 5))):
+            rows.append((offset, draw(TIMES), draw(FIELDS), draw(FIELDS), draw(HEADERS)))
+            offset += draw(st.sampled_from([1, 1, 1, 2, 70, 9000]))
+        batches.append(rows)
+    return batches
+
+
+@given(log=logs(), lower=st.integers(0, 1200), width=st.integers(0, 20_000), codec=st.integers(0, 4))
+def test_keeps_exactly_the_wanted_records(kafka: Any, log: Any, lower: int, width: int, codec: int) -> None:
+    rows = [[kafka.Row(*row) for row in batch] for batch in log]
+    reframed = reframe(piece(kafka.build(batch), lower, lower + width) for batch in rows)
+    wanted = [row for batch in rows for row in batch if lower <= row.offset < lower + width]
+    assert reframed.count == len(wanted)
+    assert [start + step for start, count in reframed.runs for step in range(count)] == [row.offset for row in wanted]
+    assert all(first[0] + first[1] < second[0] for first, second in zip(reframed.runs, reframed.runs[1:], strict=False))
+    if wanted:
+        assert reread(kafka, reframed, codec) == [row._replace(offset=index) for index, row in enumerate(wanted)]
+        assert reframed.base_timestamp == wanted[0].timestamp
+        assert reframed.max_timestamp == max(row.timestamp for row in wanted)
+    else:
+        assert (reframed.base_timestamp, reframed.max_timestamp, reframed.runs) == (-1, -1, ())
+
+
+@given(log=logs(), room=st.integers(0, 3000))
+def test_gathering_a_row_is_the_same_as_adding_one_by_one(kafka: Any, log: Any, room: int) -> None:
+    batches = [kafka.build([kafka.Row(*row) for row in batch]) for batch in log]
+    fetched = memoryview(b"".join(batches))
+    gathering = Reframer()
+    taken = gathering.gather(fetched, 0, SmallBatches(0, EVERYTHING, 8000, 5), room)
+    row = batches[: taken.batches]
+    assert taken.stop == sum(map(len, row))
+    assert gathering.finish() == reframe(map(piece, row))
+    if row:
+        assert (taken.leader_epoch, taken.next_offset) == (7, read_header(memoryview(row[-1])).next_offset)
+    if taken.batches < len(batches) and len(gathering.body) <= room:
+        stopper = read_header(memoryview(batches[taken.batches]))
+        assert stopper.length >= 8000 or stopper.count >= 5 or not stopper.contiguous
+
+
+def test_gathering_stops_at_whatever_needs_more_care(kafka: Any, rows_at: Any) -> None:
+    good = kafka.build(rows_at([5]))
+    flipped = bytearray(kafka.build(rows_at([6])))
+    flipped[-1] ^= 1
+    stoppers = [
+        kafka.build(rows_at([6]), codec=1),
+        kafka.build(rows_at([6]), attributes=0x08),
+        kafka.build(rows_at([6]), attributes=0x40),
+        kafka.build(rows_at([6]), attributes=0x100),
+        kafka.control(6, 1, 0),
+        kafka.build([], base_offset=6, last_offset=6),
+        kafka.build(rows_at([6, 8])),
+        kafka.build(rows_at([6]), last_offset=7),
+        kafka.build(rows_at([4])),
+        kafka.build(rows_at([10])),
+        kafka.build(rows_at([6], size=300)),
+        kafka.build(rows_at([6, 7, 8])),
+        kafka.build(rows_at([6]))[:-1],
+        kafka.message_set([kafka.Row(6, 1)], 1),
+        bytes(flipped),
+    ]
+    for stopper in stoppers:
+        taken = Reframer().gather(memoryview(good + stopper + good), 0, SmallBatches(5, 10, 300, 3), 10_000)
+        assert (taken.batches, taken.stop, taken.next_offset) == (1, len(good), 6), stopper
+
+
+def test_log_append_time_becomes_the_time_of_every_record(kafka: Any, rows_at: Any) -> None:
+    rows = rows_at([3, 4, 7], timestamp=10)
+    reframed = reframe([piece(kafka.build(rows, attributes=0x08, max_timestamp=5_000))])
+    assert (reframed.base_timestamp, reframed.max_timestamp) == (5_000, 5_000)
+    assert [row.timestamp for row in reread(kafka, reframed)] == [5_000] * 3
+
+
+def test_a_delete_horizon_is_no_records_time(kafka: Any, rows_at: Any) -> None:
+    """MemoryRecordsBuilder: the base timestamp is the horizon, the deltas are relative to it and negative."""
+    rows = [kafka.Row(0, 900_000), *rows_at([1, 2], timestamp=100)]
+    holding = bytearray(kafka.build(rows, attributes=0x40))
+    body_of_first = len(kafka.build(rows[:1])) - 61
+    del holding[61 : 61 + body_of_first]
+    holding[57:61] = (2).to_bytes(4, "big")
+    reframed = reframe([piece(kafka.seal(holding))])
+    assert (reframed.base_timestamp, reframed.runs) == (100, ((1, 2),))
+    assert [row.timestamp for row in reread(kafka, reframed)] == [100, 103]
+
+
+def test_records_without_a_timestamp_keep_minus_one(kafka: Any) -> None:
+    reframed = reframe([piece(kafka.build([kafka.Row(0, -1)])), piece(kafka.build([kafka.Row(1, 50)]))])
+    assert [row.timestamp for row in reread(kafka, reframed)] == [-1, 50]
+
+
+def test_timestamps_may_go_back_between_batches(kafka: Any) -> None:
+    reframed = reframe([piece(kafka.build([kafka.Row(0, 1 << 40)])), piece(kafka.build([kafka.Row(1, 50)]))])
+    assert [row.timestamp for row in reread(kafka, reframed)] == [1 << 40, 50]
+    assert reframed.max_timestamp == 1 << 40
+
+
+def test_more_records_than_the_tables_hold(kafka: Any) -> None:
+    rows = [kafka.Row(offset, offset * 3) for offset in range(20_000)]
+    whole = kafka.build(rows)
+    assert reread(kafka, reframe([piece(whole)])) == rows
+    assert reread(kafka, reframe([piece(whole, 1)])) == [row._replace(offset=row.offset - 1) for row in rows[1:]]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda batch: batch[:-1],
+        lambda batch: batch + b"\0",
+        lambda batch: batch[:57] + (3).to_bytes(4, "big") + batch[61:],
+        lambda batch: batch[:61] + b"\x04" + batch[62:],
+        lambda batch: batch[:61] + b"\xff" * 11 + batch[72:],
+    ],
+)
+@pytest.mark.parametrize("offsets", [[0, 1], [0, 2]])
+def test_records_that_contradict_their_header_are_malformed(kafka: Any, rows_at: Any, damage: Any, offsets: list[int]) -> None:
+    batch = damage(kafka.build(rows_at(offsets)))
+    with pytest.raises(MalformedBatch, match="offset 0"):
+        reframe([Piece(read_header(memoryview(kafka.build(rows_at(offsets))))._replace(count=batch[60]), memoryview(batch)[61:], 0, 9)])
+
+
+@given(body=st.binary(max_size=60), count=st.integers(1, 5), extra=st.integers(0, 1))
+def test_random_records_are_malformed_at_worst(kafka: Any, rows_at: Any, body: bytes, count: int, extra: int) -> None:
+    header = read_header(memoryview(kafka.build(rows_at([0]))))._replace(count=count, last_offset_delta=count - 1 + extra)
+    try:
+        reframed = reframe([Piece(header, memoryview(body), 0, EVERYTHING)])
+    except MalformedBatch:
+        return
+    assert reframed.count == count or extra

@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ferry.wire.batch import MalformedBatch
+from ferry.wire.treatment import FORWARD_MINIMUM_BYTES, Unit, arrange
+
+pytestmark = pytest.mark.unit
+END = 1 << 62
+
+
+def kinds(units: list[Unit]) -> list[tuple[str, int]]:
+    return [(unit.kind, unit.count) for unit in units]
+
+
+def check_tiling(units: list[Unit], position: int, next_position: int) -> None:
+    edges = [position, *(unit.upstream_end for unit in units)]
+    assert [unit.upstream_start for unit in units] == edges[:-1]
+    if units:
+        assert edges[-1] == next_position
+    for unit in units:
+        assert unit.upstream_start <= unit.runs[0][0]
+        assert sum(unit.runs[-1]) <= unit.upstream_end
+        assert unit.size == len(unit.encode(1, 1, 1, True))
+
+
+def test_large_batches_are_forwarded_untouched(kafka: Any, rows_at: Any) -> None:
+    batches = [kafka.build(rows_at(range(at, at + 20), size=1000), codec=codec) for at, codec in ((0, 0), (20, 0), (40, 3))]
+    arranged = arrange(memoryview(b"".join(batches)), position=0, end=END, forward_minimum_compressed_bytes=100)
+    assert kinds(arranged.units) == [("forwarded", 20)] * 3
+    assert [unit.encode(1, 1, 1, True)[61:] for unit in arranged.units] == [batch[61:] for batch in batches]
+    assert (arranged.next_position, arranged.consumed) == (60, len(b"".join(batches)))
+    unit = arranged.units[1]
+    assert (unit.upstream_start, unit.upstream_end, unit.runs, unit.last_leader_epoch) == (20, 40, ((20, 20),), 7)
+    assert (unit.min_timestamp, unit.max_timestamp) == (1_700_000_000_000, 1_700_000_000_057)
+
+
+def test_small_batches_are_merged_and_a_lone_one_is_forwarded(kafka: Any, rows_at: Any) -> None:
+    small = [kafka.build(rows_at([at])) for at in range(5)]
+    large = kafka.build(rows_at(range(5, 25), size=1000))
+    last = kafka.build(rows_at([25]))
+    arranged = arrange(memoryview(b"".join([*small, large, last])), position=0, end=END)
+    assert kinds(arranged.units) == [("reframed", 5), ("forwarded", 20), ("forwarded", 1)]
+    check_tiling(arranged.units, 0, 26)
+
+
+def test_many_records_are_worth_a_request_however_small_they_are(kafka: Any) -> None:
+    batches = [kafka.build([kafka.Row(at + step, 0, None, b"") for step in range(128)]) for at in (0, 128)]
+    assert sum(map(len, batches)) < 2 * FORWARD_MINIMUM_BYTES
+    assert kinds(arrange(memoryview(b"".join(batches)), position=0, end=END).units) == [("forwarded", 128)] * 2
+
+
+def test_codecs_are_not_mixed(kafka: Any, rows_at: Any) -> None:
+    codecs = [1, 1, 4, 4, 0, 0, 3]
+    batches = [kafka.build(rows_at([at]), codec=codec) for at, codec in enumerate(codecs)]
+    arranged = arrange(memoryview(b"".join(batches)), position=0, end=END)
+    assert [(unit.payload[22] & 7, unit.count) for unit in arranged.units] == [(1, 2), (4, 2), (0, 2), (3, 1)]
+    assert len(kafka.read_units(arranged.units)) == len(codecs)
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+@pytest.mark.parametrize("limit", ["merge_limit_bytes", "max_batch_bytes"])
+def test_merged_batches_stay_below_both_limits(kafka: Any, rows_at: Any, limit: str, codec: int) -> None:
+    batches = [kafka.build(rows_at([at], size=100), codec=codec) for at in range(50)]
+    arranged = arrange(memoryview(b"".join(batches)), position=0, end=END, **{limit: 2_000})
+    assert len(arranged.units) > 2
+    assert all(unit.count > 1 and unit.size <= 2_000 for unit in arranged.units)
+    assert len(kafka.read_units(arranged.units)) == 50
+    check_tiling(arranged.units, 0, 50)
+
+
+@pytest.mark.parametrize("minimum", [300, 8 * 1024])
+def test_a_long_row_of_small_batches_fills_units_to_the_limit(kafka: Any, rows_at: Any, minimum: int) -> None:
+    batches = [kafka.build(rows_at([at], size=100)) for at in range(2_000)]
+    arranged = arrange(memoryview(b"".join(batches)), position=0, end=END, merge_limit_bytes=64 * 1024, forward_minimum_bytes=minimum)
+    assert [row.offset for row in kafka.read_units(arranged.units)] == list(range(2_000))
+    assert all(48 * 1024 < unit.size <= 64 * 1024 for unit in arranged.units[:-1])
+
+
+def test_what_is_passed_over_moves_the_position(kafka: Any, rows_at: Any) -> None:
+    def aborted(offset: int) -> bytes:
+        return kafka.build(rows_at([offset]), producer_id=1, attributes=0x10)
+
+    skipped = b"".join([aborted(10), kafka.control(11, 1, 0), kafka.build([], base_offset=12, last_offset=19), kafka.control(20, 2, 1)])
+    arranged = arrange(memoryview(skipped), position=10, end=END, aborted=[(1, 10)])
+    assert (arranged.units, arranged.next_position, arranged.consumed) == ([], 21, len(skipped))
+    around = kafka.build(rows_at([9])) + skipped + kafka.build(rows_at([21, 22])) + kafka.control(23, 2, 1)
+    arranged = arrange(memoryview(around), position=9, end=END, aborted=[(1, 10)], merge_limit_bytes=70)
+    assert [(unit.upstream_start, unit.upstream_end, unit.runs) for unit in arranged.units] == [(9, 21, ((9, 1),)), (21, 24, ((21, 2),))]
+    arranged = arrange(memoryview(around), position=9, end=END, aborted=[(1, 10)])
+    assert [(unit.upstream_start, unit.upstream_end, unit.runs) for unit in arranged.units] == [(9, 24, ((9, 1), (21, 2)))]
+
+
+def test_batches_that_straddle_the_bounds_lose_what_is_outside(kafka: Any, rows_at: Any) -> None:
+    fetched = b"".join(kafka.build(rows_at(range(at, at + 10), size=1000)) for at in (0, 10, 20))
+    arranged = arrange(memoryview(fetched), position=4, end=27)
+    assert kinds(arranged.units) == [("reframed", 6), ("forwarded", 10), ("reframed", 7)]
+    assert [row.offset for row in kafka.read_units(arranged.units)] == list(range(4, 27))
+    assert arranged.next_position == 27
+
+
+def test_reading_stops_at_the_end_even_if_compaction_left_nothing_there(kafka: Any, rows_at: Any) -> None:
+    inside, beyond = kafka.build(rows_at([5])), kafka.build(rows_at([30]))
+    arranged = arrange(memoryview(inside + beyond), position=5, end=20)
+    assert (kinds(arranged.units), arranged.next_position, arranged.consumed) == ([("forwarded", 1)], 20, len(inside))
+    assert arranged.units[0].upstream_end == 20
+    holed = kafka.build(rows_at([0, 30]))
+    arranged = arrange(memoryview(holed), position=5, end=20)
+    assert (arranged.units, arranged.next_position) == ([], 20)
+
+
+def test_batches_below_the_position_are_skipped(kafka: Any, rows_at: Any) -> None:
+    fetched = b"".join(kafka.build(rows_at([at, at + 1])) for at in (0, 2, 4))
+    arranged = arrange(memoryview(fetched), position=4, end=END)
+    assert [(unit.upstream_start, unit.runs) for unit in arranged.units] == [(4, ((4, 2),))]
+    nothing = arrange(memoryview(fetched), position=6, end=END)
+    assert (nothing.units, nothing.next_position) == ([], 6)
+
+
+def test_an_incomplete_first_batch_consumes_nothing(kafka: Any, rows_at: Any) -> None:
+    arranged = arrange(memoryview(kafka.build(rows_at([0])))[:-1], position=0, end=END)
+    assert (arranged.units, arranged.next_position, arranged.consumed) == ([], 0, 0)
+
+
+@pytest.mark.parametrize("size", [5, 9000])
+@pytest.mark.parametrize("magic", [1, 2])
+def test_a_flipped_bit_is_never_laundered(kafka: Any, rows_at: Any, magic: int, size: int) -> None:
+    def entry(offset: int) -> bytes:
+        rows = rows_at([offset], size=size)
+        return kafka.build(rows) if magic == 2 else kafka.message_set([row._replace(headers=()) for row in rows], 1)
+
+    for victim in range(3):
+        entries = [bytearray(entry(offset)) for offset in range(3)]
+        entries[victim][-3] ^= 1
+        with pytest.raises(MalformedBatch, match=f"offset {victim} .*checksum"):
+            arrange(memoryview(b"".join(entries)), position=0, end=END)
+
+
+def test_other_times_and_reserved_bits(kafka: Any, rows_at: Any) -> None:
+    rows = rows_at(range(20), timestamp=50, size=1000)
+    horizon = arrange(memoryview(kafka.build(rows, attributes=0x40)), position=0, end=END)
+    append_time = arrange(memoryview(kafka.build(rows, attributes=0x08, max_timestamp=900)), position=0, end=END)
+    reserved = arrange(memoryview(kafka.build(rows, attributes=0x180)), position=0, end=END)
+    assert [kinds(arranged.units)[0][0] for arranged in (horizon, append_time, reserved)] == ["reframed", "reframed", "forwarded"]
+    assert kafka.read_units(horizon.units) == kafka.read_units(reserved.units) == rows
+    assert kafka.read_units(append_time.units) == [row._replace(timestamp=900) for row in rows]
+
+
+def test_a_unit_is_encoded_again_for_another_producer(kafka: Any, rows_at: Any) -> None:
+    (unit,) = arrange(memoryview(kafka.build(rows_at([0])) + kafka.build(rows_at([1]), producer_id=5)), position=0, end=END).units
+    first, second, again = (unit.encode(*producer) for producer in ((1, 2, 3, True), (4, 5, 6, False), (1, 2, 3, True)))
+    assert first == again
+    assert first != second
+    assert first[61:] == second[61:]
+    assert kafka.read(first) == kafka.read(second)
+
+
+@dataclass
+class Log:
+    """A partition as a broker would serve it, and what a read_committed consumer would see."""
+
+    data: bytes
+    visible: list[Any]
+    aborted: list[tuple[int, int]]
+    end: int
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Descriptions of entries, of every kind a partition can hold."""
+    return draw(
+        st.lists(
+            st.fixed_dictionaries(
+                {
+                    "kind": st.sampled_from(
+                        ["plain", "plain", "plain", "transaction", "abort", "commit", "append time", "horizon", "empty", "old"]
+                    ),
+                    "codec": st.sampled_from([0, 0, 0, 1, 2, 3, 4]),
+                    "steps": st.lists(st.sampled_from([1, 1, 1, 2, 40]), min_size=1, max_size=6),
+                    "gap": st.sampled_from([0, 0, 0, 1, 30]),
+                    "tail": st.sampled_from([0, 0, 3]),
+                    "producer": st.integers(1, 2),
+                    "time": st.integers(0, 1 << 42) | st.just(1_700_000_000_000),
+                    "size": st.sampled_from([0, 3, 70, 400]),
+                    "magic": st.integers(0, 1),
+                }
+            ),
+            max_size=8,
+        )
+    )
+
+
+def log_of(kafka: Any, entries: list[dict[str, Any]]) -> Log:
+    parts: list[bytes] = []
+    seen: list[tuple[int, list[Any]]] = []  # producer of an open transaction or 0, rows
+    opened: dict[int, int] = {}
+    aborted = []
+    offset = 0
+    for entry in entries:
+        offset += entry["gap"]
+        offsets = [offset + sum(entry["steps"][:index]) for index in range(len(entry["steps"]))]
+        rows = [
+            kafka.Row(
+                at,
+                entry["time"] + index,
+                None if at % 3 else b"k%d" % at,
+                b"v" * entry["size"] if at % 5 else None,
+                (("a", b"b"),) * (at % 3),
+            )
+            for index, at in enumerate(offsets)
+        ]
+        kind, codec, producer, last = entry["kind"], entry["codec"], entry["producer"], offsets[-1] + entry["tail"]
+        shown = rows
+        owner = 0
+        if kind == "plain":
+            part = kafka.build(rows, codec=codec, last_offset=last)
+        elif kind == "transaction":
+            part = kafka.build(rows, codec=codec, last_offset=last, attributes=0x10, producer_id=producer)
+            opened.setdefault(producer, offset)
+            owner = producer
+        elif kind in ("abort", "commit"):
+            part, shown, last = kafka.control(offset, producer, int(kind == "commit")), [], offset
+            if producer in opened:
+                first = opened.pop(producer)
+                if kind == "abort":
+                    aborted.append((producer, first))
+                    seen = [(0, []) if who == producer else (who, what) for who, what in seen]
+                seen = [(0 if who == producer else who, what) for who, what in seen]
+        elif kind == "append time":
+            part = kafka.build(rows, codec=codec, last_offset=last, attributes=0x08, max_timestamp=77)
+            shown = [row._replace(timestamp=77) for row in rows]
+        elif kind == "horizon":
+            part = kafka.build(rows, codec=codec, last_offset=last, attributes=0x40)
+        elif kind == "empty":
+            part, shown = kafka.build([], base_offset=offset, last_offset=last), []
+        else:
+            shown = [row._replace(headers=(), timestamp=row.timestamp if entry["magic"] else -1) for row in rows]
+            part, last = kafka.message_set(shown, entry["magic"], min(codec, 3)), offsets[-1]
+        parts.append(part)
+        seen.append((owner, shown))
+        offset = last + 1
+    # What is still open lies beyond the last stable offset and is not served; here it counts as committed.
+    return Log(b"".join(parts), [row for _, rows in seen for row in rows], aborted, offset)
+
+
+@settings(max_examples=300)
+@given(
+    entries=partitions(),
+    start=st.integers(0, 250),
+    width=st.integers(0, 300),
+    minimum=st.sampled_from([0, 150, 600, 8192]),
+    limit=st.sampled_from([100, 700, 2000, 1 << 19]),
+    cut=st.sampled_from([0, 0, 1, 100]),
+)
+def test_exactly_what_a_consumer_sees_comes_out(  # noqa: PLR0917 (drawn by name)
+    kafka: Any, entries: list[dict[str, Any]], start: int, width: int, minimum: int, limit: int, cut: int
+) -> None:
+    log = log_of(kafka, entries)
+    end = start + width
+    data = memoryview(log.data)[: max(0, len(log.data) - cut)]
+    arranged = arrange(
+        data,
+        position=start,
+        end=end,
+        aborted=log.aborted,
+        forward_minimum_bytes=minimum,
+        forward_minimum_compressed_bytes=minimum,
+        merge_limit_bytes=limit,
+    )
+    reached = arranged.next_position
+    assert start <= reached <= end
+    if not cut:
+        assert reached >= min(end, log.end)
+    assert kafka.read_units(arranged.units) == [row for row in log.visible if start <= row.offset < reached]
+    check_tiling(arranged.units, start, reached)
+
+
+@settings(max_examples=300)
+@given(entries=partitions(), damage=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), min_size=1, max_size=3))
+def test_damaged_bytes_are_malformed_at_worst(kafka: Any, entries: list[dict[str, Any]], damage: list[tuple[int, int]]) -> None:
+    data = bytearray(log_of(kafka, entries).data)
+    for at, value in damage:
+        if data:
+            data[at % len(data)] = value
+    try:
+        arranged = arrange(memoryview(data), position=0, end=END, aborted=[(1, 0)])
+    except MalformedBatch:
+        return
+    assert 0 <= arranged.consumed <= len(data)
+
+
+@given(st.binary(max_size=300), st.integers(0, 3))
+def test_random_bytes_are_malformed_at_worst(data: bytes, magic: int) -> None:
+    shaped = bytearray(data)
+    if len(shaped) > 16:
+        shaped[8:12] = (len(shaped) - 12).to_bytes(4, "big")
+        shaped[16] = magic
+    for fetched in (data, shaped):
+        try:
+            arranged = arrange(memoryview(fetched), position=0, end=END)
+        except MalformedBatch:
+            continue
+        assert 0 <= arranged.consumed <= len(fetched)
