@@ -34,8 +34,8 @@ class PartitionFacts:
     """What both clusters say about one source partition and its remote partition.
 
     Source offsets: `log_start`, `end` (exclusive bound of this run), `stable_end` (last stable offset), `since` (first offset of a
-    backfill's interval), `start` (offset of the start policy). Target: topic id None when the remote topic does not exist (yet), `remote_partitions`
-    its width, `remote_end` its log end. `head`, `committed` and `claimed_by` are what the flow's own state says.
+    backfill's interval), `start` (offset of the start policy). Target: topic id None when the remote topic does not exist (yet),
+    `remote_partitions` its width, `remote_end` its log end. `head`, `committed` and `claimed_by` are what the flow's own state says.
     """
 
     topic: str

@@ -104,7 +104,8 @@ class RunReport:
             named = "; ".join(f"{loss.topic}-{loss.partition} [{loss.upstream_start}, {loss.upstream_end})" for loss in self.losses)
             found.append(
                 SourceDataLost(
-                    f"run {self.run_id} of {self.flow}: gone at the source before they were copied: {named}; see ferry ledger, then ferry ack-loss"
+                    f"run {self.run_id} of {self.flow}: gone at the source before they were copied: {named}; "
+                    "see ferry ledger, then ferry ack-loss"
                 )
             )
         if self.failed:

@@ -1,0 +1,254 @@
+"""The driver of one copy: takes the flow over, plans under the fence, hands lanes to a runner, tries lost lanes again.
+
+Runs in the Spark driver or, for small jobs, in the caller's process. Everything that decides about data is read after fencing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.fencing import RunHold
+from ferry.copying.lane_runner import LaneRunner
+from ferry.copying.lanes import lane_of, transactional_id
+from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
+from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions
+from ferry.copying.receipts import UnreadableRecord
+from ferry.copying.request import RunRequest
+from ferry.copying.state import Claim, FlowRecord, decode_state, encode_state
+from ferry.copying.survey import Survey, survey
+from ferry.errors import FerryError, Superseded
+from ferry.policy.naming import ledger_topic, position_group, state_topic
+from ferry.reporting.run_report import PartitionFailure, Skipped
+from ferry.reporting.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+log = logging.getLogger(__name__)
+
+# A lane is handed out again after a lost worker or a passing error, with pauses that outlast a broker's restart.
+LANE_ATTEMPTS = 4
+FIRST_PAUSE_SECONDS = 1.0
+
+Log = Callable[[str], None]
+
+
+def rules_of(flow: Flow, request: RunRequest) -> PlanRules:
+    """The settings that the plan goes by."""
+    start = flow.start if isinstance(flow.start, str) else flow.start.isoformat()
+    return PlanRules(flow.name, request.run_id, flow.on_recreate, flow.on_target_recreate, start)
+
+
+@dataclass
+class _Tally:
+    """What is known about the run so far, by source partition."""
+
+    failures: dict[tuple[str, int], PartitionFailure] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+
+
+class CopyDriver:
+    """One try of one run."""
+
+    def __init__(self, flow: Flow, request: RunRequest, runner: LaneRunner, say: Log) -> None:
+        self._flow, self._request, self._runner, self._say = flow, request, runner, say
+        self._group = position_group(flow.source.alias)
+        self._ledger, self._state = ledger_topic(flow.source.alias), state_topic(flow.source.alias)
+        self._tally = _Tally()
+        self._started = time.monotonic()
+
+    def run(self) -> None:
+        """Copy; the outcome goes to the runs topic. Superseded, ClusterUnreachable and the like end it."""
+        self._write_opened()
+        try:
+            with RunHold(self._flow, self._group, [self._ledger, self._state]) as hold:
+                self._copy(hold)
+        except Superseded as problem:
+            self._write_result(superseded=str(problem))
+            raise
+        except FerryError as problem:
+            self._tally.failures["", -1] = PartitionFailure("", -1, type(problem).__name__, str(problem))
+            self._write_result()
+            raise
+        self._write_result()
+
+    def _copy(self, hold: RunHold) -> None:
+        lanes = max(self._lanes_ever_used(), self._flow.lanes)
+        held = hold.take_lanes(lanes)
+        hold.writer.write({(self._state, 0): [encode_state(FlowRecord(self._flow.name, lanes))]})
+        seen, plans = self._plan(None)
+        self._claim(hold, seen, plans)
+        ends = ends_of(plans)
+        pending = self._lane_tasks(plans, held)
+        job = self._job(seen)
+        self._say(f"{len(pending)} lanes, {sum(plan.offsets for plan in plans)} offsets to go")
+        for attempt in range(LANE_ATTEMPTS):
+            lost = self._run_lanes(job, pending)
+            if not lost:
+                return
+            if attempt + 1 == LANE_ATTEMPTS:
+                self._give_up(pending, lost)
+                return
+            time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
+            hold.writer.confirm()
+            again = {lane: hold.retake(lane) for lane in lost}
+            _, plans = self._plan(ends)
+            pending = [task for task in self._lane_tasks(plans, {**held, **again}) if task.lane in lost]
+            self._say(f"trying {len(pending)} lanes again: {'; '.join(sorted(set(lost.values())))}")
+            if not pending:
+                return
+
+    def _plan(self, ends: Mapping[tuple[str, int], int] | None) -> tuple[Survey, list[PartitionPlan]]:
+        with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
+            seen = survey(self._flow, self._request, source, target, settled=True, ends=ends)
+        plans = plan_partitions(seen.facts, rules_of(self._flow, self._request))
+        for plan in plans:
+            if plan.failure is not None:
+                self._fail(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
+            elif plan.facts.remote_topic_id is None:
+                self._fail(
+                    plan.facts.topic, plan.facts.partition, "TargetMissing", f"remote topic {plan.facts.remote_topic} does not exist"
+                )
+        for (topic, partition), problem in seen.partition_problems.items():
+            self._fail(topic, partition, "PartitionUnavailable", problem)
+        self._tally.skipped = [Skipped(what, reason) for what, reason in seen.selection.skipped]
+        return seen, plans
+
+    def _claim(self, hold: RunHold, seen: Survey, plans: Iterable[PartitionPlan]) -> None:
+        """Claim the remote topics that this run will be the first to write."""
+        wanted = {
+            plan.facts.remote_topic: str(plan.facts.remote_topic_id)
+            for plan in plans
+            if plan.has_work and plan.facts.remote_topic_id is not None and seen.claims.get(plan.facts.remote_topic) is None
+        }
+        if wanted:
+            claims = [encode_state(Claim(topic, topic_id, self._flow.name)) for topic, topic_id in wanted.items()]
+            hold.writer.write({(self._state, 0): claims})
+
+    def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
+        by_lane: dict[int, list[PartitionTask]] = {}
+        for plan in plans:
+            if plan.has_work and plan.facts.remote_topic_id is not None:
+                lane = lane_of(plan.facts.topic, plan.facts.partition, self._flow.lanes)
+                by_lane.setdefault(lane, []).append(partition_task(plan))
+        return [
+            LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
+        ]
+
+    def _job(self, seen: Survey) -> CopyJob:
+        ledger = seen.target_topics[self._ledger]
+        return CopyJob(
+            flow=self._flow,
+            run_id=self._request.run_id,
+            group=self._group,
+            ledger_topic=self._ledger,
+            ledger_topic_id=ledger.topic_id or "",
+            ledger_partitions=ledger.partitions,
+            state_topic=self._state,
+        )
+
+    def _run_lanes(self, job: CopyJob, tasks: list[LaneTask]) -> dict[int, str]:
+        """Lanes to try again, and why."""
+        lost = {task.lane: "its worker died" for task in tasks}
+        for result in self._runner.run(job, tasks):
+            self._tally.cpu_seconds += result.cpu_seconds
+            again = self._take_result(result)
+            if again is None:
+                lost.pop(result.lane, None)
+            else:
+                lost[result.lane] = again
+        return lost
+
+    def _take_result(self, result: LaneResult) -> str | None:
+        for outcome in result.partitions:
+            key = (outcome.topic, outcome.partition)
+            self._tally.failures.pop(key, None)
+            if outcome.failure is not None:
+                self._fail(*key, outcome.failure.error, outcome.failure.problem)
+        if result.fenced:
+            return "it was fenced"
+        if result.failure is None:
+            return None
+        if result.failure.passing:
+            return result.failure.problem
+        self._fail("", -1, result.failure.error, result.failure.problem)
+        return None
+
+    def _give_up(self, tasks: Iterable[LaneTask], lost: Mapping[int, str]) -> None:
+        for task in tasks:
+            if task.lane in lost:
+                for partition in task.partitions:
+                    problem = f"lane {task.lane} did not finish in {LANE_ATTEMPTS} attempts: {lost[task.lane]}"
+                    self._fail(partition.topic, partition.partition, "PartitionUnavailable", problem)
+
+    def _fail(self, topic: str, partition: int, error: str, problem: str) -> None:
+        self._tally.failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
+
+    def _lanes_ever_used(self) -> int:
+        """From uncommitted records too: an upper bound, read before the lanes' open transactions are aborted."""
+        most = 0
+        with InternalTopicReader(self._flow.target, committed=False) as reader:
+            for record in reader.read(self._state):
+                if record.value is not None and record.key.startswith(b'{"flow"'):
+                    entry = decode_state(record.key, record.value)
+                    if not isinstance(entry, FlowRecord):
+                        raise UnreadableRecord(f"{self._state}: {record.key!r} is not a flow record")
+                    most = max(most, entry.lanes)
+        return most
+
+    def _write_opened(self) -> None:
+        if read_run_records(self._flow, self._request.run_id).opened is not None:
+            return
+        with InternalTopicReader(self._flow.target) as reader:
+            ends = reader.end_offsets(self._ledger)
+        write_run_record(self._flow, RunOpened(self._request.run_id, _now(), self._request.bound, ends))
+
+    def _write_result(self, superseded: str | None = None) -> None:
+        cpu = self._tally.cpu_seconds + sum(os.times()[:2])
+        write_run_record(
+            self._flow,
+            RunResult(
+                run_id=self._request.run_id,
+                finished=_now(),
+                seconds=round(time.monotonic() - self._started, 3),
+                cpu_seconds=round(cpu, 3),
+                failed=tuple(self._tally.failures.values()),
+                skipped=tuple(self._tally.skipped),
+                superseded=superseded,
+            ),
+        )
+
+
+def partition_task(plan: PartitionPlan) -> PartitionTask:
+    """A plan's partition as a lane's work; the remote topic must exist."""
+    facts = plan.facts
+    if facts.remote_topic_id is None:
+        raise ValueError(f"{facts.topic}-{facts.partition}: planned before its remote topic exists")
+    return PartitionTask(
+        topic=facts.topic,
+        partition=facts.partition,
+        topic_id=facts.topic_id,
+        remote_topic=facts.remote_topic,
+        remote_topic_id=facts.remote_topic_id,
+        position=plan.position,
+        committed=facts.committed is not None,
+        segments=plan.segments,
+        last_epoch=plan.last_epoch,
+        seed=plan.seed,
+        batch_limit=facts.batch_limit,
+        settles=plan.seed is not None and facts.committed is not None,
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

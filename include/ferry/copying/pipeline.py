@@ -1,0 +1,130 @@
+"""The steps of one run, as the CLI and Airflow's tasks call them: plan, prepare topics, copy, report.
+
+Each step stands alone: it reads what it needs from the clusters, so steps may run in different processes and be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.copying.driver import CopyDriver, rules_of
+from ferry.copying.lane_runner import InlineLaneRunner, LaneRunner
+from ferry.copying.plan import PartitionPlan, plan_partitions
+from ferry.copying.request import RunRequest
+from ferry.copying.survey import Survey, survey
+from ferry.mirroring.internal_topics import ensure_internal_topics
+from ferry.mirroring.topics import TopicChanges, TopicPlan, apply_topics, plan_topics
+from ferry.reporting.assemble import assemble_report
+from ferry.reporting.run_report import PartitionFailure, RunReport, Skipped
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+PLAN_VERSION = 1
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run would do, from a look that waits for nobody."""
+
+    flow: str
+    request: RunRequest
+    topics: TopicPlan
+    partitions: tuple[PartitionPlan, ...]
+    skipped: tuple[Skipped, ...]
+    failed: tuple[PartitionFailure, ...]
+
+    @property
+    def needs_copy(self) -> bool:
+        """Whether there are records to copy: else Spark is not started."""
+        return any(plan.segments for plan in self.partitions if plan.failure is None)
+
+    @property
+    def needs_seeds(self) -> bool:
+        """Whether partitions are seen for the first time, so that their start must be recorded."""
+        return any(plan.has_work for plan in self.partitions)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "version": PLAN_VERSION,
+            "flow": self.flow,
+            "run_id": self.request.run_id,
+            "bound": self.request.bound,
+            "needs_copy": self.needs_copy,
+            "topics": self.topics.document(),
+            "partitions": [_planned(plan) for plan in self.partitions if plan.failure is None],
+            "skipped": [vars(skipped) for skipped in self.skipped],
+            "failed": [vars(failure) for failure in self.failed],
+        }
+
+
+def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
+    """What a run would do now. Writes nothing."""
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        seen = survey(flow, request, source, target, settled=False)
+        topics = _plan_topics(flow, seen, source, target)
+    plans = plan_partitions(seen.facts, rules_of(flow, request))
+    failed = [
+        PartitionFailure(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
+        for plan in plans
+        if plan.failure is not None and not _will_be_grown(plan, topics)
+    ]
+    failed += [PartitionFailure(topic, number, "PartitionUnavailable", why) for (topic, number), why in seen.partition_problems.items()]
+    skipped = tuple(Skipped(what, reason) for what, reason in seen.selection.skipped)
+    return RunPlan(flow.name, request, topics, tuple(plans), skipped, tuple(failed))
+
+
+def prepare_topics(flow: Flow, request: RunRequest) -> TopicChanges:
+    """Create and grow remote topics, and Ferry's own; record the start of new partitions when there is nothing to copy with them."""
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        ensure_internal_topics(flow, target)
+        seen = survey(flow, request, source, target, settled=False)
+        changes = apply_topics(_plan_topics(flow, seen, source, target), target)
+    plan = plan_run(flow, request)
+    if plan.needs_seeds and not plan.needs_copy:
+        copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
+    return changes
+
+
+def copy_ranges(flow: Flow, request: RunRequest, runner: LaneRunner, log: Callable[[str], None]) -> None:
+    """The whole copy of one try; its outcome stands in the runs topic. FerryError when it could not be carried out."""
+    CopyDriver(flow, request, runner, log).run()
+
+
+def read_report(flow: Flow, request: RunRequest) -> RunReport:
+    """What the run with this id did so far, over all its tries."""
+    return assemble_report(flow, request)
+
+
+def _plan_topics(flow: Flow, seen: Survey, source: ClusterAdmin, target: ClusterAdmin) -> TopicPlan:
+    """Remote topics that heads still speak of are not created again unless the flow says so."""
+    lost = {
+        facts.topic
+        for facts in seen.facts
+        if facts.head is not None and facts.remote_topic_id is None and flow.on_target_recreate != "restart"
+    }
+    selected = tuple(pair for pair in seen.selection.selected if pair[0] not in lost)
+    return plan_topics(flow, selected, seen.source_topics, seen.target_topics, source, target)
+
+
+def _will_be_grown(plan: PartitionPlan, topics: TopicPlan) -> bool:
+    return type(plan.failure).__name__ == "TargetTooNarrow" and topics.grows(plan.facts.remote_topic)
+
+
+def _planned(plan: PartitionPlan) -> dict[str, Any]:
+    facts = plan.facts
+    return {
+        "topic": facts.topic,
+        "partition": facts.partition,
+        "remote_topic": facts.remote_topic,
+        "position": plan.position,
+        "end": facts.end,
+        "offsets": plan.offsets,
+        "ranges": [[segment.kind.value, segment.start, segment.end] for segment in plan.segments],
+        "seed": plan.seed.reason if plan.seed else None,
+        "notes": list(plan.notes),
+    }

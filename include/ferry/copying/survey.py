@@ -1,0 +1,225 @@
+"""What both clusters say about a flow, gathered for the plan. Reads only.
+
+A survey before fencing is good enough to look at (`settled=False`): it does not wait for open transactions. The driver surveys again after
+fencing, when nobody else can write, and decides by that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.coverage import covered
+from ferry.copying.plan import PartitionFacts
+from ferry.copying.receipts import Receipt, decode_receipt, ledger_partition
+from ferry.copying.request import RunRequest, epoch_milliseconds
+from ferry.copying.state import FlowState, fold_state
+from ferry.errors import ArgumentError, ConfigError
+from ferry.policy.naming import is_ferry_topic, ledger_topic, position_group, state_topic
+from ferry.policy.selection import Selection, select_topics
+
+if TYPE_CHECKING:
+    from ferry.clusters.describe import TopicDescription
+    from ferry.config import Flow
+
+STATE_PREFIX, STATE_SUFFIX = "mm2-ferry-state.", ".internal"
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Everything the plan needs. `claims` name the flow that writes each remote topic, over all flows into the target."""
+
+    selection: Selection
+    source_topics: Mapping[str, TopicDescription]
+    target_topics: Mapping[str, TopicDescription]
+    facts: tuple[PartitionFacts, ...]
+    state: FlowState
+    claims: Mapping[str, str]
+    lanes_used: int
+    partition_problems: Mapping[tuple[str, int], str] = field(default_factory=dict)
+
+
+def survey(
+    flow: Flow,
+    request: RunRequest,
+    source: ClusterAdmin,
+    target: ClusterAdmin,
+    *,
+    settled: bool,
+    ends: Mapping[tuple[str, int], int] | None = None,
+) -> Survey:
+    """Ask both clusters. `ends` keeps the end bounds of an earlier survey of the same run."""
+    refuse_same_cluster(flow, source, target)
+    source_topics, target_topics = source.topics(), target.topics()
+    selection = select_topics(flow, source_topics)
+    if request.topics:
+        selection = narrow(selection, request)
+    wanted = [TopicPartition(topic, partition) for topic, _ in selection.selected for partition in range(source_topics[topic].partitions)]
+    state, claims = read_state(flow, target_topics, settled=settled)
+    offsets = _offsets(flow, request, source, wanted, state)
+    positions = target.committed_positions(position_group(flow.source.alias), settled=settled)
+    remote = dict(selection.selected)
+    remote_ends = _remote_ends(target, wanted, remote, target_topics, state)
+    coverage = read_coverage(flow, wanted, target_topics, remote) if request.since is not None else {}
+    configs = _remote_configs(target, {remote[topic] for topic, _ in selection.selected} & set(target_topics))
+    ledger = target_topics.get(ledger_topic(flow.source.alias))
+    facts = []
+    for key in wanted:
+        if key in offsets.problems:
+            continue
+        remote_topic = remote[key.topic]
+        description = target_topics.get(remote_topic)
+        limits = configs.get(remote_topic, {})
+        stable_end = offsets.stable_ends[key]
+        end = (ends or {}).get(key, min(stable_end, offsets.until.get(key, stable_end)))
+        facts.append(
+            PartitionFacts(
+                topic=key.topic,
+                partition=key.partition,
+                topic_id=UUID(source_topics[key.topic].topic_id or str(UUID(int=0))),
+                remote_topic=remote_topic,
+                remote_topic_id=UUID(description.topic_id or str(UUID(int=0))) if description else None,
+                remote_partitions=description.partitions if description else 0,
+                remote_end=remote_ends.get((remote_topic, key.partition), 0),
+                log_start=offsets.starts[key],
+                end=end,
+                stable_end=stable_end,
+                start=offsets.policy[key],
+                since=offsets.since.get(key),
+                head=state.heads.get((key.topic, key.partition)),
+                committed=positions.get(TopicPartition(remote_topic, key.partition)),
+                claimed_by=claims.get(remote_topic),
+                covered=coverage.get(key, ()),
+                compacted="compact" in limits.get("cleanup.policy", ""),
+                ledger_topic_id=(ledger.topic_id or "") if ledger else "",
+                batch_limit=int(limits.get("max.message.bytes", 1_048_588)),
+            )
+        )
+    lanes = state.flow.lanes if state.flow else 0
+    return Survey(selection, source_topics, target_topics, tuple(facts), state, claims, lanes, offsets.problems)
+
+
+def narrow(selection: Selection, request: RunRequest) -> Selection:
+    """Only the topics that a request names; ArgumentError for names that the flow does not copy."""
+    known = dict(selection.selected)
+    unknown = [topic for topic in request.topics if topic not in known]
+    if unknown:
+        raise ArgumentError(f"flow {request.flow} does not copy topic {', '.join(unknown)}: not at the source, or excluded by the filters")
+    return Selection(tuple((topic, known[topic]) for topic in request.topics), selection.skipped)
+
+
+def refuse_same_cluster(flow: Flow, source: ClusterAdmin, target: ClusterAdmin) -> None:
+    """ConfigError when both aliases lead to one cluster."""
+    identity = source.cluster_id()
+    if identity == target.cluster_id():
+        raise ConfigError(
+            f"flow {flow.name}: {flow.source.alias} ({flow.source.bootstrap}) and {flow.target.alias} ({flow.target.bootstrap}) "
+            f"are the same cluster {identity}: correct bootstrap.servers"
+        )
+
+
+def read_state(flow: Flow, target_topics: Iterable[str], *, settled: bool) -> tuple[FlowState, dict[str, str]]:
+    """The flow's own state, and the claims of every flow into the target."""
+    own = state_topic(flow.source.alias)
+    claims: dict[str, str] = {}
+    state = FlowState()
+    with InternalTopicReader(flow.target) as reader:
+        for topic in sorted(name for name in target_topics if name.startswith(STATE_PREFIX) and name.endswith(STATE_SUFFIX)):
+            complete = settled and topic == own
+            folded = fold_state((record.key, record.value) for record in reader.read(topic, complete=complete))
+            claims.update({claim.remote_topic: claim.flow for claim in folded.claims.values()})
+            if topic == own:
+                state = folded
+    return state, claims
+
+
+def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -> list[Receipt]:
+    """Every receipt of the flow's ledger (of the partitions `wanted`), read to the bound of now; newest per key."""
+    topic = ledger_topic(flow.source.alias)
+    newest: dict[bytes, Receipt] = {}
+    only = None if wanted is None else set(wanted)
+    with InternalTopicReader(flow.target) as reader:
+        width = len(reader.partitions(topic))
+        shares = {None} if only is None else {ledger_partition(name, number, width) for name, number in only} if width else set()
+        for share in shares:
+            for record in reader.read(topic, only=share):
+                if record.value is None:
+                    newest.pop(record.key, None)
+                    continue
+                receipt = decode_receipt(record.key, record.value)
+                if only is None or (receipt.topic, receipt.partition) in only:
+                    newest[record.key] = receipt
+    return list(newest.values())
+
+
+def read_coverage(
+    flow: Flow, wanted: Iterable[TopicPartition], target_topics: Mapping[str, TopicDescription], remote: Mapping[str, str]
+) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
+    """What the ledger covers per source partition; receipts of a remote topic that was recreated since are void."""
+    by_partition: dict[tuple[str, int], list[Receipt]] = {}
+    for receipt in read_receipts(flow, wanted):
+        description = target_topics.get(remote.get(receipt.topic, ""))
+        if description is not None and receipt.remote_topic_id == str(UUID(description.topic_id or str(UUID(int=0)))):
+            by_partition.setdefault((receipt.topic, receipt.partition), []).append(receipt)
+    return {key: covered(receipts) for key, receipts in by_partition.items()}
+
+
+@dataclass(frozen=True)
+class _Offsets:
+    starts: Mapping[tuple[str, int], int]
+    stable_ends: Mapping[tuple[str, int], int]
+    policy: Mapping[tuple[str, int], int]
+    until: Mapping[tuple[str, int], int]
+    since: Mapping[tuple[str, int], int]
+    problems: Mapping[tuple[str, int], str]
+
+
+def _offsets(flow: Flow, request: RunRequest, source: ClusterAdmin, wanted: list[TopicPartition], state: FlowState) -> _Offsets:
+    starts, start_problems = source.earliest_offsets(wanted)
+    ends, end_problems = source.end_offsets(wanted)
+    problems = {**start_problems, **end_problems}
+    usable = [key for key in wanted if key not in problems]
+
+    def at_time(moment_ms: int, keys: list[TopicPartition]) -> dict[tuple[str, int], int]:
+        found, missing = source.offsets_for_time(keys, moment_ms)
+        problems.update(missing)
+        return {key: ends[key] if offset is None else offset for key, offset in found.items()}
+
+    until = at_time(epoch_milliseconds(request.until), usable) if request.until else {}
+    since = at_time(epoch_milliseconds(request.since), usable) if request.since and request.backfill else {}
+    new = [key for key in usable if (key.topic, key.partition) not in state.heads]
+    policy: dict[tuple[str, int], int] = dict(starts)
+    if flow.start == "latest":
+        policy.update({key: ends[key] for key in new})
+    elif flow.start != "earliest":
+        policy.update(at_time(epoch_milliseconds(flow.start), new))
+    return _Offsets(starts, ends, policy, until, since, problems)
+
+
+def _remote_ends(
+    target: ClusterAdmin,
+    wanted: Iterable[TopicPartition],
+    remote: Mapping[str, str],
+    target_topics: Mapping[str, TopicDescription],
+    state: FlowState,
+) -> dict[tuple[str, int], int]:
+    """Log ends of remote partitions that the flow has no head for: has somebody else written there?"""
+    unknown = [
+        TopicPartition(remote[key.topic], key.partition)
+        for key in wanted
+        if (key.topic, key.partition) not in state.heads
+        and remote[key.topic] in target_topics
+        and key.partition < target_topics[remote[key.topic]].partitions
+    ]
+    found, _ = target.end_offsets(unknown, committed=False)
+    return {(key.topic, key.partition): offset for key, offset in found.items()}
+
+
+def _remote_configs(target: ClusterAdmin, topics: set[str]) -> dict[str, dict[str, str]]:
+    configs = target.topic_configs(sorted(name for name in topics if not is_ferry_topic(name)))
+    return {topic: {name: entry.value or "" for name, entry in entries.items()} for topic, entries in configs.items()}

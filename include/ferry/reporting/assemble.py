@@ -1,0 +1,88 @@
+"""A run's report, put together from the target cluster: receipts of the ledger by run id, results of the runs topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt
+from ferry.copying.request import RunRequest
+from ferry.copying.state import FlowState, LossAcknowledged, fold_state
+from ferry.policy.naming import ledger_topic, state_topic
+from ferry.reporting.run_report import LossReport, PartitionFailure, PartitionReport, RunReport
+from ferry.reporting.runs_topic import RunRecords, read_run_records
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
+
+
+def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
+    """What the run with this id did over all its tries; an empty report for a run that copied nothing."""
+    records = read_run_records(flow, request.run_id)
+    if records.opened is None:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return RunReport(flow.name, request.run_id, now, now, request.bound)
+    receipts: list[Receipt] = []
+    with InternalTopicReader(flow.target) as reader:
+        for record in reader.read(ledger_topic(flow.source.alias), records.opened.ledger_ends):
+            if record.value is not None:
+                receipt = decode_receipt(record.key, record.value)
+                if receipt.run_id == request.run_id:
+                    receipts.append(receipt)
+        own = reader.read(state_topic(flow.source.alias), complete=False)
+        state = fold_state((record.key, record.value) for record in own)
+    return report_of(flow.name, request, records, receipts, state)
+
+
+def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Iterable[Receipt], state: FlowState) -> RunReport:
+    """The report from what was read (pure)."""
+    partitions: dict[tuple[str, int], PartitionReport] = {}
+    losses = []
+    for receipt in receipts:
+        key = (receipt.topic, receipt.partition)
+        if receipt.kind in COPIES:
+            partitions[key] = _added(partitions.get(key), receipt)
+        elif receipt.kind == ReceiptKind.LOSS and _acknowledgement(receipt) not in state.acknowledged:
+            losses.append(LossReport(receipt.topic, receipt.partition, receipt.upstream_start, receipt.upstream_end, receipt.reason))
+    opened, result = records.opened, records.result
+    started = opened.started if opened else ""
+    unfinished = PartitionFailure("", -1, "RunUnfinished", "no try of the run came to its end; run it again: nothing is copied twice")
+    return RunReport(
+        flow=flow,
+        run_id=request.run_id,
+        started=started,
+        finished=result.finished if result else started,
+        bound=opened.bound if opened else request.bound,
+        partitions=tuple(partitions[key] for key in sorted(partitions)),
+        losses=tuple(losses),
+        skipped=result.skipped if result else (),
+        failed=result.failed if result else (unfinished,),
+        superseded=result.superseded if result else None,
+        seconds=result.seconds if result else 0.0,
+        cpu_seconds=round(records.cpu_seconds, 3),
+    )
+
+
+def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
+    if report is None:
+        report = PartitionReport(receipt.topic, receipt.partition, receipt.remote_topic, receipt.upstream_start, receipt.upstream_end)
+    return replace(
+        report,
+        upstream_start=min(report.upstream_start, receipt.upstream_start),
+        upstream_end=max(report.upstream_end, receipt.upstream_end),
+        records=report.records + receipt.records,
+        bytes=report.bytes + receipt.bytes,
+        transactions=report.transactions + receipt.transactions,
+        forwarded=report.forwarded + receipt.forwarded,
+        reframed=report.reframed + receipt.reframed,
+    )
+
+
+def _acknowledgement(receipt: Receipt) -> LossAcknowledged:
+    return LossAcknowledged(str(UUID(receipt.source_topic_id)), receipt.partition, receipt.upstream_start)

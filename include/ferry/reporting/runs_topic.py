@@ -1,0 +1,104 @@
+"""The runs topic: what each run started from and how each of its tries ended.
+
+`opened` holds where the ledger ended when the run began, so that a report finds the run's receipts by reading the ledger from there. Every
+try adds a `result`; the last one counts. These records inform people, no decision about data is made by them, so they are written without a
+transaction and also by a run that was superseded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException, Producer
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.errors import ClusterUnreachable
+from ferry.policy.naming import runs_topic
+from ferry.reporting.run_report import PartitionFailure, Skipped
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+RECORD_VERSION = 1
+# A report is worth waiting for a leader election, not more.
+WRITE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class RunOpened:
+    """A run began: ledger end offset per ledger partition, ISO start time, end bound in words."""
+
+    run_id: str
+    started: str
+    bound: str
+    ledger_ends: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a try ended. `superseded` is the reason, if it was."""
+
+    run_id: str
+    finished: str
+    seconds: float
+    cpu_seconds: float
+    failed: tuple[PartitionFailure, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    superseded: str | None = None
+
+
+@dataclass(frozen=True)
+class RunRecords:
+    """What the runs topic says about one run; `opened` is its first try's."""
+
+    opened: RunOpened | None = None
+    result: RunResult | None = None
+    cpu_seconds: float = 0.0
+
+
+def write_run_record(flow: Flow, record: RunOpened | RunResult) -> None:
+    """Append to the runs topic; returns when it is acknowledged by all replicas."""
+    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
+    settings = {**flow.target.librdkafka(ClientRole.PRODUCER), "enable.idempotence": True, "linger.ms": 0}
+    kind = "opened" if isinstance(record, RunOpened) else "result"
+    value = json.dumps({"version": RECORD_VERSION, "kind": kind, **asdict(record)}, separators=(",", ":"))
+    problems: list[str] = []
+    producer = Producer(settings)
+    try:
+        producer.produce(
+            runs_topic(flow.source.alias),
+            key=record.run_id.encode(),
+            value=value.encode(),
+            on_delivery=lambda error, _: problems.append(error.str()) if error else None,
+        )
+        left = producer.flush(WRITE_SECONDS)
+    except KafkaException as problem:
+        raise ClusterUnreachable(f"cluster {flow.target.alias}: {runs_topic(flow.source.alias)}: {problem.args[0].str()}") from problem
+    if left or problems:
+        reason = problems[0] if problems else f"no answer in {WRITE_SECONDS:.0f} s"
+        raise ClusterUnreachable(f"cluster {flow.target.alias}: {runs_topic(flow.source.alias)} takes no records: {reason}")
+
+
+def read_run_records(flow: Flow, run_id: str) -> RunRecords:
+    """Everything that the runs topic says about `run_id`."""
+    found = RunRecords()
+    with InternalTopicReader(flow.target) as reader:
+        for record in reader.read(runs_topic(flow.source.alias)):
+            if record.key == run_id.encode() and record.value is not None:
+                found = _fold(found, json.loads(record.value))
+    return found
+
+
+def _fold(found: RunRecords, document: dict[str, Any]) -> RunRecords:
+    fields = {name: value for name, value in document.items() if name not in {"version", "kind"}}
+    if document["kind"] == "opened":
+        fields["ledger_ends"] = {int(partition): offset for partition, offset in fields["ledger_ends"].items()}
+        return found if found.opened else RunRecords(RunOpened(**fields), found.result, found.cpu_seconds)
+    fields["failed"] = tuple(PartitionFailure(**failure) for failure in fields["failed"])
+    fields["skipped"] = tuple(Skipped(**skipped) for skipped in fields["skipped"])
+    result = RunResult(**fields)
+    return RunRecords(found.opened, result, found.cpu_seconds + result.cpu_seconds)
