@@ -3,8 +3,8 @@
 A record is: length, attributes, timestamp delta, offset delta, then key, value and headers. Only the first four depend on the batch around
 them, so they are rewritten and the rest is copied verbatim. This is the one place where Ferry works per record, in three ways:
 - `Reframer.gather` reads a row of small plain batches straight from the fetched bytes: the common case of many tiny batches;
-- `_append_all` takes all records of a contiguous CreateTime batch: offset deltas need not be read, they count up;
-- `_append_selected` does everything else: holes (compaction), pieces that straddle a bound, LogAppendTime.
+- `records.append_all` takes neighbouring records that are all wanted: their offset deltas need not be read, they count up;
+- `records.locate` finds out which these are where a batch has holes (compaction) or straddles a bound.
 
 Kafka: record layout clients/.../record/DefaultRecord.java; a record's timestamp is the batch's base timestamp plus its delta whatever the
 delete-horizon bit says (MemoryRecordsBuilder.java), and the batch's max timestamp if the broker set the time (DefaultRecordBatch.java).
@@ -12,6 +12,8 @@ delete-horizon bit says (MemoryRecordsBuilder.java), and the batch's max timesta
 
 from __future__ import annotations
 
+import struct
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,6 +32,7 @@ from ferry.wire.batch import (
     BatchHeader,
     MalformedBatch,
 )
+from ferry.wire.records import STAMPS, append_all, locate
 from ferry.wire.varint import SMALL, Buffer
 
 # A record can grow by this much: its length by a byte or two, offset and timestamp deltas from 1 byte each to 5 and 10.
@@ -37,13 +40,14 @@ GROWTH_PER_RECORD = 16
 
 # Batches whose base timestamp is not the first record's time.
 _OWN_TIMES = LOG_APPEND_TIME | DELETE_HORIZON
-# Attributes byte and timestamp delta together, by the delta.
-_STAMPS = tuple(b"\0" + encoded for encoded in SMALL)
-# The value of a one-byte varint.
-_SIGNED = tuple((byte >> 1) ^ -(byte & 1) for byte in range(128))
+_ALL_BUT_TRANSACTIONAL = 0xFFFF & ~TRANSACTIONAL
+# The header without the producer's fields, and the first five bytes of the records.
+_START = struct.Struct(">qiiBIhiqq14xi5B")
 # Length, attributes, both deltas, key, value and header count in one byte each, after the part of the header that the length field counts.
 _SHORTEST = HEADER_SIZE - LENGTH_OVERHEAD + 7
-_ALL_BUT_TRANSACTIONAL = 0xFFFF & ~TRANSACTIONAL
+# A batch's length minus its only record's, if that one's own length takes one byte or two.
+_ONE_BYTE_LENGTH = HEADER_SIZE - LENGTH_OVERHEAD + 1
+_TWO_BYTE_LENGTH = HEADER_SIZE - LENGTH_OVERHEAD + 2
 
 
 class Piece(NamedTuple):
@@ -71,9 +75,8 @@ class Reframed:
 
 
 class Gathered(NamedTuple):
-    """What `Reframer.gather` took: batches, the index after them, and of the last one its leader epoch and next upstream offset."""
+    """What `Reframer.gather` took: the index after it, and of the last batch its leader epoch and next upstream offset (-1: took none)."""
 
-    batches: int
     stop: int
     leader_epoch: int
     next_offset: int
@@ -103,37 +106,38 @@ class Reframer:
     def add(self, piece: Piece) -> None:
         """Appends the kept records of `piece`. Raises MalformedBatch when its records and its header contradict each other."""
         header, records, lower, upper = piece
-        offset, kept, greatest = header.base_offset, header.count, header.max_timestamp
+        offset, count = header.base_offset, header.count
+        inside = lower <= offset and header.next_offset <= upper
         try:
-            if header.contiguous and lower <= offset and offset + kept <= upper and not header.attributes & _OWN_TIMES:
-                if self._base is None:
-                    self._base = header.base_timestamp
-                _append_all(bytes(records), kept, header.base_timestamp - self._base, self.count, self.body)
-                _extend(self._runs, offset, kept)
-            else:
-                kept, greatest = self._append_selected(piece)
+            if not inside or not header.contiguous or header.attributes & DELETE_HORIZON:
+                self._add_selected(piece)
+                return
+            first, scale = (header.max_timestamp, 0) if header.is_log_append_time else (header.base_timestamp, 1)
+            if self._base is None:
+                self._base = first
+            append_all(self.body, bytes(records), count, self.count, shift=first - self._base, scale=scale)
         except (IndexError, ValueError) as error:
             raise MalformedBatch(f"unreadable records in the batch at offset {offset}: {error}") from error
-        self.count += kept
-        self._max_timestamp = max(self._max_timestamp, greatest)
+        _extend(self._runs, offset, count)
+        self.count += count
+        self._max_timestamp = max(self._max_timestamp, header.max_timestamp)
 
-    # One function on purpose: it runs once per tiny batch, where a call per step would cost more than the step.
-    def gather(self, data: memoryview, at: int, small: SmallBatches, body_limit: int) -> Gathered:
+    # One function, and complex, on purpose: it runs once per tiny batch, where a call per step would cost more than the step.
+    def gather(self, data: memoryview, at: int, small: SmallBatches, body_limit: int) -> Gathered:  # noqa: C901, PLR0912
         """Appends all records of the row of small batches that begins at index `at` of the fetched bytes.
 
         Takes only what needs no other treatment: magic 2, plain, CreateTime, contiguous, within `small`, the CRC valid, while the body is
         below `body_limit` bytes. Stops before the first batch that is otherwise, for whatever reason. Raises MalformedBatch as `add` does.
         """
-        unpack, checksum, stamps, table, limit = HEADER.unpack_from, crc32c.crc32c, _STAMPS, SMALL, len(SMALL)
+        unpack, checksum, stamps, table, limit = _START.unpack_from, crc32c.crc32c, STAMPS, SMALL, len(SMALL)
         lower, upper, length_below, records_below = small
         body, runs = self.body, self._runs
         base, highest, index = self._base, self._max_timestamp, self.count
         size = len(data)
-        last = size - HEADER_SIZE
-        batches = 0
-        epoch = next_offset = run_start = run_stop = -1
+        last = size - _START.size
+        epoch = run_start = run_stop = -1
         while at <= last:
-            offset, length, leader_epoch, magic, crc, attributes, last_delta, first, greatest, _, _, _, count = unpack(data, at)
+            offset, length, leader_epoch, magic, crc, attributes, last_delta, first, greatest, count, b0, b1, b2, b3, b4 = unpack(data, at)
             stop = at + LENGTH_OVERHEAD + length
             if (
                 magic != 2
@@ -151,75 +155,59 @@ class Reframer:
             if base is None:
                 base = first
             shift = first - base
-            byte = data[at + HEADER_SIZE]
-            if byte < 0x80:
-                start = at + HEADER_SIZE + 1
-                end = start + (byte >> 1)
+            # A single record that fills the batch, both deltas 0 as every producer writes it: where do its key and the rest begin?
+            if count > 1:
+                start = 0
+            elif b0 < 0x80:
+                start = 0 if b2 or b3 or b0 != (length - _ONE_BYTE_LENGTH) << 1 else at + HEADER_SIZE + 4
             else:
-                start = at + HEADER_SIZE + 2
-                end = start + ((byte & 0x7F | data[start - 1] << 7) >> 1)
-            # A single record with a length of one or two bytes and both deltas 0, as every producer writes it.
-            if count == 1 and end == stop and not data[start + 1] and not data[start + 2] and 0 <= shift < limit and index < limit:
-                record = stamps[shift] + table[index] + data[start + 3 : stop]
+                start = 0 if b3 or b4 or b1 > 0x7F or (b0 & 0x7F | b1 << 7) != (length - _TWO_BYTE_LENGTH) << 1 else at + HEADER_SIZE + 5
+            if start and 0 <= shift < limit and index < limit:
+                record = stamps[shift] + table[index] + data[start:stop]
                 length = len(record)
                 body += table[length] if length < limit else varint.encode(length)
                 body += record
             else:
                 try:
-                    _append_all(bytes(data[at + HEADER_SIZE : stop]), count, shift, index, body)
+                    append_all(body, bytes(data[at + HEADER_SIZE : stop]), count, index, shift=shift)
                 except (IndexError, ValueError) as error:
                     raise MalformedBatch(f"unreadable records in the batch at offset {offset}: {error}") from error
             if offset != run_stop:
                 if run_stop >= 0:
                     _extend(runs, run_start, run_stop - run_start)
                 run_start = offset
-            next_offset = run_stop = offset + count
-            highest = max(highest, greatest)
+            run_stop = offset + count
+            if greatest > highest:  # noqa: PLR1730 (a call of max costs more than half a record)
+                highest = greatest
             index += count
             epoch = leader_epoch
-            batches += 1
             at = stop
-        if batches:
+        if run_stop >= 0:
             _extend(runs, run_start, run_stop - run_start)
         self._base, self._max_timestamp, self.count = base, highest, index
-        return Gathered(batches, at, epoch, next_offset)
+        return Gathered(at, epoch, run_stop)
 
     def finish(self) -> Reframed:
         """All that was collected."""
         base = -1 if self._base is None else self._base
         return Reframed(self.body, self.count, base, self._max_timestamp, tuple(self._runs))
 
-    def _append_selected(self, piece: Piece) -> tuple[int, int]:
-        """Appends the kept records of `piece`; returns how many there are and their greatest timestamp."""
+    def _add_selected(self, piece: Piece) -> None:
+        """Appends those records of `piece` that lie within its bounds: some neighbours, perhaps with holes between their offsets."""
         header, records, lower, upper = piece
         data = bytes(records)
-        append_time = header.max_timestamp if header.is_log_append_time else None
-        body = self.body
-        index = self.count
-        at = 0
-        greatest = -1
-        for _ in range(header.count):
-            length, at = varint.decode(data, at)
-            end = at + length
-            delta, at = varint.decode(data, at + 1)
-            offset_delta, at = varint.decode(data, at)
-            if at > end:
-                raise ValueError("a record shorter than its own fields")
-            offset = header.base_offset + offset_delta
-            if lower <= offset < upper:
-                timestamp = header.base_timestamp + delta if append_time is None else append_time
-                if self._base is None:
-                    self._base = timestamp
-                record = b"\0" + varint.encode(timestamp - self._base) + varint.encode(index) + data[at:end]
-                body += varint.encode(len(record))
-                body += record
-                _extend(self._runs, offset, 1)
-                index += 1
-                greatest = max(greatest, timestamp)
-            at = end
-        if at != len(data):
-            raise ValueError(f"{header.count} records fill {at} of {len(data)} bytes")
-        return index - self.count, greatest
+        starts, timestamps, offsets = locate(data, header.count)
+        low, high = bisect_left(offsets, lower - header.base_offset), bisect_left(offsets, upper - header.base_offset)
+        if low >= high:
+            return
+        first, scale = (header.max_timestamp, 0) if header.is_log_append_time else (header.base_timestamp, 1)
+        if self._base is None:
+            self._base = first + timestamps[low] * scale
+        append_all(self.body, data[starts[low] : starts[high]], high - low, self.count, shift=first - self._base, scale=scale)
+        for start, count in _runs_of(offsets[low:high]):
+            _extend(self._runs, header.base_offset + start, count)
+        self.count += high - low
+        self._max_timestamp = max(self._max_timestamp, first + max(timestamps[low:high]) * scale)
 
 
 def reframe(pieces: Iterable[Piece]) -> Reframed:
@@ -256,50 +244,16 @@ def _extend(runs: list[tuple[int, int]], start: int, count: int) -> None:
         runs.append((start, count))
 
 
-# One function on purpose: this loop is the speed limit of small batches; a call per record or per varint would halve it.
-def _append_all(data: bytes, count: int, shift: int, index: int, body: bytearray) -> None:
-    """Appends all `count` records of `data`: timestamp deltas changed by `shift` ms, offset deltas from `index` on.
-
-    Lengths and timestamp deltas of one and two bytes (below 8 KiB, within 8 s) are decoded in place.
-    """
-    small, stamps, signed, limit = SMALL, _STAMPS, _SIGNED, len(SMALL)
-    at = 0
-    for delta in range(index, index + count):
-        byte = data[at]
-        if byte < 0x80:
-            at += 1
-            end = at + (byte >> 1)
-        elif (second := data[at + 1]) < 0x80:
-            at += 2
-            end = at + ((byte & 0x7F | second << 7) >> 1)
-        else:
-            length, at = varint.decode(data, at)
-            end = at + length
-        # One byte of attributes, always 0, precedes the timestamp.
-        timestamp = data[at + 1]
-        if timestamp < 0x80:
-            at += 2
-            timestamp = signed[timestamp] + shift
-        elif (second := data[at + 2]) < 0x80:
-            at += 3
-            timestamp = timestamp & 0x7F | second << 7
-            timestamp = (timestamp >> 1 ^ -(timestamp & 1)) + shift
-        else:
-            timestamp, at = varint.decode(data, at + 1)
-            timestamp += shift
-        while data[at] > 0x7F:
-            at += 1
-        at += 1
-        if at > end:
-            raise ValueError("a record shorter than its own fields")
-        record = (
-            (stamps[timestamp] if 0 <= timestamp < limit else b"\0" + varint.encode(timestamp))
-            + (small[delta] if delta < limit else varint.encode(delta))
-            + data[at:end]
-        )
-        length = len(record)
-        body += small[length] if length < limit else varint.encode(length)
-        body += record
-        at = end
-    if at != len(data):
-        raise ValueError(f"{count} records fill {at} of {len(data)} bytes")
+def _runs_of(offsets: list[int]) -> list[tuple[int, int]]:
+    """Consecutive numbers put together: (first, how many). Raises ValueError unless they increase."""
+    runs: list[tuple[int, int]] = []
+    first = expected = offsets[0]
+    for offset in offsets:
+        if offset != expected:
+            if offset < expected:
+                raise ValueError("offsets that do not increase")
+            runs.append((first, expected - first))
+            first = offset
+        expected = offset + 1
+    runs.append((first, expected - first))
+    return runs

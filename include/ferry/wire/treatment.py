@@ -167,11 +167,11 @@ class _Builder:
         self._end = end
         self._limits = limits
         self._drafts: list[_Draft] = []
-        # The group being merged: its records, its codec, how many batches, the source's leader epoch of the last one, and the first batch
-        # if that could be forwarded.
+        # The group being merged: its records, whether it has any batch yet, their codec, the source's leader epoch of the last batch, and
+        # that batch itself as long as it is the only one and could be forwarded.
         self._group = Reframer()
         self._codec = compression.NONE
-        self._batches = 0
+        self._open = False
         self._leader_epoch = -1
         self._forwardable: tuple[BatchHeader, memoryview] | None = None
         self._small = SmallBatches(position, end, limits.forward_minimum_bytes - LENGTH_OVERHEAD, limits.forward_minimum_records)
@@ -184,14 +184,14 @@ class _Builder:
 
         Only goes on with a group that is open: `add` begins one. Returns the index after the last that was taken and the offset reached.
         """
-        if not self._batches or self._codec != compression.NONE:
+        if not self._open or self._codec != compression.NONE:
             return at, reached
-        batches, at, leader_epoch, next_offset = self._group.gather(fetched, at, self._small, self._body_limit)
-        if batches:
-            self._batches += batches
-            self._leader_epoch = leader_epoch
-            reached = max(reached, next_offset)
-        return at, reached
+        taken = self._group.gather(fetched, at, self._small, self._body_limit)
+        if taken.stop > at:
+            self._forwardable = None
+            self._leader_epoch = taken.leader_epoch
+            reached = max(reached, taken.next_offset)
+        return taken.stop, reached
 
     def add(self, header: BatchHeader, view: memoryview) -> None:
         """Takes one batch with records that are wanted, at least in part."""
@@ -208,12 +208,11 @@ class _Builder:
         size = len(records) + GROWTH_PER_RECORD * converted.count
         if codec != self._codec or len(self._group.body) + size > self._limits.merge_limit_bytes:
             self._flush()
-        if not self._batches:
-            self._codec = codec
-            self._forwardable = (header, view) if forwardable else None
-        self._group.add(Piece(converted, records, self._position, self._end))
+        self._forwardable = (header, view) if forwardable and not self._open else None
+        self._open = True
+        self._codec = codec
         self._leader_epoch = header.leader_epoch
-        self._batches += 1
+        self._group.add(Piece(converted, records, self._position, self._end))
 
     def finish(self, next_position: int) -> list[Unit]:
         """The units, tiling [position, next_position)."""
@@ -265,7 +264,7 @@ class _Builder:
 
     def _flush(self) -> None:
         """Ends the open group. A batch that found nothing to be merged with is forwarded after all, if it can be."""
-        if self._batches == 1 and self._forwardable is not None:
+        if self._forwardable is not None:
             self._forward(*self._forwardable)
         elif self._group.count:
             reframed = self._group.finish()
@@ -283,4 +282,5 @@ class _Builder:
             )
         # Without records there is no unit: all of the group lay in holes or beyond a bound.
         self._group = Reframer()
-        self._batches = 0
+        self._forwardable = None
+        self._open = False
