@@ -37,6 +37,7 @@ def test_a_cut_tail_is_left_out_wherever_it_is_cut(kafka: Any, rows_at: Any) -> 
         (8, ">i", 13),
         (8, ">i", 48),
         (16, ">B", 3),
+        (22, ">B", 5),
         (23, ">i", -1),
         (57, ">i", -1),
         (57, ">i", 3),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferry.wire.batch import MalformedBatch
-from ferry.wire.treatment import FORWARD_MINIMUM_BYTES, Unit, arrange
+from ferry.wire.treatment import COMPRESSION_PENALTY, FORWARD_MINIMUM_BYTES, Unit, arrange
 
 pytestmark = pytest.mark.unit
 END = 1 << 62
@@ -30,8 +31,8 @@ def check_tiling(units: list[Unit], position: int, next_position: int) -> None:
 
 
 def test_large_batches_are_forwarded_untouched(kafka: Any, rows_at: Any) -> None:
-    batches = [kafka.build(rows_at(range(at, at + 20), size=1000), codec=codec) for at, codec in ((0, 0), (20, 0), (40, 3))]
-    arranged = arrange(memoryview(b"".join(batches)), position=0, end=END, forward_minimum_compressed_bytes=100)
+    batches = [kafka.build(rows_at(range(at, at + 20), size=2000), codec=codec) for at, codec in ((0, 0), (20, 0), (40, 3))]
+    arranged = arrange(memoryview(b"".join(batches)), position=0, end=END, forward_minimum_bytes=1000)
     assert kinds(arranged.units) == [("forwarded", 20)] * 3
     assert [unit.encode(1, 1, 1, True)[61:] for unit in arranged.units] == [batch[61:] for batch in batches]
     assert (arranged.next_position, arranged.consumed) == (60, len(b"".join(batches)))
@@ -42,7 +43,7 @@ def test_large_batches_are_forwarded_untouched(kafka: Any, rows_at: Any) -> None
 
 def test_small_batches_are_merged_and_a_lone_one_is_forwarded(kafka: Any, rows_at: Any) -> None:
     small = [kafka.build(rows_at([at])) for at in range(5)]
-    large = kafka.build(rows_at(range(5, 25), size=1000))
+    large = kafka.build(rows_at(range(5, 25), size=2000))
     last = kafka.build(rows_at([25]))
     arranged = arrange(memoryview(b"".join([*small, large, last])), position=0, end=END)
     assert kinds(arranged.units) == [("reframed", 5), ("forwarded", 20), ("forwarded", 1)]
@@ -51,12 +52,12 @@ def test_small_batches_are_merged_and_a_lone_one_is_forwarded(kafka: Any, rows_a
 
 def test_many_records_are_worth_a_request_however_small_they_are(kafka: Any) -> None:
     batches = [kafka.build([kafka.Row(at + step, 0, None, b"") for step in range(128)]) for at in (0, 128)]
-    assert sum(map(len, batches)) < 2 * FORWARD_MINIMUM_BYTES
+    assert sum(map(len, batches)) < FORWARD_MINIMUM_BYTES
     assert kinds(arrange(memoryview(b"".join(batches)), position=0, end=END).units) == [("forwarded", 128)] * 2
 
 
 def test_codecs_are_not_mixed(kafka: Any, rows_at: Any) -> None:
-    codecs = [1, 1, 4, 4, 0, 0, 3]
+    codecs = [1, 1, 4, 4, 0, 0, 3]  # the last one finds no neighbour
     batches = [kafka.build(rows_at([at]), codec=codec) for at, codec in enumerate(codecs)]
     arranged = arrange(memoryview(b"".join(batches)), position=0, end=END)
     assert [(unit.payload[22] & 7, unit.count) for unit in arranged.units] == [(1, 2), (4, 2), (0, 2), (3, 1)]
@@ -72,6 +73,18 @@ def test_merged_batches_stay_below_both_limits(kafka: Any, rows_at: Any, limit: 
     assert all(unit.count > 1 and unit.size <= 2_000 for unit in arranged.units)
     assert len(kafka.read_units(arranged.units)) == 50
     check_tiling(arranged.units, 0, 50)
+
+
+@pytest.mark.parametrize("codec", range(1, 5))
+def test_compressed_batches_must_be_smaller_to_be_merged(kafka: Any, rows_at: Any, codec: int) -> None:
+    def two(size: int) -> list[str]:
+        noise = random.Random(size).randbytes(size)
+        batches = [kafka.build([kafka.Row(at, 0, None, noise)], codec=codec) for at in (0, 1)]
+        return [unit.kind for unit in arrange(memoryview(b"".join(batches)), position=0, end=END).units]
+
+    limit = FORWARD_MINIMUM_BYTES // COMPRESSION_PENALTY[codec]
+    assert two(limit // 2) == ["reframed"]
+    assert two(limit) == ["forwarded", "forwarded"]
 
 
 @pytest.mark.parametrize("minimum", [300, 8 * 1024])
@@ -97,7 +110,7 @@ def test_what_is_passed_over_moves_the_position(kafka: Any, rows_at: Any) -> Non
 
 
 def test_batches_that_straddle_the_bounds_lose_what_is_outside(kafka: Any, rows_at: Any) -> None:
-    fetched = b"".join(kafka.build(rows_at(range(at, at + 10), size=1000)) for at in (0, 10, 20))
+    fetched = b"".join(kafka.build(rows_at(range(at, at + 10), size=4000)) for at in (0, 10, 20))
     arranged = arrange(memoryview(fetched), position=4, end=27)
     assert kinds(arranged.units) == [("reframed", 6), ("forwarded", 10), ("reframed", 7)]
     assert [row.offset for row in kafka.read_units(arranged.units)] == list(range(4, 27))
@@ -127,7 +140,7 @@ def test_an_incomplete_first_batch_consumes_nothing(kafka: Any, rows_at: Any) ->
     assert (arranged.units, arranged.next_position, arranged.consumed) == ([], 0, 0)
 
 
-@pytest.mark.parametrize("size", [5, 9000])
+@pytest.mark.parametrize("size", [5, 40_000])
 @pytest.mark.parametrize("magic", [1, 2])
 def test_a_flipped_bit_is_never_laundered(kafka: Any, rows_at: Any, magic: int, size: int) -> None:
     def entry(offset: int) -> bytes:
@@ -253,7 +266,7 @@ def log_of(kafka: Any, entries: list[dict[str, Any]]) -> Log:
     entries=partitions(),
     start=st.integers(0, 250),
     width=st.integers(0, 300),
-    minimum=st.sampled_from([0, 150, 600, 8192]),
+    minimum=st.sampled_from([0, 150, 600, 32_768, 1 << 20]),
     limit=st.sampled_from([100, 700, 2000, 1 << 19]),
     cut=st.sampled_from([0, 0, 1, 100]),
 )
@@ -269,7 +282,6 @@ def test_exactly_what_a_consumer_sees_comes_out(  # noqa: PLR0917 (drawn by name
         end=end,
         aborted=log.aborted,
         forward_minimum_bytes=minimum,
-        forward_minimum_compressed_bytes=minimum,
         merge_limit_bytes=limit,
     )
     reached = arranged.next_position

@@ -29,6 +29,8 @@ LEGACY_CRC_FROM = MAGIC_AT
 LEGACY_MINIMUM_LENGTH = (14, 22)
 
 CODEC_MASK = 0x07
+# None, gzip, snappy, lz4, zstd.
+LAST_CODEC = 4
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
@@ -137,6 +139,8 @@ def read_header(view: memoryview) -> BatchHeader:
     if magic > 2 or len(view) < HEADER_SIZE:
         raise MalformedBatch(f"the batch at offset {_START.unpack_from(view)[0]} has magic {magic} in {len(view)} bytes")
     header = _new_tuple(BatchHeader, HEADER.unpack_from(view))
+    if header[5] & CODEC_MASK > LAST_CODEC:
+        raise MalformedBatch(f"the batch at offset {header[0]} is compressed with a codec that no Kafka knows: {header[5] & CODEC_MASK}")
     if header[6] < 0 or header[12] < 0 or header[12] > header[6] + 1 or header[0] < 0:
         raise MalformedBatch(f"the batch at offset {header[0]} claims {header[12]} records within {header[6] + 1} offsets")
     return header

@@ -30,12 +30,13 @@ from ferry.wire.batch import (
 from ferry.wire.forward import forward
 from ferry.wire.reframe import GROWTH_PER_RECORD, Piece, Reframer, SmallBatches, assemble
 
-# Smaller batches are merged with their neighbours.
-FORWARD_MINIMUM_BYTES = 8 * 1024
-# The same for compressed batches: merging them costs decompression and compression too.
-FORWARD_MINIMUM_COMPRESSED_BYTES = 2 * 1024
-# A batch of this many records is forwarded whatever its size: reframing them would cost more than a request does.
-FORWARD_MINIMUM_RECORDS = 128
+# Smaller batches are merged with their neighbours: copying this much costs about half of what a request does.
+FORWARD_MINIMUM_BYTES = 32 * 1024
+# Compressed batches are worth merging only when they are smaller by this factor, by codec: decompressing and above all compressing again
+# costs more than the request that it saves. (None, gzip, snappy, lz4, zstd.)
+COMPRESSION_PENALTY = (1, 64, 8, 8, 16)
+# A batch of this many records is forwarded whatever its size, for the same reason.
+FORWARD_MINIMUM_RECORDS = 100
 # Upper bound of a merged batch's records, before compression.
 MERGE_LIMIT_BYTES = 512 * 1024
 # Kafka's default of max.message.bytes.
@@ -88,7 +89,6 @@ class Limits(NamedTuple):
     """Sizes that decide between forwarding and merging, in bytes (records: a number)."""
 
     forward_minimum_bytes: int
-    forward_minimum_compressed_bytes: int
     forward_minimum_records: int
     merge_limit_bytes: int
 
@@ -100,7 +100,6 @@ def arrange(
     end: int,
     aborted: Iterable[tuple[int, int]] = (),
     forward_minimum_bytes: int = FORWARD_MINIMUM_BYTES,
-    forward_minimum_compressed_bytes: int = FORWARD_MINIMUM_COMPRESSED_BYTES,
     forward_minimum_records: int = FORWARD_MINIMUM_RECORDS,
     merge_limit_bytes: int = MERGE_LIMIT_BYTES,
     max_batch_bytes: int = MAX_BATCH_BYTES,
@@ -114,7 +113,6 @@ def arrange(
     """
     limits = Limits(
         forward_minimum_bytes,
-        forward_minimum_compressed_bytes,
         forward_minimum_records,
         # Recompressing can grow bytes that do not compress by less than 1/64.
         min(merge_limit_bytes, max_batch_bytes - max_batch_bytes // 64) - HEADER_SIZE,
@@ -245,8 +243,8 @@ class _Builder:
 
     def _is_small(self, header: BatchHeader) -> bool:
         limits = self._limits
-        minimum = limits.forward_minimum_compressed_bytes if header.codec else limits.forward_minimum_bytes
-        return header.size < minimum and header.count < limits.forward_minimum_records
+        weight = header.size * COMPRESSION_PENALTY[header.codec]
+        return weight < limits.forward_minimum_bytes and header.count < limits.forward_minimum_records
 
     def _forward(self, header: BatchHeader, view: memoryview) -> None:
         self._drafts.append(
