@@ -97,6 +97,7 @@ class PartitionCursor:
 
     def confirm(self) -> None:
         """What the transaction held is committed."""
+        self._seed_written = True
         self._committed = _Committed(self.position, self._segment, self.settled, self._epoch, seeded=True)
         self._receipts = []
         self._draft = None
