@@ -44,6 +44,12 @@ def test_append_time_of_a_wrapper_holds_for_all_its_messages(kafka: Any) -> None
     assert [row.timestamp for row in converted(kafka, kafka.message_set(rows, 1, 1, append_time=99))] == [99, 99]
 
 
+def test_offsets_within_a_wrapper_are_absolute_in_magic_0_and_relative_in_magic_1(kafka: Any) -> None:
+    for magic, expected in ((0, [3, 5]), (1, [7, 9])):
+        inner = kafka.message_set([kafka.Row(3, 1), kafka.Row(5, 1)], magic)
+        assert [row.offset for row in converted(kafka, kafka.wrapper(kafka.squeeze(2, inner), magic, 2, 9, 1))] == expected
+
+
 def test_mixed_magics_in_one_row(kafka: Any) -> None:
     data = kafka.message_set([kafka.Row(0, 5)], 0) + kafka.message_set([kafka.Row(1, 5), kafka.Row(2, 6)], 1, 2)
     assert [(row.offset, row.timestamp) for row in converted(kafka, data)] == [(0, -1), (1, 5), (2, 6)]

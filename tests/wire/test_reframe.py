@@ -54,22 +54,34 @@ def test_keeps_exactly_the_wanted_records(kafka: Any, log: Any, lower: int, widt
         assert (reframed.base_timestamp, reframed.max_timestamp, reframed.runs) == (-1, -1, ())
 
 
-@given(log=logs(), room=st.integers(0, 3000))
-def test_gathering_a_row_is_the_same_as_adding_one_by_one(kafka: Any, log: Any, room: int) -> None:
+@st.composite
+def small_rows(draw: st.DrawFn) -> list[list[tuple[int, int, Any, Any, Any]]]:
+    """Tiny contiguous batches, as a producer without linger writes them, around the sizes where a varint gets longer."""
+    offset = draw(st.integers(0, 1000))
+    batches = []
+    for count in draw(st.lists(st.sampled_from([1, 1, 1, 2, 3]), min_size=1, max_size=6)):
+        time = 1_700_000_000_000 + draw(st.integers(-5, 70) | st.integers(-9000, 20_000))
+        size = draw(st.sampled_from([0, 1, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 8170, 8180, 8190]))
+        batches.append([(offset + step, time + draw(st.integers(-2, 80)), None, b"v" * size, ()) for step in range(count)])
+        offset += count + draw(st.sampled_from([0, 0, 1, 2]))
+    return batches
+
+
+@given(log=small_rows(), limit=st.integers(0, 400) | st.just(1 << 20))
+def test_gathering_a_row_is_the_same_as_adding_one_by_one(kafka: Any, log: Any, limit: int) -> None:
     batches = [kafka.build([kafka.Row(*row) for row in batch]) for batch in log]
-    fetched = memoryview(b"".join(batches))
     gathering = Reframer()
-    taken = gathering.gather(fetched, 0, SmallBatches(0, EVERYTHING, 8000, 5), room)
+    taken = gathering.gather(memoryview(b"".join(batches)), 0, SmallBatches(0, EVERYTHING, 1 << 20, 5), limit)
     stops = [0]
     for batch in batches:
         stops.append(stops[-1] + len(batch))
     row = batches[: stops.index(taken.stop)]
     assert gathering.finish() == reframe(map(piece, row))
-    if row:
-        assert (taken.leader_epoch, taken.next_offset) == (7, read_header(memoryview(row[-1])).next_offset)
-    if len(row) < len(batches) and len(gathering.body) <= room:
-        stopper = read_header(memoryview(batches[len(row)]))
-        assert stopper.length >= 8000 or stopper.count >= 5 or not stopper.contiguous
+    assert kafka.read(kafka.seal(assemble(gathering.finish(), 0))) == [
+        kafka.Row(index, *record[1:]) for index, record in enumerate(record for batch in log[: len(row)] for record in batch)
+    ]
+    assert (taken.leader_epoch, taken.next_offset) == (7, read_header(memoryview(row[-1])).next_offset)
+    assert len(row) == len(batches) or len(gathering.body) > limit
 
 
 def test_gathering_stops_at_whatever_needs_more_care(kafka: Any, rows_at: Any) -> None:
@@ -98,8 +110,20 @@ def test_gathering_stops_at_whatever_needs_more_care(kafka: Any, rows_at: Any) -
         assert (taken.stop, taken.next_offset) == (len(good), 6), stopper
 
 
-def test_log_append_time_becomes_the_time_of_every_record(kafka: Any, rows_at: Any) -> None:
-    rows = rows_at([3, 4, 7], timestamp=10)
+@pytest.mark.parametrize("size", [5, 9000])
+def test_gathering_a_single_record_of_another_length_than_its_batch_is_malformed(kafka: Any, rows_at: Any, size: int) -> None:
+    batch = bytearray(kafka.build(rows_at([0], size=size)))
+    length = (len(batch) - 12 - 51) << 1
+    lengths = [bytes([length & 0x7F | 0x80, length >> 7])] if size > 100 else [bytes([batch[61] - 2]), bytes([batch[61] + 2])]
+    for wrong in lengths:
+        batch[61 : 61 + len(wrong)] = wrong
+        with pytest.raises(MalformedBatch, match="offset 0"):
+            Reframer().gather(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5), 10_000)
+
+
+@pytest.mark.parametrize("offsets", [[3, 4, 5], [3, 4, 7]])
+def test_log_append_time_becomes_the_time_of_every_record(kafka: Any, offsets: list[int]) -> None:
+    rows = [kafka.Row(offset, time) for offset, time in zip(offsets, (10, 500, 90_000), strict=True)]
     reframed = reframe([piece(kafka.build(rows, attributes=0x08, max_timestamp=5_000))])
     assert (reframed.base_timestamp, reframed.max_timestamp) == (5_000, 5_000)
     assert [row.timestamp for row in reread(kafka, reframed)] == [5_000] * 3
@@ -133,6 +157,15 @@ def test_more_records_than_the_tables_hold(kafka: Any) -> None:
     whole = kafka.build(rows)
     assert reread(kafka, reframe([piece(whole)])) == rows
     assert reread(kafka, reframe([piece(whole, 1)])) == [row._replace(offset=row.offset - 1) for row in rows[1:]]
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_record_shorter_than_its_own_fields_is_malformed(kafka: Any, rows_at: Any, extra: int) -> None:
+    """The lengths add up here: one byte of record, then a whole record."""
+    body = bytes.fromhex("02 00 0c 00 00 00 01 01 00")
+    header = read_header(memoryview(kafka.build(rows_at([0]))))._replace(count=2, last_offset_delta=1 + extra)
+    with pytest.raises(MalformedBatch, match="shorter"):
+        reframe([Piece(header, body, 0, EVERYTHING)])
 
 
 @pytest.mark.parametrize(
