@@ -108,7 +108,7 @@ def _plan_topics(flow: Flow, seen: Survey, source: ClusterAdmin, target: Cluster
         if facts.head is not None and facts.remote_topic_id is None and flow.on_target_recreate != "restart"
     }
     selected = tuple(pair for pair in seen.selection.selected if pair[0] not in lost)
-    return plan_topics(flow, selected, seen.source_topics, seen.target_topics, source, target)
+    return plan_topics(flow, selected, seen.source_topics, seen.target_topics, source=source, target=target)
 
 
 def _will_be_grown(plan: PartitionPlan, topics: TopicPlan) -> bool:

@@ -1,0 +1,1 @@
+"""Adapters to Kafka: the raw data path, administration, readers of internal topics."""

@@ -1,0 +1,247 @@
+"""Administration of one cluster over confluent-kafka: listings, offsets, configs, topics, groups.
+
+Every call is bounded in time, and errors name the cluster, its address and what was asked. Errors of single partitions are returned beside
+the results, never left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewPartitions, NewTopic, OffsetSpec, ResourceType
+
+from ferry.clusters.describe import ConfigValue, TopicDescription
+from ferry.clusters.failures import explained
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import FerryError
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster
+
+T = TypeVar("T")
+
+# A cluster that does not answer by then is reported as unreachable instead of holding up a run.
+REQUEST_SECONDS = 30.0
+# The first contact: a wrong address or password should show quickly.
+CONTACT_SECONDS = 10.0
+# Large enough for few round trips, small enough for a broker to answer in time.
+TOPICS_A_REQUEST = 500
+# An offset commit of a transaction that is being settled; longer than the 60 s after which brokers abort an abandoned one.
+STABLE_SECONDS = 90.0
+PAUSE_SECONDS = 0.1
+
+Offsets = tuple[dict[TopicPartition, int], dict[tuple[str, int], str]]
+
+
+class ClusterAdmin:
+    """One cluster's administration; a context manager around one client."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._last_error: KafkaError | None = None
+        self._client: AdminClient
+
+    def __enter__(self) -> ClusterAdmin:
+        from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
+        self._client = AdminClient(
+            {**self._cluster.librdkafka(ClientRole.ADMIN), "error_cb": self._note, "log_level": 2, "log.connection.close": False}
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        del self._client
+
+    @property
+    def alias(self) -> str:
+        """The cluster's alias."""
+        return self._cluster.alias
+
+    def cluster_id(self) -> str:
+        """The cluster's own id. The first contact: ClusterUnreachable or AuthenticationFailed within ten seconds."""
+        future = self._client.describe_cluster(request_timeout=CONTACT_SECONDS)
+        return str(self._result("describing the cluster", future, CONTACT_SECONDS).cluster_id)
+
+    def brokers(self) -> int:
+        """How many brokers are up."""
+        return len(self._result("describing the cluster", self._client.describe_cluster(request_timeout=REQUEST_SECONDS)).nodes)
+
+    def topics(self) -> dict[str, TopicDescription]:
+        """Every topic that the user may describe."""
+        try:
+            names = sorted(self._client.list_topics(timeout=CONTACT_SECONDS).topics)
+        except KafkaException as problem:
+            raise self._explained("listing topics", problem) from problem
+        found = {}
+        for chunk in _chunks(names, TOPICS_A_REQUEST):
+            for name, future in self._client.describe_topics(TopicCollection(list(chunk)), request_timeout=REQUEST_SECONDS).items():
+                try:
+                    found[name] = _description(future.result(REQUEST_SECONDS))
+                except KafkaException as problem:
+                    if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # deleted in between
+                        raise self._explained(f"describing topic {name}", problem) from problem
+        return found
+
+    def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
+        """Effective config of topics; topics that are gone are absent."""
+        return dict(self._configs(ResourceType.TOPIC, names))
+
+    def broker_configs(self) -> dict[str, ConfigValue]:
+        """Effective config of one broker."""
+        nodes = self._result("describing the cluster", self._client.describe_cluster(request_timeout=REQUEST_SECONDS)).nodes
+        return next((values for _, values in self._configs(ResourceType.BROKER, [str(nodes[0].id)])), {})
+
+    def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Log start offsets, and what went wrong by partition."""
+        found, problems = self._list_offsets(partitions, OffsetSpec.earliest(), committed=False)
+        return {key: offset for key, (offset, _) in found.items()}, problems
+
+    def end_offsets(self, partitions: Iterable[TopicPartition], *, committed: bool = True) -> Offsets:
+        """Last stable offsets (high watermarks without `committed`), and what went wrong by partition."""
+        found, problems = self._list_offsets(partitions, OffsetSpec.latest(), committed=committed)
+        return {key: offset for key, (offset, _) in found.items()}, problems
+
+    def offsets_for_time(
+        self, partitions: Iterable[TopicPartition], milliseconds: int
+    ) -> tuple[dict[TopicPartition, int | None], dict[tuple[str, int], str]]:
+        """The first offset whose record is at or after the time (None: there is none), and what went wrong by partition."""
+        found, problems = self._list_offsets(partitions, OffsetSpec.for_timestamp(milliseconds), committed=True)
+        return {key: offset if offset >= 0 else None for key, (offset, _) in found.items()}, problems
+
+    def committed_positions(self, group: str, *, settled: bool = True) -> dict[TopicPartition, int]:
+        """Committed offsets of a group; empty for an unknown one.
+
+        `settled`: wait for offset commits of transactions that are not decided yet, instead of taking the ones before them.
+        """
+        deadline = time.monotonic() + STABLE_SECONDS
+        while True:
+            request = [ConsumerGroupTopicPartitions(group)]
+            futures = self._client.list_consumer_group_offsets(request, require_stable=settled, request_timeout=REQUEST_SECONDS)
+            try:
+                found = self._result(f"reading the offsets of group {group}", futures[group]).topic_partitions
+            except FerryError as problem:
+                cause = problem.__cause__
+                if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                    return {}
+                raise
+            unstable = [entry for entry in found if entry.error is not None]
+            if not unstable:
+                return {TopicPartition(entry.topic, entry.partition): entry.offset for entry in found if entry.offset >= 0}
+            if time.monotonic() > deadline:
+                raise explained(self._cluster, f"reading the offsets of group {group}", unstable[0].error, self._last_error)
+            time.sleep(PAUSE_SECONDS)
+
+    def create_topic(self, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+        """Create a topic; one that exists already is fine."""
+        futures = self._client.create_topics(
+            [NewTopic(name, partitions, replication_factor, config=dict(config))], request_timeout=REQUEST_SECONDS
+        )
+        self._tolerating(f"creating topic {name}", futures[name], KafkaError.TOPIC_ALREADY_EXISTS)
+
+    def create_partitions(self, name: str, partitions: int) -> None:
+        """Grow a topic to `partitions`."""
+        futures = self._client.create_partitions([NewPartitions(name, partitions)], request_timeout=REQUEST_SECONDS)
+        self._result(f"growing topic {name} to {partitions} partitions", futures[name])
+
+    def delete_topics(self, names: Sequence[str]) -> None:
+        """Delete topics; those that are gone already are fine."""
+        for name, future in self._client.delete_topics(list(names), request_timeout=REQUEST_SECONDS).items():
+            self._tolerating(f"deleting topic {name}", future, KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+    def delete_group(self, group: str) -> None:
+        """Delete a group; one that is gone already is fine."""
+        future = self._client.delete_consumer_groups([group], request_timeout=REQUEST_SECONDS)[group]
+        self._tolerating(f"deleting group {group}", future, KafkaError.GROUP_ID_NOT_FOUND)
+
+    def _list_offsets(
+        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, committed: bool
+    ) -> tuple[dict[TopicPartition, tuple[int, int]], dict[tuple[str, int], str]]:
+        wanted = {KafkaTopicPartition(*key): spec for key in partitions}
+        if not wanted:
+            return {}, {}
+        isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        found, problems = {}, {}
+        answers = self._client.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_SECONDS)
+        for partition, future in answers.items():
+            key = TopicPartition(partition.topic, partition.partition)
+            try:
+                info = future.result(REQUEST_SECONDS)
+            except KafkaException as problem:
+                problems[partition.topic, partition.partition] = str(self._explained("listing its offsets", problem))
+            else:
+                found[key] = (info.offset, info.timestamp)
+        return found, problems
+
+    def _configs(self, kind: ResourceType, names: Iterable[str]) -> Iterator[tuple[str, dict[str, ConfigValue]]]:
+        for chunk in _chunks(sorted(names), TOPICS_A_REQUEST):
+            resources = [ConfigResource(kind, name) for name in chunk]
+            for resource, future in self._client.describe_configs(resources, request_timeout=REQUEST_SECONDS).items():
+                try:
+                    entries = future.result(REQUEST_SECONDS)
+                except KafkaException as problem:
+                    if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise self._explained(f"describing the config of {resource.name}", problem) from problem
+                    continue
+                yield resource.name, {name: _config_value(entry) for name, entry in entries.items()}
+
+    def _tolerating(self, doing: str, future: Future[Any], code: int) -> None:
+        try:
+            self._result(doing, future)
+        except FerryError as problem:
+            cause = problem.__cause__
+            if not isinstance(cause, KafkaException) or cause.args[0].code() != code:
+                raise
+
+    def _result(self, doing: str, future: Future[T], seconds: float = REQUEST_SECONDS) -> T:
+        try:
+            return future.result(seconds + 1.0)
+        except KafkaException as problem:
+            raise self._explained(doing, problem) from problem
+        except FutureTimeout as problem:
+            error = KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - librdkafka's public name for it
+            raise explained(self._cluster, doing, error, self._last_error) from problem
+
+    def _explained(self, doing: str, problem: KafkaException) -> FerryError:
+        return explained(self._cluster, doing, problem.args[0], self._last_error)
+
+    def _note(self, error: KafkaError) -> None:
+        self._last_error = error
+
+
+def _description(found: Any) -> TopicDescription:
+    return TopicDescription(
+        name=found.name,
+        topic_id=_uuid_text(found.topic_id),
+        partitions=len(found.partitions),
+        replication_factor=len(found.partitions[0].replicas) if found.partitions else 0,
+        internal=found.is_internal,
+        led=all(partition.leader is not None and partition.leader.id >= 0 for partition in found.partitions),
+    )
+
+
+def _uuid_text(topic_id: Any) -> str | None:
+    high, low = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
+    number = ((high & (1 << 64) - 1) << 64) | (low & (1 << 64) - 1)
+    return str(UUID(int=number)) if number else None
+
+
+def _config_value(entry: Any) -> ConfigValue:
+    dynamic = entry.source in {ConfigSource.DYNAMIC_TOPIC_CONFIG.value, ConfigSource.DYNAMIC_TOPIC_CONFIG}
+    return ConfigValue(entry.value, dynamic, bool(entry.is_sensitive))
+
+
+def _chunks(names: Sequence[str], size: int) -> Iterable[Sequence[str]]:
+    return (names[start : start + size] for start in range(0, len(names), size))

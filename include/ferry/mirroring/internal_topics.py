@@ -1,0 +1,57 @@
+"""Ferry's own topics on the target: ledger, state, runs.
+
+Ledger and state are compacted: with another cleanup policy they would lose what explains the copy, so such a topic is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.errors import ConfigError
+from ferry.mirroring.topics import wait_for_leaders
+from ferry.policy.naming import ledger_topic, runs_topic, state_topic
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+RUNS_RETENTION_MILLISECONDS = 30 * 24 * 3600 * 1000
+# Small segments and an eager cleaner: the topics' size follows what is valid, not how many runs there were.
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(16 << 20),
+    "segment.ms": str(6 * 3600 * 1000),
+    "min.cleanable.dirty.ratio": "0.1",
+    "compression.type": "producer",
+}
+EXPIRING = {"cleanup.policy": "delete", "retention.ms": str(RUNS_RETENTION_MILLISECONDS), "compression.type": "producer"}
+
+
+def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
+    """Create what is missing, with at most as many replicas as there are brokers; the names created. ConfigError for a wrong policy."""
+    alias = flow.source.alias
+    wanted = {
+        ledger_topic(alias): (flow.ledger_partitions, COMPACTED),
+        state_topic(alias): (1, COMPACTED),
+        runs_topic(alias): (1, EXPIRING),
+    }
+    existing = set(target.topics())
+    configs = target.topic_configs(sorted(set(wanted) & existing))
+    for name, entries in configs.items():
+        policy = wanted[name][1]["cleanup.policy"]
+        found = entries["cleanup.policy"].value or ""
+        if policy == "compact" and found != "compact":
+            raise ConfigError(
+                f"cluster {target.alias}: topic {name} has cleanup.policy={found}: set it to compact, "
+                "or records that explain the copy expire"
+            )
+    missing = [name for name in wanted if name not in existing]
+    if not missing:
+        return ()
+    factor = flow.internal_topics_replication_factor
+    factor = factor if factor < 0 else min(factor, target.brokers())
+    for name in missing:
+        partitions, config = wanted[name]
+        target.create_topic(name, partitions, factor, config)
+    wait_for_leaders(target, {name: wanted[name][0] for name in missing})
+    return tuple(missing)

@@ -1,0 +1,1 @@
+"""Which topics a flow copies, and under which names (pure)."""
