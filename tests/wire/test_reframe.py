@@ -111,14 +111,25 @@ def test_gathering_stops_at_whatever_needs_more_care(kafka: Any, rows_at: Any) -
 
 
 @pytest.mark.parametrize("size", [5, 9000])
-def test_gathering_a_single_record_of_another_length_than_its_batch_is_malformed(kafka: Any, rows_at: Any, size: int) -> None:
+def test_gathering_leaves_out_a_single_record_of_another_length_than_its_batch(kafka: Any, rows_at: Any, size: int) -> None:
     batch = bytearray(kafka.build(rows_at([0], size=size)))
     length = (len(batch) - 12 - 51) << 1
     lengths = [bytes([length & 0x7F | 0x80, length >> 7])] if size > 100 else [bytes([batch[61] - 2]), bytes([batch[61] + 2])]
     for wrong in lengths:
         batch[61 : 61 + len(wrong)] = wrong
+        reframer = Reframer()
+        assert reframer.gather(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5), 10_000).stop == 0
         with pytest.raises(MalformedBatch, match="offset 0"):
-            Reframer().gather(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5), 10_000)
+            reframer.add(piece(kafka.seal(batch)))
+        assert reframer.finish() == Reframer().finish()
+
+
+def test_timestamps_beyond_64_bits_are_malformed(kafka: Any) -> None:
+    batch = bytearray(kafka.build([kafka.Row(0, 0), kafka.Row(2, 1 << 62)]))
+    batch[27:35] = (1 << 62).to_bytes(8, "big")
+    for lower in (0, 1):
+        with pytest.raises(MalformedBatch, match="64 bits"):
+            reframe([piece(kafka.seal(batch), lower)])
 
 
 @pytest.mark.parametrize("offsets", [[3, 4, 5], [3, 4, 7]])

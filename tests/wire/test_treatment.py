@@ -84,6 +84,14 @@ def test_merged_batches_stay_below_both_limits(kafka: Any, rows_at: Any, limit: 
     check_tiling(arranged.units, 0, 50)
 
 
+def test_records_that_grow_do_not_break_the_limit(kafka: Any) -> None:
+    """Timestamps far apart: each delta takes 7 bytes instead of 1."""
+    batches = [kafka.build([kafka.Row(3 * at + step, at % 2 * (1 << 44), None, None) for step in range(3)]) for at in range(200)]
+    arranged = arrange(memoryview(b"".join(batches)), position=0, end=END, merge_limit_bytes=1_000)
+    assert all(unit.size <= 1_000 for unit in arranged.units)
+    assert len(kafka.read_units(arranged.units)) == 600
+
+
 @pytest.mark.parametrize("codec", range(1, 5))
 def test_compressed_batches_must_be_smaller_to_be_merged(kafka: Any, rows_at: Any, codec: int) -> None:
     def two(size: int) -> list[str]:
@@ -160,8 +168,31 @@ def test_a_flipped_bit_is_never_laundered(kafka: Any, rows_at: Any, magic: int, 
     for victim in range(3):
         entries = [bytearray(entry(offset)) for offset in range(3)]
         entries[victim][-3] ^= 1
+        fetched = memoryview(b"".join(entries))
+        position = 0
+        if victim:
+            before = arrange(fetched, position=0, end=END)
+            position = before.next_position
+            assert [row.offset for row in kafka.read_units(before.units)] == list(range(victim))
+            assert (position, before.consumed) == (victim, sum(map(len, entries[:victim])))
         with pytest.raises(MalformedBatch, match=f"offset {victim} .*checksum"):
-            arrange(memoryview(b"".join(entries)), position=0, end=END)
+            arrange(fetched, position=position, end=END)
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+@pytest.mark.parametrize("count", [1, 2])
+def test_unreadable_records_end_the_arrangement_before_them(kafka: Any, rows_at: Any, count: int, codec: int) -> None:
+    """The checksum is right here: the source stored nonsense."""
+    good = [kafka.build(rows_at([at]), codec=codec) for at in range(3)]
+    bad = bytearray(kafka.build(rows_at(range(3, 3 + count)), codec=codec))
+    bad[61 + bool(codec) * 3] ^= 2
+    fetched = memoryview(b"".join([*good, kafka.seal(bad), *good]))
+    before = arrange(fetched, position=0, end=END)
+    assert kafka.read_units(before.units) == rows_at([0]) + rows_at([1]) + rows_at([2])
+    assert before.next_position == 3
+    check_tiling(before.units, 0, 3)
+    with pytest.raises(MalformedBatch, match=r"offset 3|decompress"):
+        arrange(memoryview(kafka.seal(bad) + good[0]), position=3, end=END)
 
 
 def test_other_times_and_reserved_bits(kafka: Any, rows_at: Any) -> None:

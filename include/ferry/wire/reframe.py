@@ -99,35 +99,33 @@ class Reframer:
     def __init__(self) -> None:
         self.body = bytearray()
         self.count = 0
-        self._base: int | None = None
+        self._base = -1
         self._max_timestamp = -1
         self._runs: list[tuple[int, int]] = []
 
     def add(self, piece: Piece) -> None:
-        """Appends the kept records of `piece`. Raises MalformedBatch when its records and its header contradict each other."""
-        header, records, lower, upper = piece
-        offset, count = header.base_offset, header.count
-        inside = lower <= offset and header.next_offset <= upper
+        """Appends the kept records of `piece`.
+
+        Raises MalformedBatch when its records and its header contradict each other; nothing of the piece is kept then.
+        """
+        header = piece.header
+        size_before = len(self.body)
+        inside = piece.lower <= header.base_offset and header.next_offset <= piece.upper
         try:
-            if not inside or not header.contiguous or header.attributes & DELETE_HORIZON:
+            if inside and header.contiguous and not header.attributes & DELETE_HORIZON:
+                self._add_whole(header, bytes(piece.records))
+            else:
                 self._add_selected(piece)
-                return
-            first, scale = (header.max_timestamp, 0) if header.is_log_append_time else (header.base_timestamp, 1)
-            if self._base is None:
-                self._base = first
-            append_all(self.body, bytes(records), count, self.count, shift=first - self._base, scale=scale)
         except (IndexError, ValueError) as error:
-            raise MalformedBatch(f"unreadable records in the batch at offset {offset}: {error}") from error
-        _extend(self._runs, offset, count)
-        self.count += count
-        self._max_timestamp = max(self._max_timestamp, header.max_timestamp)
+            del self.body[size_before:]
+            raise MalformedBatch(f"unreadable records in the batch at offset {header.base_offset}: {error}") from error
 
     # One function, and complex, on purpose: it runs once per tiny batch, where a call per step would cost more than the step.
     def gather(self, data: memoryview, at: int, small: SmallBatches, body_limit: int) -> Gathered:  # noqa: C901, PLR0912
         """Appends all records of the row of small batches that begins at index `at` of the fetched bytes.
 
         Takes only what needs no other treatment: magic 2, plain, CreateTime, contiguous, within `small`, the CRC valid, while the body is
-        below `body_limit` bytes. Stops before the first batch that is otherwise, for whatever reason. Raises MalformedBatch as `add` does.
+        below `body_limit` bytes. Stops before the first batch that is otherwise, for whatever reason.
         """
         unpack, checksum, stamps, table, limit = _START.unpack_from, crc32c.crc32c, STAMPS, SMALL, len(SMALL)
         lower, upper, length_below, records_below = small
@@ -152,7 +150,7 @@ class Reframer:
                 or checksum(data[at + CRC_FROM : stop]) != crc
             ):
                 break
-            if base is None:
+            if not index:
                 base = first
             shift = first - base
             # A single record that fills the batch, both deltas 0 as every producer writes it: where do its key and the rest begin?
@@ -168,13 +166,16 @@ class Reframer:
                 body += table[length] if length < limit else varint.encode(length)
                 body += record
             else:
+                size_before = len(body)
                 try:
                     append_all(body, bytes(data[at + HEADER_SIZE : stop]), count, index, shift=shift)
-                except (IndexError, ValueError) as error:
-                    raise MalformedBatch(f"unreadable records in the batch at offset {offset}: {error}") from error
+                except (IndexError, ValueError):
+                    # `add` says what is wrong with it.
+                    del body[size_before:]
+                    break
             if offset != run_stop:
                 if run_stop >= 0:
-                    _extend(runs, run_start, run_stop - run_start)
+                    _join(runs, run_start, run_stop - run_start)
                 run_start = offset
             run_stop = offset + count
             if greatest > highest:  # noqa: PLR1730 (a call of max costs more than half a record)
@@ -183,14 +184,20 @@ class Reframer:
             epoch = leader_epoch
             at = stop
         if run_stop >= 0:
-            _extend(runs, run_start, run_stop - run_start)
-        self._base, self._max_timestamp, self.count = base, highest, index
+            _join(runs, run_start, run_stop - run_start)
+            self._base, self._max_timestamp, self.count = base, highest, index
         return Gathered(at, epoch, run_stop)
 
     def finish(self) -> Reframed:
         """All that was collected."""
-        base = -1 if self._base is None else self._base
-        return Reframed(self.body, self.count, base, self._max_timestamp, tuple(self._runs))
+        return Reframed(self.body, self.count, self._base, self._max_timestamp, tuple(self._runs))
+
+    def _add_whole(self, header: BatchHeader, data: bytes) -> None:
+        first, scale = _times(header)
+        base = self._base if self.count else first
+        append_all(self.body, data, header.count, self.count, shift=first - base, scale=scale)
+        _join(self._runs, header.base_offset, header.count)
+        self._count_in(base, header.count, header.max_timestamp)
 
     def _add_selected(self, piece: Piece) -> None:
         """Appends those records of `piece` that lie within its bounds: some neighbours, perhaps with holes between their offsets."""
@@ -200,14 +207,26 @@ class Reframer:
         low, high = bisect_left(offsets, lower - header.base_offset), bisect_left(offsets, upper - header.base_offset)
         if low >= high:
             return
-        first, scale = (header.max_timestamp, 0) if header.is_log_append_time else (header.base_timestamp, 1)
-        if self._base is None:
-            self._base = first + timestamps[low] * scale
-        append_all(self.body, data[starts[low] : starts[high]], high - low, self.count, shift=first - self._base, scale=scale)
-        for start, count in _runs_of(offsets[low:high]):
-            _extend(self._runs, header.base_offset + start, count)
-        self.count += high - low
-        self._max_timestamp = max(self._max_timestamp, first + max(timestamps[low:high]) * scale)
+        first, scale = _times(header)
+        base = self._base if self.count else first + timestamps[low] * scale
+        greatest = first + max(timestamps[low:high]) * scale
+        if abs(base) >> 63 or abs(greatest) >> 63:
+            raise ValueError("timestamps that do not fit 64 bits")
+        runs = _runs_of(offsets[low:high])
+        append_all(self.body, data[starts[low] : starts[high]], high - low, self.count, shift=first - base, scale=scale)
+        for start, count in runs:
+            _join(self._runs, header.base_offset + start, count)
+        self._count_in(base, high - low, greatest)
+
+    def _count_in(self, base: int, count: int, greatest: int) -> None:
+        self._base = base
+        self._max_timestamp = max(self._max_timestamp, greatest)
+        self.count += count
+
+
+def _times(header: BatchHeader) -> tuple[int, int]:
+    """What to add to a batch's timestamp deltas, and what to multiply them with before: 0 if the broker set one time for all."""
+    return (header.max_timestamp, 0) if header.is_log_append_time else (header.base_timestamp, 1)
 
 
 def reframe(pieces: Iterable[Piece]) -> Reframed:
@@ -237,7 +256,7 @@ def assemble(reframed: Reframed, codec: int) -> bytearray:
     return batch
 
 
-def _extend(runs: list[tuple[int, int]], start: int, count: int) -> None:
+def _join(runs: list[tuple[int, int]], start: int, count: int) -> None:
     if runs and sum(runs[-1]) == start:
         runs[-1] = (runs[-1][0], runs[-1][1] + count)
     else:

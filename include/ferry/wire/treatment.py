@@ -109,7 +109,8 @@ def arrange(
     `fetched`: the bytes of the response; units may keep views of it. `position`: the next upstream offset wanted (a fetch may start before
     it, inside a batch). `end`: exclusive bound. `aborted`: (producer id, first offset) of the response's aborted transactions.
     `max_batch_bytes`: the target topic's max.message.bytes; merging stays below it, a single batch may not.
-    Raises MalformedBatch when a batch within reach is corrupt.
+    A corrupt batch ends the arrangement before it, so that all before it is copied. If nothing before it moves the position, MalformedBatch
+    is raised: the next fetch comes to that.
     """
     limits = Limits(
         forward_minimum_bytes,
@@ -121,26 +122,36 @@ def arrange(
     tracker = AbortedTracker(aborted)
     at = 0
     reached = position
-    while True:
+    while at < len(fetched):
         if tracker.idle:
             at, reached = builder.gather(fetched, at, reached)
-        entry = read_entry(fetched, at)
-        if entry is None:
+        try:
+            entry = read_entry(fetched, at)
+            if entry is None:
+                break
+            header, view = entry
+            # A legacy wrapper bears its last offset: whether it begins beyond the end shows when it is opened.
+            if header.base_offset >= end and header.count >= 0:
+                reached = end
+                break
+            _take(header, view, builder, tracker)
+        except MalformedBatch:
+            if reached <= position:
+                raise
             break
-        header, view = entry
-        # A legacy wrapper bears its last offset: whether it begins beyond the end shows when it is opened.
-        if header.base_offset >= end and header.count >= 0:
-            reached = end
-            break
-        if not crc_is_valid(view):
-            raise MalformedBatch(f"the batch at offset {header.base_offset} does not match its checksum: the source's log is corrupt")
         at += len(view)
         reached = max(reached, header.next_offset)
-        aborted_data = tracker.drop(header, view)
-        if not (aborted_data or header.is_control or not header.count or header.next_offset <= position):
-            builder.add(header, view)
     next_position = min(reached, end)
     return Arrangement(builder.finish(next_position), next_position, at)
+
+
+def _take(header: BatchHeader, view: memoryview, builder: _Builder, tracker: AbortedTracker) -> None:
+    """Gives one batch that begins below the end to the builder, unless it is to be passed over."""
+    if not crc_is_valid(view):
+        raise MalformedBatch(f"the batch at offset {header.base_offset} does not match its checksum: the source's log is corrupt")
+    aborted_data = tracker.drop(header, view)
+    if not (aborted_data or header.is_control or not header.count or header.next_offset <= builder.position):
+        builder.add(header, view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +172,7 @@ class _Builder:
     """Collects wanted batches into drafts, holding back small ones until it is known what they can be merged with."""
 
     def __init__(self, position: int, end: int, limits: Limits) -> None:
-        self._position = position
+        self.position = position
         self._end = end
         self._limits = limits
         self._drafts: list[_Draft] = []
@@ -173,7 +184,6 @@ class _Builder:
         self._leader_epoch = -1
         self._forwardable: tuple[BatchHeader, memoryview] | None = None
         self._small = SmallBatches(position, end, limits.forward_minimum_bytes - LENGTH_OVERHEAD, limits.forward_minimum_records)
-
         # Below this, whatever batch `gather` takes next fits into the merge limit.
         self._body_limit = limits.merge_limit_bytes - limits.forward_minimum_bytes - GROWTH_PER_RECORD * limits.forward_minimum_records
 
@@ -206,17 +216,17 @@ class _Builder:
         size = len(records) + GROWTH_PER_RECORD * converted.count
         if codec != self._codec or len(self._group.body) + size > self._limits.merge_limit_bytes:
             self._flush()
+        self._group.add(Piece(converted, records, self.position, self._end))
         self._forwardable = (header, view) if forwardable and not self._open else None
         self._open = True
         self._codec = codec
         self._leader_epoch = header.leader_epoch
-        self._group.add(Piece(converted, records, self._position, self._end))
 
     def finish(self, next_position: int) -> list[Unit]:
         """The units, tiling [position, next_position)."""
         self._flush()
         drafts = self._drafts
-        starts = [self._position, *(draft.upstream_start for draft in drafts[1:]), next_position]
+        starts = [self.position, *(draft.upstream_start for draft in drafts[1:]), next_position]
         return [
             Unit(
                 kind=draft.kind,
@@ -237,7 +247,7 @@ class _Builder:
             header.magic == 2
             and not header.attributes & (LOG_APPEND_TIME | DELETE_HORIZON)
             and header.contiguous
-            and header.base_offset >= self._position
+            and header.base_offset >= self.position
             and header.next_offset <= self._end
         )
 
