@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.admin import ClusterAdmin
@@ -46,6 +47,11 @@ class RunPlan:
     def needs_seeds(self) -> bool:
         """Whether partitions are seen for the first time, so that their start must be recorded."""
         return any(plan.has_work for plan in self.partitions)
+
+    @property
+    def needs_preparation(self) -> bool:
+        """Whether topics must be created or grown, or starts recorded, before or instead of copying."""
+        return bool(self.topics.create or self.topics.grow) or self.needs_seeds
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
@@ -98,6 +104,13 @@ def copy_ranges(flow: Flow, request: RunRequest, runner: LaneRunner, log: Callab
 def read_report(flow: Flow, request: RunRequest) -> RunReport:
     """What the run with this id did so far, over all its tries."""
     return assemble_report(flow, request)
+
+
+def idle_report(plan: RunPlan) -> RunReport:
+    """The report of a run that had nothing to do: what it left out, and what could not go on."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    request = plan.request
+    return RunReport(plan.flow, request.run_id, now, now, request.bound, skipped=plan.skipped, failed=plan.failed)
 
 
 def _plan_topics(flow: Flow, seen: Survey, source: ClusterAdmin, target: ClusterAdmin) -> TopicPlan:

@@ -149,8 +149,7 @@ class SourceFeed:
             cursor.fail(UnreadableBatch(task.topic, task.partition, str(problem)))
             return []
         if arrangement.next_position > cursor.fetched:
-            epoch = arrangement.units[-1].last_leader_epoch if arrangement.units else -1
-            cursor.fetched_to(arrangement.next_position, epoch)
+            cursor.fetched_to(arrangement.next_position, arrangement.last_leader_epoch)
         elif not len(fetched.records) and fetched.last_stable_offset <= cursor.fetched:
             self._postpone(cursor, f"its last stable offset went back to {fetched.last_stable_offset}")
             cursor.out_of_range = fetched.last_stable_offset < cursor.fetched

@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaException, Producer
-
+from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.errors import ClusterUnreachable
 from ferry.policy.naming import runs_topic
 from ferry.reporting.run_report import PartitionFailure, Skipped
 
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from ferry.config import Flow
 
 RECORD_VERSION = 1
-# A report is worth waiting for a leader election, not more.
-WRITE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -61,26 +57,9 @@ class RunRecords:
 
 def write_run_record(flow: Flow, record: RunOpened | RunResult) -> None:
     """Append to the runs topic; returns when it is acknowledged by all replicas."""
-    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
-    settings = {**flow.target.librdkafka(ClientRole.PRODUCER), "enable.idempotence": True, "linger.ms": 0}
     kind = "opened" if isinstance(record, RunOpened) else "result"
     value = json.dumps({"version": RECORD_VERSION, "kind": kind, **asdict(record)}, separators=(",", ":"))
-    problems: list[str] = []
-    producer = Producer(settings)
-    try:
-        producer.produce(
-            runs_topic(flow.source.alias),
-            key=record.run_id.encode(),
-            value=value.encode(),
-            on_delivery=lambda error, _: problems.append(error.str()) if error else None,
-        )
-        left = producer.flush(WRITE_SECONDS)
-    except KafkaException as problem:
-        raise ClusterUnreachable(f"cluster {flow.target.alias}: {runs_topic(flow.source.alias)}: {problem.args[0].str()}") from problem
-    if left or problems:
-        reason = problems[0] if problems else f"no answer in {WRITE_SECONDS:.0f} s"
-        raise ClusterUnreachable(f"cluster {flow.target.alias}: {runs_topic(flow.source.alias)} takes no records: {reason}")
+    append_records(flow.target, runs_topic(flow.source.alias), [(record.run_id.encode(), value.encode())])
 
 
 def read_run_records(flow: Flow, run_id: str) -> RunRecords:

@@ -50,7 +50,8 @@ class Unit:
     `runs`: the upstream offsets of its records in order, (first offset, number of records); together `count` records.
     [`upstream_start`, `upstream_end`): the upstream range that is settled once this unit is accepted. `size`: bytes on the wire.
     Timestamps in ms; a forwarded batch's `min_timestamp` is its first record's, which is good enough: it only feeds reports.
-    `last_leader_epoch`: the source's, of the last batch in it (-1: not known, magic 0 and 1).
+    `last_leader_epoch`: the source's, of the last entry before `upstream_end`, also one that was passed over: what a fetch from there has
+    to say to have truncation detected (KIP-320). -1: not known, magic 0 and 1.
     """
 
     kind: Literal["forwarded", "reframed"]
@@ -78,11 +79,13 @@ class Arrangement:
 
     `next_position`: the upstream offset to fetch next, at most `end`; it moves even where there are no units.
     `consumed`: bytes of whole entries that were read. 0 with bytes at hand means that even the first entry was incomplete.
+    `last_leader_epoch`: the source's, of the last entry before `next_position` (-1: none, or not known).
     """
 
     units: list[Unit]
     next_position: int
     consumed: int
+    last_leader_epoch: int = -1
 
 
 class Limits(NamedTuple):
@@ -142,7 +145,7 @@ def arrange(
         at += len(view)
         reached = max(reached, header.next_offset)
     next_position = min(reached, end)
-    return Arrangement(builder.finish(next_position), next_position, at)
+    return Arrangement(builder.finish(next_position), next_position, at, builder.epoch_before(next_position))
 
 
 def _take(header: BatchHeader, view: memoryview, builder: _Builder, tracker: AbortedTracker) -> None:
@@ -150,6 +153,7 @@ def _take(header: BatchHeader, view: memoryview, builder: _Builder, tracker: Abo
     if not crc_is_valid(view):
         raise MalformedBatch(f"the batch at offset {header.base_offset} does not match its checksum: the source's log is corrupt")
     aborted_data = tracker.drop(header, view)
+    builder.pass_epoch(header.base_offset, header.leader_epoch)
     if not (aborted_data or header.is_control or not header.count or header.next_offset <= builder.position):
         builder.add(header, view)
 
@@ -183,6 +187,8 @@ class _Builder:
         self._open = False
         self._leader_epoch = -1
         self._forwardable: tuple[BatchHeader, memoryview] | None = None
+        # (offset, epoch): from this offset on entries bear this epoch, as far as was read. Epochs change rarely, so the list stays short.
+        self._epochs: list[tuple[int, int]] = []
         self._small = SmallBatches(position, end, limits.forward_minimum_bytes - LENGTH_OVERHEAD, limits.forward_minimum_records)
         # Below this, whatever batch `gather` takes next fits into the merge limit.
         self._body_limit = limits.merge_limit_bytes - limits.forward_minimum_bytes - GROWTH_PER_RECORD * limits.forward_minimum_records
@@ -199,7 +205,18 @@ class _Builder:
             self._forwardable = None
             self._leader_epoch = taken.leader_epoch
             reached = max(reached, taken.next_offset)
+            # A row is merged as a whole, so no unit ends inside it: the epoch of its last batch is enough.
+            self.pass_epoch(reached - 1, taken.leader_epoch)
         return taken.stop, reached
+
+    def pass_epoch(self, offset: int, epoch: int) -> None:
+        """Notes the leader epoch of an entry, of whatever kind, that begins at `offset`."""
+        if not self._epochs or self._epochs[-1][1] != epoch:
+            self._epochs.append((offset, epoch))
+
+    def epoch_before(self, position: int) -> int:
+        """The leader epoch of the last entry that begins before `position`, -1 if there is none."""
+        return next((epoch for offset, epoch in reversed(self._epochs) if offset < position), -1)
 
     def add(self, header: BatchHeader, view: memoryview) -> None:
         """Takes one batch with records that are wanted, at least in part."""
@@ -237,7 +254,7 @@ class _Builder:
                 upstream_end=stop,
                 min_timestamp=draft.min_timestamp,
                 max_timestamp=draft.max_timestamp,
-                last_leader_epoch=draft.leader_epoch,
+                last_leader_epoch=self.epoch_before(stop),
             )
             for draft, start, stop in zip(drafts, starts, starts[1:], strict=False)
         ]

@@ -1,0 +1,175 @@
+"""`ferry run`, `ferry backfill`, `ferry plan`."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ferry.cli.output import document, line, notice, table
+from ferry.copying.request import RunRequest, parse_time
+from ferry.errors import ArgumentError, ExitCode, worst_exit_code
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+    from ferry.copying.pipeline import RunPlan
+    from ferry.reporting.run_report import RunReport
+
+# Runs the lanes in this process: for small jobs where starting Spark would take longer than the copy.
+INLINE = "inline"
+
+Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="An mm2.properties file.")]
+FlowName = Annotated[str, typer.Option("--flow", "-f", help="The flow, as in the config: 'A->B'.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+Topics = Annotated[list[str] | None, typer.Option("--topic", "-t", help="Only this source topic; may be repeated.")]
+Master = Annotated[str | None, typer.Option(help="Spark master: local[N], spark://host:port, or 'inline' for this process.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", help="Also write the run's JSON document to this file.")]
+
+
+def run(
+    config: Config,
+    flow: FlowName,
+    until: Annotated[str, typer.Option(help="'latest' (the last stable offset now), or an ISO time of records.")] = "latest",
+    topic: Topics = None,
+    master: Master = None,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy everything up to a bound: plan, topics, copy, report."""
+    bound = None if until == "latest" else _time("--until", until)
+    request = RunRequest(flow, _run_id("manual"), until=bound, topics=tuple(topic or ()))
+    _carry_out(config, request, master, report, as_json=as_json)
+
+
+def backfill(
+    config: Config,
+    flow: FlowName,
+    since: Annotated[str, typer.Option("--from", help="Begin of the interval, ISO time of records.")],
+    until: Annotated[str, typer.Option(help="End of the interval (exclusive), ISO time of records.")],
+    topic: Topics = None,
+    master: Master = None,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy what the ledger does not cover in an interval of record time. Doing it twice copies nothing the second time."""
+    request = RunRequest(
+        flow,
+        _run_id("backfill"),
+        since=_time("--from", since),
+        until=_time("--until", until),
+        backfill=True,
+        topics=tuple(topic or ()),
+    )
+    _carry_out(config, request, master, report, as_json=as_json)
+
+
+def plan(
+    config: Config,
+    flow: FlowName,
+    until: Annotated[str, typer.Option(help="'latest', or an ISO time of records.")] = "latest",
+    topic: Topics = None,
+    as_json: AsJson = False,
+) -> None:
+    """What a run would do. Writes nothing."""
+    from ferry.copying.pipeline import plan_run  # noqa: PLC0415 - keeps `ferry --help` quick
+
+    bound = None if until == "latest" else _time("--until", until)
+    planned = plan_run(_flow(config, flow), RunRequest(flow, _run_id("plan"), until=bound, topics=tuple(topic or ())))
+    if as_json:
+        document(planned.document())
+    else:
+        _show_plan(planned)
+    raise typer.Exit(ExitCode.PARTLY_FAILED if planned.failed else ExitCode.DONE)
+
+
+def _carry_out(config: Path, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool) -> None:
+    from ferry.copying.pipeline import idle_report, plan_run, prepare_topics, read_report  # noqa: PLC0415 - see plan
+
+    flow = _flow(config, request.flow)
+    planned = plan_run(flow, request)
+    codes = []
+    if planned.needs_preparation:
+        changes = prepare_topics(flow, request)
+        for name in (*changes.created, *changes.grown):
+            notice(f"remote topic {name}: created or grown")
+    if planned.needs_copy:
+        codes.append(_copy(config, flow, request, master))
+    outcome = read_report(flow, request) if planned.needs_preparation or planned.needs_copy else idle_report(planned)
+    codes.append(outcome.exit_code)
+    if report_file is not None:
+        report_file.write_text(json.dumps(outcome.document(), indent=2) + "\n", encoding="utf-8")
+    if as_json:
+        document(outcome.document())
+    else:
+        _show_report(outcome)
+    raise typer.Exit(worst_exit_code(codes))
+
+
+def _copy(config: Path, flow: Flow, request: RunRequest, master: str | None) -> ExitCode:
+    if master == INLINE:
+        from ferry.copying.lane_runner import InlineLaneRunner  # noqa: PLC0415 - see plan
+        from ferry.copying.pipeline import copy_ranges  # noqa: PLC0415 - see plan
+
+        copy_ranges(flow, request, InlineLaneRunner(), notice)
+        return ExitCode.DONE
+    from ferry.spark.submit import submit_copy  # noqa: PLC0415 - only runs that copy need Spark
+
+    tasks = "*" if flow.tasks_max is None else str(flow.tasks_max)
+    code = submit_copy(config, request, master or f"local[{tasks}]", notice)
+    return ExitCode(code) if code in set(ExitCode) else ExitCode.OTHER
+
+
+def _flow(config: Path, name: str) -> Flow:
+    from ferry.config import load_config  # noqa: PLC0415 - see plan
+
+    return load_config(config).flow(name)
+
+
+def _time(option: str, text: str) -> datetime:
+    try:
+        return parse_time(text)
+    except ValueError as problem:
+        raise ArgumentError(f"{option} {text!r} is not an ISO 8601 time such as 2026-01-31T06:00:00Z") from problem
+
+
+def _run_id(kind: str) -> str:
+    return f"{kind}__{datetime.now(UTC).isoformat(timespec='seconds')}__{secrets.token_hex(4)}"
+
+
+def _show_plan(planned: RunPlan) -> None:
+    for new in planned.topics.create:
+        line(f"create {new.remote_topic}: {new.partitions} partitions, replication factor {new.replication_factor}")
+    for growth in planned.topics.grow:
+        line(f"grow {growth.remote_topic}: {growth.now} to {growth.partitions} partitions")
+    rows = [
+        (
+            plan.facts.topic,
+            plan.facts.partition,
+            plan.facts.remote_topic,
+            plan.position,
+            plan.facts.end,
+            plan.offsets,
+            "; ".join(plan.notes),
+        )
+        for plan in planned.partitions
+        if plan.failure is None and (plan.has_work or plan.notes)
+    ]
+    table(f"{planned.flow}: to copy", ("topic", "partition", "remote topic", "position", "end", "offsets", "notes"), rows)
+    for failure in planned.failed:
+        line(f"{failure.topic}-{failure.partition}: {failure.error}: {failure.problem}")
+
+
+def _show_report(report: RunReport) -> None:
+    rows = [
+        (entry.topic, entry.partition, entry.remote_topic, entry.upstream_start, entry.upstream_end, entry.records, entry.bytes)
+        for entry in report.partitions
+    ]
+    if rows:
+        table(f"{report.flow}: {report.run_id}", ("topic", "partition", "remote topic", "from", "until", "records", "bytes"), rows)
+    line(f"{report.records:,} records, {report.bytes:,} bytes in {report.seconds:.1f} s (CPU {report.cpu_seconds:.1f} s)")
+    for problem in report.problems():
+        notice(f"{type(problem).__name__}: {problem}")

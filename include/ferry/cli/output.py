@@ -1,0 +1,45 @@
+"""How commands speak: tables for people, one JSON document for scripts, notices on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+notices = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def complain(text: str) -> None:
+    """One line on stderr."""
+    print(f"ferry: {text}", file=sys.stderr)  # noqa: T201 - plain, so that scripts can grep it
+
+
+def notice(text: str) -> None:
+    """Progress on stderr, so that stdout stays a clean document."""
+    notices.print(text, markup=False)
+
+
+def document(content: Mapping[str, Any]) -> None:
+    """The JSON document of a command on stdout."""
+    print(json.dumps(content, indent=2, default=str))  # noqa: T201 - stdout is the interface
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table on stdout; numbers to the right."""
+    content = [list(row) for row in rows]
+    drawn = Table(title=title, title_justify="left", header_style="bold")
+    for index, column in enumerate(columns):
+        numeric = bool(content) and all(isinstance(row[index], int | float) or row[index] == "" for row in content)
+        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in content:
+        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell) for cell in row))
+    Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(drawn)
+
+
+def line(text: str) -> None:
+    """One line on stdout."""
+    print(text)  # noqa: T201 - stdout is the interface
