@@ -41,7 +41,7 @@ def run(
 ) -> None:
     """Copy everything up to a bound: plan, topics, copy, report."""
     bound = None if until == "latest" else _time("--until", until)
-    request = RunRequest(flow, _run_id("manual"), until=bound, topics=tuple(topic or ()))
+    request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()))
     _carry_out(config, request, master, report, as_json=as_json)
 
 
@@ -58,7 +58,7 @@ def backfill(
     """Copy what the ledger does not cover in an interval of record time. Doing it twice copies nothing the second time."""
     request = RunRequest(
         flow,
-        _run_id("backfill"),
+        run_id("backfill"),
         since=_time("--from", since),
         until=_time("--until", until),
         backfill=True,
@@ -78,7 +78,7 @@ def plan(
     from ferry.copying.pipeline import plan_run  # noqa: PLC0415 - keeps `ferry --help` quick
 
     bound = None if until == "latest" else _time("--until", until)
-    planned = plan_run(_flow(config, flow), RunRequest(flow, _run_id("plan"), until=bound, topics=tuple(topic or ())))
+    planned = plan_run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ())))
     if as_json:
         document(planned.document())
     else:
@@ -89,7 +89,7 @@ def plan(
 def _carry_out(config: Path, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool) -> None:
     from ferry.copying.pipeline import idle_report, plan_run, prepare_topics, read_report  # noqa: PLC0415 - see plan
 
-    flow = _flow(config, request.flow)
+    flow = load_flow(config, request.flow)
     planned = plan_run(flow, request)
     codes = []
     if planned.needs_preparation:
@@ -123,7 +123,8 @@ def _copy(config: Path, flow: Flow, request: RunRequest, master: str | None) -> 
     return ExitCode(code) if code in set(ExitCode) else ExitCode.OTHER
 
 
-def _flow(config: Path, name: str) -> Flow:
+def load_flow(config: Path, name: str) -> Flow:
+    """The flow of a config file. ConfigError, ArgumentError."""
     from ferry.config import load_config  # noqa: PLC0415 - see plan
 
     return load_config(config).flow(name)
@@ -136,7 +137,8 @@ def _time(option: str, text: str) -> datetime:
         raise ArgumentError(f"{option} {text!r} is not an ISO 8601 time such as 2026-01-31T06:00:00Z") from problem
 
 
-def _run_id(kind: str) -> str:
+def run_id(kind: str) -> str:
+    """A run id of its own, as Airflow's look."""
     return f"{kind}__{datetime.now(UTC).isoformat(timespec='seconds')}__{secrets.token_hex(4)}"
 
 

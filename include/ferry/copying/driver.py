@@ -9,7 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from ferry.copying.fencing import RunHold
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, transactional_id
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
-from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions
+from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions, seeded
 from ferry.copying.receipts import UnreadableRecord
 from ferry.copying.request import RunRequest
 from ferry.copying.state import Claim, FlowRecord, decode_state, encode_state
@@ -69,10 +69,17 @@ class CopyDriver:
 
     def run(self) -> None:
         """Copy; the outcome goes to the runs topic. Superseded, ClusterUnreachable and the like end it."""
+        self._under_the_fence(self._copy)
+
+    def seed(self, positions: Mapping[tuple[str, int], int], reason: str) -> None:
+        """Write positions (by source partition) instead of copying; outcome and errors as of `run`."""
+        self._under_the_fence(lambda hold: self._seed(hold, positions, reason))
+
+    def _under_the_fence(self, act: Callable[[RunHold], None]) -> None:
         self._write_opened()
         try:
             with RunHold(self._flow, self._group, [self._ledger, self._state]) as hold:
-                self._copy(hold)
+                act(hold)
         except Superseded as problem:
             self._write_result(superseded=str(problem))
             raise
@@ -82,10 +89,31 @@ class CopyDriver:
             raise
         self._write_result()
 
-    def _copy(self, hold: RunHold) -> None:
+    def _take_over(self, hold: RunHold) -> dict[int, ProducerIdentity]:
         lanes = max(self._lanes_ever_used(), self._flow.lanes)
         held = hold.take_lanes(lanes)
         hold.writer.write({(self._state, 0): [encode_state(FlowRecord(self._flow.name, lanes))]})
+        return held
+
+    def _seed(self, hold: RunHold, positions: Mapping[tuple[str, int], int], reason: str) -> None:
+        held = self._take_over(hold)
+        with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
+            seen = survey(self._flow, self._request, source, target, settled=True)
+        plans = [
+            seeded(facts, positions[facts.topic, facts.partition], self._request.run_id, reason)
+            for facts in seen.facts
+            if (facts.topic, facts.partition) in positions
+        ]
+        self._claim(hold, seen, plans)
+        tasks = [
+            replace(task, partitions=tuple(replace(part, settles=True) for part in task.partitions))
+            for task in self._lane_tasks(plans, held)
+        ]
+        lost = self._run_lanes(self._job(seen), tasks)
+        self._give_up(tasks, lost)
+
+    def _copy(self, hold: RunHold) -> None:
+        held = self._take_over(hold)
         seen, plans = self._plan(None)
         self._claim(hold, seen, plans)
         ends = ends_of(plans)

@@ -86,14 +86,18 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
 
 def prepare_topics(flow: Flow, request: RunRequest) -> TopicChanges:
     """Create and grow remote topics, and Ferry's own; record the start of new partitions when there is nothing to copy with them."""
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        ensure_internal_topics(flow, target)
-        seen = survey(flow, request, source, target, settled=False)
-        changes = apply_topics(_plan_topics(flow, seen, source, target), target)
+    changes = _create_and_grow(flow, request)
     plan = plan_run(flow, request)
     if plan.needs_seeds and not plan.needs_copy:
         copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
     return changes
+
+
+def prepare_remote_topics(flow: Flow, request: RunRequest) -> Survey:
+    """Create and grow topics, and say what both clusters look like then."""
+    _create_and_grow(flow, request)
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        return survey(flow, request, source, target, settled=False)
 
 
 def copy_ranges(flow: Flow, request: RunRequest, runner: LaneRunner, log: Callable[[str], None]) -> None:
@@ -111,6 +115,13 @@ def idle_report(plan: RunPlan) -> RunReport:
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     request = plan.request
     return RunReport(plan.flow, request.run_id, now, now, request.bound, skipped=plan.skipped, failed=plan.failed)
+
+
+def _create_and_grow(flow: Flow, request: RunRequest) -> TopicChanges:
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        ensure_internal_topics(flow, target)
+        seen = survey(flow, request, source, target, settled=False)
+        return apply_topics(_plan_topics(flow, seen, source, target), target)
 
 
 def _plan_topics(flow: Flow, seen: Survey, source: ClusterAdmin, target: ClusterAdmin) -> TopicPlan:

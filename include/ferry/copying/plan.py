@@ -115,7 +115,7 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
         segments = tuple(_segments(facts, settled.position))
     except PartitionError as problem:
         return PartitionPlan(facts, failure=problem)
-    seed = _seed(facts, rules, settled) if settled.seed_reason else None
+    seed = _seed(facts, settled.position, rules.run_id, settled.seed_reason) if settled.seed_reason else None
     notes = settled.notes
     if facts.log_start > settled.position:
         notes = (*notes, f"[{settled.position}, {facts.log_start}) expired at the source before it was copied")
@@ -201,7 +201,12 @@ def _segments(facts: PartitionFacts, position: int) -> Iterable[Segment]:
     yield from (Segment(ReceiptKind.BACKFILLED, start, end) for start, end in missing)
 
 
-def _seed(facts: PartitionFacts, rules: PlanRules, settled: _Settled) -> Receipt:
+def seeded(facts: PartitionFacts, position: int, run_id: str, reason: str) -> PartitionPlan:
+    """A plan that only records `position` for a partition, on an operator's word."""
+    return PartitionPlan(facts, position, seed=_seed(facts, position, run_id, reason))
+
+
+def _seed(facts: PartitionFacts, position: int, run_id: str, reason: str) -> Receipt:
     return Receipt(
         kind=ReceiptKind.SEED,
         topic=facts.topic,
@@ -209,10 +214,10 @@ def _seed(facts: PartitionFacts, rules: PlanRules, settled: _Settled) -> Receipt
         source_topic_id=str(facts.topic_id),
         remote_topic=facts.remote_topic,
         remote_topic_id=str(facts.remote_topic_id),
-        upstream_start=settled.position,
-        upstream_end=settled.position,
-        run_id=rules.run_id,
-        reason=settled.seed_reason,
+        upstream_start=position,
+        upstream_end=position,
+        run_id=run_id,
+        reason=reason,
     )
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt
 from ferry.copying.request import RunRequest
-from ferry.copying.state import FlowState, LossAcknowledged, fold_state
+from ferry.copying.state import FlowState, fold_state
 from ferry.policy.naming import ledger_topic, state_topic
+from ferry.recovery.losses import acknowledgement
 from ferry.reporting.run_report import LossReport, PartitionFailure, PartitionReport, RunReport
 from ferry.reporting.runs_topic import RunRecords, read_run_records
 
@@ -48,7 +48,7 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
         key = (receipt.topic, receipt.partition)
         if receipt.kind in COPIES:
             partitions[key] = _added(partitions.get(key), receipt)
-        elif receipt.kind == ReceiptKind.LOSS and _acknowledgement(receipt) not in state.acknowledged:
+        elif receipt.kind == ReceiptKind.LOSS and acknowledgement(receipt) not in state.acknowledged:
             losses.append(LossReport(receipt.topic, receipt.partition, receipt.upstream_start, receipt.upstream_end, receipt.reason))
     opened, result = records.opened, records.result
     started = opened.started if opened else ""
@@ -82,7 +82,3 @@ def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
         forwarded=report.forwarded + receipt.forwarded,
         reframed=report.reframed + receipt.reframed,
     )
-
-
-def _acknowledgement(receipt: Receipt) -> LossAcknowledged:
-    return LossAcknowledged(str(UUID(receipt.source_topic_id)), receipt.partition, receipt.upstream_start)

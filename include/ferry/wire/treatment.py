@@ -169,7 +169,6 @@ class _Draft:
     upstream_start: int
     min_timestamp: int
     max_timestamp: int
-    leader_epoch: int
 
 
 class _Builder:
@@ -180,12 +179,11 @@ class _Builder:
         self._end = end
         self._limits = limits
         self._drafts: list[_Draft] = []
-        # The group being merged: its records, whether it has any batch yet, their codec, the source's leader epoch of the last batch, and
-        # that batch itself as long as it is the only one and could be forwarded.
+        # The group being merged: its records, whether it has any batch yet, their codec, and the last
+        # batch as long as it is the only one and could be forwarded.
         self._group = Reframer()
         self._codec = compression.NONE
         self._open = False
-        self._leader_epoch = -1
         self._forwardable: tuple[BatchHeader, memoryview] | None = None
         # (offset, epoch): from this offset on entries bear this epoch, as far as was read. Epochs change rarely, so the list stays short.
         self._epochs: list[tuple[int, int]] = []
@@ -203,7 +201,6 @@ class _Builder:
         taken = self._group.gather(fetched, at, self._small, self._body_limit)
         if taken.stop > at:
             self._forwardable = None
-            self._leader_epoch = taken.leader_epoch
             reached = max(reached, taken.next_offset)
             # A row is merged as a whole, so no unit ends inside it: the epoch of its last batch is enough.
             self.pass_epoch(reached - 1, taken.leader_epoch)
@@ -237,7 +234,6 @@ class _Builder:
         self._forwardable = (header, view) if forwardable and not self._open else None
         self._open = True
         self._codec = codec
-        self._leader_epoch = header.leader_epoch
 
     def finish(self, next_position: int) -> list[Unit]:
         """The units, tiling [position, next_position)."""
@@ -283,7 +279,6 @@ class _Builder:
                 upstream_start=header.base_offset,
                 min_timestamp=header.base_timestamp,
                 max_timestamp=header.max_timestamp,
-                leader_epoch=header.leader_epoch,
             )
         )
 
@@ -302,7 +297,6 @@ class _Builder:
                     upstream_start=reframed.runs[0][0],
                     min_timestamp=reframed.base_timestamp,
                     max_timestamp=reframed.max_timestamp,
-                    leader_epoch=self._leader_epoch,
                 )
             )
         # Without records there is no unit: all of the group lay in holes or beyond a bound.

@@ -1,0 +1,141 @@
+"""`ferry status`, `ferry ledger`, `ferry format`: looking, never touching."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ferry.cli.copies import AsJson, Config, FlowName, load_flow
+from ferry.cli.output import document, line, table
+from ferry.errors import ArgumentError, ExitCode
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+    from ferry.reporting.status import FlowStatus
+
+VIEW_VERSION = 1
+
+
+class RecordKind(StrEnum):
+    """Topics that `ferry format` reads."""
+
+    HEARTBEATS = "heartbeats"
+    CHECKPOINTS = "checkpoints"
+    OFFSET_SYNCS = "offset-syncs"
+    LEDGER = "ledger"
+    STATE = "state"
+
+
+def status(
+    config: Config,
+    flow: Annotated[str | None, typer.Option("--flow", "-f", help="Only this flow; default: all.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Lag in records, bytes and seconds, retention headroom, losses, stuck source transactions."""
+    from ferry.config import load_config  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.reporting.status import flow_status  # noqa: PLC0415 - see above
+
+    loaded = load_config(config)
+    found = [flow_status(entry) for entry in ([loaded.flow(flow)] if flow else loaded.flows)]
+    if as_json:
+        document({"version": VIEW_VERSION, "flows": [entry.document() for entry in found]})
+    else:
+        for entry in found:
+            _show_status(entry)
+    raise typer.Exit(ExitCode.DATA_LOST if any(entry.losses for entry in found) else ExitCode.DONE)
+
+
+def ledger(
+    config: Config,
+    flow: FlowName,
+    topic: Annotated[str | None, typer.Option("--topic", "-t", help="Only this source topic.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Coverage: which source ranges were copied, backfilled, lost, skipped, seeded."""
+    from ferry.copying.survey import read_receipts  # noqa: PLC0415 - see status
+    from ferry.reporting.coverage import covered_ranges  # noqa: PLC0415 - see status
+
+    receipts = [receipt for receipt in read_receipts(load_flow(config, flow)) if topic is None or receipt.topic == topic]
+    ranges = covered_ranges(receipts)
+    if as_json:
+        document({"version": VIEW_VERSION, "flow": flow, "ranges": [asdict(entry) for entry in ranges]})
+        return
+    rows = [
+        (entry.topic, entry.partition, entry.kind, entry.start, entry.end, entry.records, _moment(entry.max_timestamp), entry.reason)
+        for entry in ranges
+    ]
+    table(f"{flow}: ledger", ("topic", "partition", "kind", "from", "until", "records", "newest record", "reason"), rows)
+
+
+def format_records(
+    kind: Annotated[RecordKind, typer.Argument(help="Which internal topic.")],
+    config: Config,
+    flow: FlowName,
+    as_json: AsJson = False,
+) -> None:
+    """An internal topic of the flow's target as text, one line a record."""
+    entries = list(_decoded(kind, load_flow(config, flow)))
+    if as_json:
+        document({"version": VIEW_VERSION, "flow": flow, "kind": kind.value, "records": entries})
+        return
+    for entry in entries:
+        line(" ".join(f"{name}={value}" for name, value in entry.items()))
+
+
+def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
+    from ferry.clusters.internal_reader import InternalTopicReader  # noqa: PLC0415 - see status
+
+    topic, decode = _decoder(kind, flow)
+    with InternalTopicReader(flow.target) as reader:
+        if not reader.partitions(topic):
+            raise ArgumentError(f"cluster {flow.target.alias} has no topic {topic}")
+        for record in reader.read(topic, complete=False):
+            if record.value is not None:
+                entry = decode(record.key, record.value)
+                yield {"record": type(entry).__name__, "partition": record.partition, "offset": record.offset, **asdict(entry)}
+
+
+def _decoder(kind: RecordKind, flow: Flow) -> tuple[str, Callable[[bytes, bytes], Any]]:
+    from ferry.copying.receipts import decode_receipt  # noqa: PLC0415 - see status
+    from ferry.copying.state import decode_state  # noqa: PLC0415 - see status
+    from ferry.policy.naming import HEARTBEATS, ledger_topic, policy_for, state_topic  # noqa: PLC0415 - see status
+    from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync  # noqa: PLC0415 - see status
+
+    policy, alias = policy_for(flow), flow.source.alias
+    return {
+        RecordKind.HEARTBEATS: (HEARTBEATS, Heartbeat.decode),
+        RecordKind.CHECKPOINTS: (policy.checkpoints_topic(alias), Checkpoint.decode),
+        RecordKind.OFFSET_SYNCS: (policy.offset_syncs_topic(alias), OffsetSync.decode),
+        RecordKind.LEDGER: (ledger_topic(alias), decode_receipt),
+        RecordKind.STATE: (state_topic(alias), decode_state),
+    }[kind]
+
+
+def _show_status(found: FlowStatus) -> None:
+    rows = [
+        (
+            entry.topic,
+            entry.partition,
+            entry.position,
+            entry.end,
+            entry.lag_records,
+            "" if entry.lag_bytes < 0 else entry.lag_bytes,
+            "" if entry.lag_seconds < 0 else round(entry.lag_seconds, 1),
+            "" if entry.headroom_seconds is None else round(entry.headroom_seconds),
+            "" if entry.open_transaction_at is None else f"open transaction at {entry.open_transaction_at}",
+        )
+        for entry in found.partitions
+    ]
+    columns = ("topic", "partition", "position", "end", "lag", "lag bytes", "lag seconds", "headroom s", "note")
+    table(f"{found.flow}: status", columns, rows)
+    for loss in found.losses:
+        line(f"lost: {loss.topic}-{loss.partition} [{loss.upstream_start}, {loss.upstream_end}): {loss.reason}")
+
+
+def _moment(milliseconds: int) -> str:
+    return "" if milliseconds < 0 else datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,1 @@
+"""Settling what a person must decide: start positions, losses."""

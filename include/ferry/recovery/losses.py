@@ -1,0 +1,35 @@
+"""`ferry ack-loss`: an operator has seen the losses; they stay in the ledger and no longer fail runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.copying.state import LossAcknowledged, encode_state, fold_state
+from ferry.copying.survey import read_receipts
+from ferry.policy.naming import state_topic
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+
+def open_losses(flow: Flow) -> list[Receipt]:
+    """Losses of the ledger that nobody has acknowledged."""
+    with InternalTopicReader(flow.target) as reader:
+        records = reader.read(state_topic(flow.source.alias), complete=False)
+        acknowledged = fold_state((record.key, record.value) for record in records).acknowledged
+    return [receipt for receipt in read_receipts(flow) if receipt.kind == ReceiptKind.LOSS and acknowledgement(receipt) not in acknowledged]
+
+
+def acknowledge_losses(flow: Flow) -> list[Receipt]:
+    """Mark every open loss as seen; the losses that were."""
+    losses = open_losses(flow)
+    append_records(flow.target, state_topic(flow.source.alias), [encode_state(acknowledgement(loss)) for loss in losses])
+    return losses
+
+
+def acknowledgement(loss: Receipt) -> LossAcknowledged:
+    """The state record that marks this loss as seen."""
+    return LossAcknowledged(loss.source_topic_id, loss.partition, loss.upstream_start)
