@@ -21,10 +21,12 @@ from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, transactional_id
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
 from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions, seeded
+from ferry.copying.progress import Progress, ProgressObserver
 from ferry.copying.receipts import UnreadableRecord
 from ferry.copying.request import RunRequest
 from ferry.copying.state import Claim, FlowRecord, decode_state, encode_state
 from ferry.copying.survey import Survey, survey
+from ferry.copying.upkeep import keep_ledger_tidy
 from ferry.errors import FerryError, Superseded
 from ferry.policy.naming import ledger_topic, position_group, state_topic
 from ferry.reporting.run_report import PartitionFailure, Skipped
@@ -38,6 +40,8 @@ log = logging.getLogger(__name__)
 # A lane is handed out again after a lost worker or a passing error, with pauses that outlast a broker's restart.
 LANE_ATTEMPTS = 4
 FIRST_PAUSE_SECONDS = 1.0
+# The ledger is tidied after this many new records: reading it whole then costs little against what was copied.
+UPKEEP_RECORDS = 20_000
 
 Log = Callable[[str], None]
 
@@ -65,6 +69,8 @@ class CopyDriver:
         self._group = position_group(flow.source.alias)
         self._ledger, self._state = ledger_topic(flow.source.alias), state_topic(flow.source.alias)
         self._tally = _Tally()
+        self._ledger_ends: Mapping[int, int] = {}
+        self._flow_record = FlowRecord(flow.name, 0)
         self._started = time.monotonic()
 
     def run(self) -> None:
@@ -90,9 +96,11 @@ class CopyDriver:
         self._write_result()
 
     def _take_over(self, hold: RunHold) -> dict[int, ProducerIdentity]:
-        lanes = max(self._lanes_ever_used(), self._flow.lanes)
+        self._flow_record = self._last_flow_record()
+        lanes = max(self._flow_record.lanes, self._flow.lanes)
         held = hold.take_lanes(lanes)
-        hold.writer.write({(self._state, 0): [encode_state(FlowRecord(self._flow.name, lanes))]})
+        self._flow_record = FlowRecord(self._flow.name, lanes, self._flow_record.tidied)
+        hold.writer.write({(self._state, 0): [encode_state(self._flow_record)]})
         return held
 
     def _seed(self, hold: RunHold, positions: Mapping[tuple[str, int], int], reason: str) -> None:
@@ -109,7 +117,7 @@ class CopyDriver:
             replace(task, partitions=tuple(replace(part, settles=True) for part in task.partitions))
             for task in self._lane_tasks(plans, held)
         ]
-        lost = self._run_lanes(self._job(seen), tasks)
+        lost = self._run_lanes(self._job(seen), tasks, Progress(0, len(tasks)))
         self._give_up(tasks, lost)
 
     def _copy(self, hold: RunHold) -> None:
@@ -119,9 +127,24 @@ class CopyDriver:
         ends = ends_of(plans)
         pending = self._lane_tasks(plans, held)
         job = self._job(seen)
-        self._say(f"{len(pending)} lanes, {sum(plan.offsets for plan in plans)} offsets to go")
+        progress = Progress(sum(plan.offsets for plan in plans), len(pending))
+        self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
+        with ProgressObserver(self._flow, self._request.run_id, self._ledger_ends, progress, self._say):
+            self._run_and_try_again(hold, held, job, pending, ends=ends, progress=progress)
+        self._tidy_ledger(hold)
+
+    def _run_and_try_again(
+        self,
+        hold: RunHold,
+        held: Mapping[int, ProducerIdentity],
+        job: CopyJob,
+        pending: list[LaneTask],
+        *,
+        ends: Mapping[tuple[str, int], int],
+        progress: Progress,
+    ) -> None:
         for attempt in range(LANE_ATTEMPTS):
-            lost = self._run_lanes(job, pending)
+            lost = self._run_lanes(job, pending, progress)
             if not lost:
                 return
             if attempt + 1 == LANE_ATTEMPTS:
@@ -135,6 +158,16 @@ class CopyDriver:
             self._say(f"trying {len(pending)} lanes again: {'; '.join(sorted(set(lost.values())))}")
             if not pending:
                 return
+
+    def _tidy_ledger(self, hold: RunHold) -> None:
+        with InternalTopicReader(self._flow.target) as reader:
+            held_ever = sum(reader.end_offsets(self._ledger).values())
+        if held_ever - self._flow_record.tidied < UPKEEP_RECORDS:
+            return
+        done = keep_ledger_tidy(self._flow)
+        self._flow_record = replace(self._flow_record, tidied=held_ever)
+        hold.writer.write({(self._state, 0): [encode_state(self._flow_record)]})
+        self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
 
     def _plan(self, ends: Mapping[tuple[str, int], int] | None) -> tuple[Survey, list[PartitionPlan]]:
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
@@ -185,7 +218,7 @@ class CopyDriver:
             state_topic=self._state,
         )
 
-    def _run_lanes(self, job: CopyJob, tasks: list[LaneTask]) -> dict[int, str]:
+    def _run_lanes(self, job: CopyJob, tasks: list[LaneTask], progress: Progress) -> dict[int, str]:
         """Lanes to try again, and why."""
         lost = {task.lane: "its worker died" for task in tasks}
         for result in self._runner.run(job, tasks):
@@ -193,6 +226,7 @@ class CopyDriver:
             again = self._take_result(result)
             if again is None:
                 lost.pop(result.lane, None)
+                progress.lanes_done += 1
             else:
                 lost[result.lane] = again
         return lost
@@ -222,24 +256,26 @@ class CopyDriver:
     def _fail(self, topic: str, partition: int, error: str, problem: str) -> None:
         self._tally.failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
 
-    def _lanes_ever_used(self) -> int:
-        """From uncommitted records too: an upper bound, read before the lanes' open transactions are aborted."""
-        most = 0
+    def _last_flow_record(self) -> FlowRecord:
+        """With the most lanes ever: from uncommitted records too, because it is read before the lanes' open transactions are aborted."""
+        most = FlowRecord(self._flow.name, 0)
         with InternalTopicReader(self._flow.target, committed=False) as reader:
             for record in reader.read(self._state):
                 if record.value is not None and record.key.startswith(b'{"flow"'):
                     entry = decode_state(record.key, record.value)
                     if not isinstance(entry, FlowRecord):
                         raise UnreadableRecord(f"{self._state}: {record.key!r} is not a flow record")
-                    most = max(most, entry.lanes)
+                    most = replace(entry, lanes=max(most.lanes, entry.lanes))
         return most
 
     def _write_opened(self) -> None:
-        if read_run_records(self._flow, self._request.run_id).opened is not None:
-            return
-        with InternalTopicReader(self._flow.target) as reader:
-            ends = reader.end_offsets(self._ledger)
-        write_run_record(self._flow, RunOpened(self._request.run_id, _now(), self._request.bound, ends))
+        opened = read_run_records(self._flow, self._request.run_id).opened
+        if opened is None:
+            with InternalTopicReader(self._flow.target) as reader:
+                ends = reader.end_offsets(self._ledger)
+            opened = RunOpened(self._request.run_id, _now(), self._request.bound, ends)
+            write_run_record(self._flow, opened)
+        self._ledger_ends = opened.ledger_ends
 
     def _write_result(self, superseded: str | None = None) -> None:
         cpu = self._tally.cpu_seconds + sum(os.times()[:2])

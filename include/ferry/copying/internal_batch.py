@@ -15,9 +15,9 @@ RECORD_OVERHEAD_BYTES = 64
 
 @dataclass(frozen=True)
 class InternalBatch:
-    """Some records (key, value) for one partition of an internal topic."""
+    """Some records (key, value; a tombstone has none) for one partition of an internal topic."""
 
-    records: tuple[tuple[bytes, bytes], ...]
+    records: tuple[tuple[bytes, bytes | None], ...]
     timestamp: int
 
     @property
@@ -28,7 +28,7 @@ class InternalBatch:
     @property
     def size(self) -> int:
         """Bytes, roughly."""
-        return sum(len(key) + len(value) + RECORD_OVERHEAD_BYTES for key, value in self.records)
+        return sum(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES for key, value in self.records)
 
     def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> bytearray:
         """As a magic-2 batch, not compressed."""
@@ -46,16 +46,17 @@ class InternalBatch:
         return bytearray(builder.build())
 
 
-def internal_batches(records: Iterable[tuple[bytes, bytes]]) -> Iterator[InternalBatch]:
+def internal_batches(records: Iterable[tuple[bytes, bytes | None]]) -> Iterator[InternalBatch]:
     """Records in order, as few batches as the size allows; stamped with the time of now (ms)."""
     timestamp = time.time_ns() // 1_000_000
-    chunk: list[tuple[bytes, bytes]] = []
+    chunk: list[tuple[bytes, bytes | None]] = []
     size = 0
     for key, value in records:
-        if chunk and size + len(key) + len(value) > BATCH_BYTES:
+        weight = len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES
+        if chunk and size + weight > BATCH_BYTES:
             yield InternalBatch(tuple(chunk), timestamp)
             chunk, size = [], 0
         chunk.append((key, value))
-        size += len(key) + len(value) + RECORD_OVERHEAD_BYTES
+        size += weight
     if chunk:
         yield InternalBatch(tuple(chunk), timestamp)

@@ -15,7 +15,7 @@ from ferry.wire.split import split_unit
 # Wakes the loop for back-offs.
 IDLE_SECONDS = 0.05
 
-KeyValue = tuple[bytes, bytes]
+KeyValue = tuple[bytes, bytes | None]
 
 
 class InternalWriter:

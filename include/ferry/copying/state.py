@@ -32,10 +32,14 @@ class Head:
 
 @dataclass(frozen=True)
 class FlowRecord:
-    """What a flow has used so far: every lane id below `lanes` may hold an open transaction of an older run."""
+    """What a flow has used so far: every lane id below `lanes` may hold an open transaction of an older run.
+
+    `tidied`: how many records the ledger had ever held when it was last tidied.
+    """
 
     flow: str
     lanes: int
+    tidied: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
                 "run": entry.run_id,
             }
         case FlowRecord():
-            key, value = {"flow": entry.flow}, {"lanes": entry.lanes}
+            key, value = {"flow": entry.flow}, {"lanes": entry.lanes, "tidied": entry.tidied}
         case Claim():
             key, value = {"claim": entry.remote_topic}, {"flow": entry.flow, "remote_id": entry.remote_topic_id}
         case LossAcknowledged():
@@ -113,7 +117,7 @@ def decode_state(key: bytes, value: bytes) -> StateEntry:
                 what["run"],
             )
         if "flow" in where:
-            return FlowRecord(where["flow"], int(what["lanes"]))
+            return FlowRecord(where["flow"], int(what["lanes"]), int(what["tidied"]))
         if "claim" in where:
             return Claim(where["claim"], what["remote_id"], what["flow"])
         topic_id, partition, start = where["ack"]

@@ -1,0 +1,93 @@
+"""Progress of a copy, seen where it counts: in the ledger, committed transaction by committed transaction.
+
+It works the same for every runner and needs nothing from the workers. A thread reads the ledger's new receipts every few seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.receipts import Receipt, decode_receipt
+from ferry.errors import FerryError
+from ferry.policy.naming import ledger_topic
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+log = logging.getLogger(__name__)
+
+INTERVAL_SECONDS = 2.0
+# The last look must not hold up the end of a run.
+JOIN_SECONDS = 5.0
+
+
+@dataclass
+class Progress:
+    """Sums over the receipts of a run so far, and how much there is to do."""
+
+    offsets_total: int
+    lanes_total: int
+    offsets: int = 0
+    records: int = 0
+    bytes: int = 0
+    lanes_done: int = 0
+
+    def add(self, receipt: Receipt) -> None:
+        """Count one receipt."""
+        self.offsets += receipt.upstream_end - receipt.upstream_start
+        self.records += receipt.records
+        self.bytes += receipt.bytes
+
+    def line(self, seconds: float) -> str:
+        """One line for the log after `seconds` of copying."""
+        share = min(1.0, self.offsets / self.offsets_total) if self.offsets_total else 1.0
+        left = f", about {seconds * (1 - share) / share:.0f} s left" if 0 < share < 1 else ""
+        return (
+            f"{self.records:,} records, {self.bytes / 1e6:,.1f} MB, {self.bytes / 1e6 / max(seconds, 0.001):,.1f} MB/s, "
+            f"{self.lanes_done} of {self.lanes_total} lanes done, {share:.0%} of the offsets{left}"
+        )
+
+
+class ProgressObserver:
+    """Says how far a run is while it runs; a context manager around the copy."""
+
+    def __init__(self, flow: Flow, run_id: str, ledger_ends: Mapping[int, int], progress: Progress, say: Callable[[str], None]) -> None:
+        self._flow, self._run_id, self._say = flow, run_id, say
+        self._positions = dict(ledger_ends)
+        self.progress = progress
+        self._stop = threading.Event()
+        self._started = time.monotonic()
+        self._thread = threading.Thread(target=self._watch, name="ferry-progress", daemon=True)
+
+    def __enter__(self) -> ProgressObserver:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(JOIN_SECONDS)
+
+    def _watch(self) -> None:
+        try:
+            with InternalTopicReader(self._flow.target) as reader:
+                while not self._stop.wait(INTERVAL_SECONDS):
+                    before = self.progress.records, self.progress.lanes_done
+                    self._look(reader)
+                    if (self.progress.records, self.progress.lanes_done) != before:
+                        self._say(self.progress.line(time.monotonic() - self._started))
+        except FerryError as problem:
+            log.warning("no more progress lines: %s", problem)
+
+    def _look(self, reader: InternalTopicReader) -> None:
+        for record in reader.read(ledger_topic(self._flow.source.alias), self._positions, complete=False):
+            self._positions[record.partition] = record.offset + 1
+            if record.value is not None:
+                receipt = decode_receipt(record.key, record.value)
+                if receipt.run_id == self._run_id:
+                    self.progress.add(receipt)

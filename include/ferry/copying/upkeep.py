@@ -1,0 +1,151 @@
+"""Ledger upkeep: the ledger's size follows what the target retains, not how many runs there were.
+
+Neighbouring receipts of one kind become one; receipts whose records have left the target's log lose their runs but not their range, so that
+what was copied once is never taken for a gap. The newest receipt of a partition stays as it is, and so do losses (they are acknowledged by
+their start) and everything younger than a day (reports look for it by run id). Deciding is pure; writing happens in one transaction under
+the upkeep's own transactional id, which is fenced before the ledger is read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.fencing import FencedWriter
+from ferry.copying.internal_writer import KeyValue
+from ferry.copying.lanes import upkeep_transactional_id
+from ferry.copying.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt, ledger_partition
+from ferry.policy.naming import ledger_topic, position_group
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+MERGED = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.SKIPPED, ReceiptKind.FOREIGN})
+YOUNG_MILLISECONDS = 24 * 3600 * 1000
+
+
+@dataclass(frozen=True)
+class Tidying:
+    """What to write: merged receipts, and the receipts that they replace."""
+
+    merged: tuple[Receipt, ...]
+    replaced: tuple[Receipt, ...]
+
+
+def tidy(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, int], int]) -> Tidying:
+    """Merge what can be merged (pure). `receipts`: the old ones; `log_starts`: of remote partitions.
+
+    A merged receipt keeps the key of its first one; a receipt contained in its neighbour disappears in it only when it says nothing more.
+    """
+    groups: dict[tuple[object, ...], list[Receipt]] = {}
+    for receipt in receipts:
+        if receipt.kind in MERGED:
+            key = (receipt.topic, receipt.partition, receipt.source_topic_id, receipt.remote_topic_id, receipt.kind, receipt.reason)
+            groups.setdefault(key, []).append(receipt)
+    merged: list[Receipt] = []
+    replaced: list[Receipt] = []
+    for group in groups.values():
+        for chain in _chains(sorted(group, key=lambda receipt: receipt.upstream_start), log_starts):
+            result = _merged(chain, log_starts)
+            if result != chain[0]:
+                merged.append(result)
+                replaced += [receipt for receipt in chain if receipt.upstream_start != result.upstream_start]
+    return Tidying(tuple(merged), tuple(replaced))
+
+
+def _expired(receipt: Receipt, log_starts: Mapping[tuple[str, int], int]) -> bool:
+    return 0 <= receipt.downstream_end <= log_starts.get((receipt.remote_topic, receipt.partition), 0)
+
+
+def _chains(ordered: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> list[list[Receipt]]:
+    """Receipts that follow each other without a gap and fit one receipt; expired ones (which lose their runs) apart from the others."""
+    chains: list[list[Receipt]] = []
+    runs = 0
+    for receipt in ordered:
+        gone = _expired(receipt, log_starts)
+        size = 0 if gone else len(receipt.runs)
+        last = chains[-1][-1] if chains else None
+        joins = last is not None and last.upstream_end == receipt.upstream_start and _expired(last, log_starts) == gone
+        if joins and runs + size <= RUNS_PER_RECEIPT:
+            chains[-1].append(receipt)
+            runs += size
+        else:
+            chains.append([receipt])
+            runs = size
+    return chains
+
+
+def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> Receipt:
+    first, last = chain[0], chain[-1]
+    runs: list[tuple[int, int, int]] = []
+    for receipt in chain:
+        for upstream, downstream, count in () if _expired(receipt, log_starts) else receipt.runs:
+            if runs and runs[-1][0] + runs[-1][2] == upstream and runs[-1][1] + runs[-1][2] == downstream:
+                runs[-1] = (runs[-1][0], runs[-1][1], runs[-1][2] + count)
+            else:
+                runs.append((upstream, downstream, count))
+    moments = [receipt.min_timestamp for receipt in chain if receipt.min_timestamp >= 0]
+    return replace(
+        first,
+        upstream_end=last.upstream_end,
+        downstream_end=max(receipt.downstream_end for receipt in chain),
+        runs=tuple(runs),
+        records=sum(receipt.records for receipt in chain),
+        bytes=sum(receipt.bytes for receipt in chain),
+        forwarded=sum(receipt.forwarded for receipt in chain),
+        reframed=sum(receipt.reframed for receipt in chain),
+        transactions=sum(receipt.transactions for receipt in chain),
+        min_timestamp=min(moments, default=-1),
+        max_timestamp=max(receipt.max_timestamp for receipt in chain),
+        source_epoch=last.source_epoch,
+        run_id=first.run_id if len(chain) == 1 else "",
+    )
+
+
+def keep_ledger_tidy(flow: Flow) -> Tidying:
+    """Fence, read, merge, write; what was done."""
+    topic = ledger_topic(flow.source.alias)
+    with FencedWriter(flow, position_group(flow.source.alias), upkeep_transactional_id(flow.name), [topic]) as writer:
+        old, width = _old_receipts(flow, topic)
+        keys = {TopicPartition(receipt.remote_topic, receipt.partition) for receipt in old}
+        with ClusterAdmin(flow.target) as target:
+            log_starts, _ = target.earliest_offsets(sorted(keys))
+        done = tidy(old, {(key.topic, key.partition): offset for key, offset in log_starts.items()})
+        records: dict[tuple[str, int], list[KeyValue]] = {}
+        for receipt in done.replaced:
+            key = (topic, ledger_partition(receipt.topic, receipt.partition, width))
+            records.setdefault(key, []).append((encode_receipt(receipt)[0], None))
+        for receipt in done.merged:
+            key = (topic, ledger_partition(receipt.topic, receipt.partition, width))
+            records.setdefault(key, []).append(encode_receipt(receipt))
+        if records:
+            writer.write(records)
+    return done
+
+
+def _old_receipts(flow: Flow, topic: str) -> tuple[list[Receipt], int]:
+    """Valid receipts that are old enough, without the newest of each partition; and the ledger's width."""
+    young = time.time_ns() // 1_000_000 - YOUNG_MILLISECONDS
+    found: dict[bytes, tuple[Receipt, int]] = {}
+    with InternalTopicReader(flow.target) as reader:
+        width = len(reader.partitions(topic))
+        for record in reader.read(topic):
+            if record.value is None:
+                found.pop(record.key, None)
+            else:
+                found[record.key] = (decode_receipt(record.key, record.value), record.timestamp)
+    newest: dict[tuple[str, int], int] = {}
+    for receipt, _ in found.values():
+        key = (receipt.topic, receipt.partition)
+        newest[key] = max(newest.get(key, -1), receipt.upstream_end)
+    old = [
+        receipt
+        for receipt, timestamp in found.values()
+        if timestamp < young and receipt.upstream_end < newest[receipt.topic, receipt.partition]
+    ]
+    return old, width
