@@ -1,0 +1,12 @@
+"""`mm2.properties` as frozen, checked objects: clusters, flows, client settings, secrets."""
+
+from __future__ import annotations
+
+from ferry.config.cluster import Cluster
+from ferry.config.connections import ConnectionFields
+from ferry.config.flow import Flow
+from ferry.config.loader import FerryConfig, load_config
+from ferry.config.secret import Secret
+from ferry.config.sources import ClientRole
+
+__all__ = ["ClientRole", "Cluster", "ConnectionFields", "FerryConfig", "Flow", "Secret", "load_config"]

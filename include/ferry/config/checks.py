@@ -1,0 +1,93 @@
+"""Checks of single entries while a file is loaded: known key, right kind of value, effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ferry.config.keys import Keys, Recognised
+from ferry.config.problems import Problems
+from ferry.config.properties import Entry
+from ferry.config.providers import Providers, UnresolvedReference, has_reference
+from ferry.config.registry import Effect, Scope
+from ferry.config.registry.kinds import BOOLEAN
+from ferry.errors import ConfigError
+from ferry.policy.filters import java_pattern
+
+_PATTERNS = frozenset({"topics", "topics.exclude", "groups", "groups.exclude", "config.properties.exclude"})
+_COMMENT = " #"
+
+
+@dataclass(frozen=True)
+class EntryChecks:
+    """Checks entries one by one and gives them back with their references resolved, where Ferry reads the value itself."""
+
+    keys: Keys
+    providers: Providers
+    problems: Problems
+
+    def checked(self, entry: Entry) -> Entry:
+        """`entry`, or what its references stand for; everything wrong with it is reported."""
+        reading = self.keys.recognise(entry.key)
+        if reading is None:
+            self._unknown(entry)
+            return entry
+        if reading.property.effect is Effect.REFUSED:
+            if entry.value.strip():
+                self._problem(entry, f"{reading.property.meaning}: {reading.property.why}")
+            return entry
+        self._warn(entry, reading)
+        entry, from_reference = self._resolved(entry, reading)
+        if not has_reference(entry.value):
+            self._check_value(entry, reading, shown=not (from_reference or reading.property.kind.secret))
+        return entry
+
+    def _unknown(self, entry: Entry) -> None:
+        if entry.key in self.keys.aliases and entry.value.startswith("->"):
+            self._problem(entry, "ends at the blank, as keys in properties files do: write the flow without blanks, A->B.<property>")
+            return
+        source, arrow, rest = entry.key.partition("->")
+        if arrow and any(rest.startswith(f"{source}.") for _ in (0,)) and source in self.keys.aliases:
+            self._problem(entry, "is a flow from a cluster to itself")
+            return
+        self.problems.add("is not a known property", key=entry.key, line=entry.line, nearest=self.keys.nearest(entry.key))
+
+    def _warn(self, entry: Entry, reading: Recognised) -> None:
+        if reading.idle:
+            self.problems.warn(f"has no effect: {reading.idle}", key=entry.key, line=entry.line)
+        elif reading.property.effect is Effect.NO_EFFECT:
+            self.problems.warn(f"has no effect in Ferry: {reading.property.why}", key=entry.key, line=entry.line)
+        if reading.property.kind is BOOLEAN and entry.value != entry.value.strip():
+            self.problems.warn(
+                "has a blank behind its value, which MM2 does not read as true everywhere: remove it", key=entry.key, line=entry.line
+            )
+        if _COMMENT in entry.value and not reading.property.kind.secret:
+            self.problems.warn("holds a #, which begins no comment inside a line: it is part of the value", key=entry.key, line=entry.line)
+
+    def _resolved(self, entry: Entry, reading: Recognised) -> tuple[Entry, bool]:
+        if not has_reference(entry.value):
+            return entry, False
+        try:
+            if reading.property.scope is Scope.CLIENT:
+                self.providers.check(entry.value)
+                return entry, False
+            return replace(entry, value=self.providers.resolve(entry.value)), True
+        except UnresolvedReference as problem:
+            self._problem(entry, str(problem))
+            return entry, False
+
+    def _check_value(self, entry: Entry, reading: Recognised, *, shown: bool) -> None:
+        known = reading.property
+        try:
+            value = known.kind.parse(entry.value)
+        except ValueError:
+            hint = " (a # begins no comment inside a line)" if shown and _COMMENT in entry.value else ""
+            self._problem(entry, f"must be {known.kind.wants}{f', not {entry.value!r}' if shown else ''}{hint}")
+            return
+        if known.name in _PATTERNS:
+            try:
+                java_pattern(value, known.name)
+            except ConfigError as problem:
+                self._problem(entry, str(problem).removeprefix(f"{known.name}: "))
+
+    def _problem(self, entry: Entry, what: str) -> None:
+        self.problems.add(what, key=entry.key, line=entry.line)

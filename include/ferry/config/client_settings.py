@@ -1,0 +1,76 @@
+"""Client properties of one cluster and role with their references resolved: what the mapping to real clients reads.
+
+Exists only while a client's settings are made. Problems are raised with the file, line and key of the property they are about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ferry.config.problems import located
+from ferry.config.providers import Providers, UnresolvedReference, has_reference, is_reference, without_references
+from ferry.config.registry import CLIENT_PROPERTIES
+from ferry.config.sources import Setting
+from ferry.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    """Plain texts by Kafka's names. Never shown."""
+
+    alias: str
+    path: Path
+    settings: dict[str, Setting] = field(repr=False)
+    values: dict[str, str] = field(repr=False)
+
+    def text(self, name: str) -> str | None:
+        """The value as written; None when it is not set."""
+        return self.values.get(name)
+
+    def value(self, name: str) -> Any:
+        """The value by its kind, or the kind's reading of the default; None without either. ConfigError for a bad value."""
+        known = CLIENT_PROPERTIES[name]
+        text = self.values.get(name, known.default)
+        if text is None:
+            return None
+        try:
+            return known.kind.parse(text)
+        except ValueError:
+            raise self.problem(name, f"must be {known.kind.wants}") from None
+
+    def given(self, name: str) -> bool:
+        """Whether the property is set."""
+        return name in self.values
+
+    def problem(self, name: str, what: str) -> ConfigError:
+        """A ConfigError about property `name`."""
+        setting = self.settings.get(name)
+        if setting is None:
+            return ConfigError(located(self.path, 0, f"{self.alias}.{name}", what))
+        return ConfigError(located(self.path, setting.line, setting.key, what))
+
+
+def resolved(alias: str, path: Path, settings: Iterable[Setting], providers: Providers) -> ClientSettings:
+    """All references replaced; ConfigError names provider and key of one that cannot be."""
+    by_name = {setting.name: setting for setting in settings}
+    values: dict[str, str] = {}
+    for name, setting in by_name.items():
+        try:
+            values[name] = providers.resolve(setting.value.reveal())
+        except UnresolvedReference as problem:
+            raise ConfigError(located(path, setting.line, setting.key, str(problem))) from problem.__cause__
+    return ClientSettings(alias, path, by_name, values)
+
+
+def unresolved(alias: str, path: Path, settings: Iterable[Setting]) -> ClientSettings:
+    """For checks while the file is loaded: nothing is looked up; values that are references only are left out."""
+    by_name = {setting.name: setting for setting in settings if not is_reference(setting.value.reveal())}
+    return ClientSettings(alias, path, by_name, {name: without_references(setting.value.reveal()) for name, setting in by_name.items()})
+
+
+def depends_on_references(settings: Iterable[Setting], *names: str) -> bool:
+    """Whether one of `names` is only known where its references are resolved."""
+    return any(setting.name in names and has_reference(setting.value.reveal()) for setting in settings)

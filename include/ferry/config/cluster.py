@@ -1,0 +1,68 @@
+"""A cluster of the configuration: where it is and how to log in, as settings for the two client libraries.
+
+Holds the properties as written, each value covered; references to config providers are resolved when settings are asked for, in the
+process that asks. So a cluster can be pickled into a Spark task closure, and only literal secrets travel in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ferry.config.client_settings import ClientSettings, resolved, unresolved
+from ferry.config.kafka_python import kafka_python_settings
+from ferry.config.librdkafka import librdkafka_settings
+from ferry.config.login import read_login
+from ferry.config.providers import Providers
+from ferry.config.sources import ClientRole, Setting
+from ferry.config.stores import client_identity
+from ferry.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One cluster, as its side of a flow or by itself. Shows its alias only."""
+
+    alias: str
+    path: Path = field(repr=False)
+    settings: tuple[tuple[ClientRole, tuple[Setting, ...]], ...] = field(repr=False)
+    providers: Providers = field(default_factory=Providers, repr=False)
+
+    def of_role(self, role: ClientRole) -> tuple[Setting, ...]:
+        """Effective properties of a client, as written."""
+        return dict(self.settings)[role]
+
+    @property
+    def bootstrap(self) -> str:
+        """Its servers, for messages; as written where a reference cannot be resolved here."""
+        written = next((setting.value.reveal() for setting in self.of_role(ClientRole.ADMIN) if setting.name == "bootstrap.servers"), "")
+        try:
+            return ", ".join(self._resolved(ClientRole.ADMIN).value("bootstrap.servers"))
+        except ConfigError:
+            return written
+
+    @property
+    def user_name(self) -> str:
+        """As whom Ferry logs in, for messages."""
+        try:
+            settings = self._resolved(ClientRole.ADMIN)
+            login = read_login(settings)
+            identity = client_identity(settings) if login.user is None and login.encrypted else None
+        except ConfigError:
+            return "unknown (the login cannot be read here)"
+        return login.user or (identity.subject if identity else "ANONYMOUS")
+
+    def librdkafka(self, role: ClientRole) -> dict[str, object]:
+        """Settings for confluent-kafka's clients. ConfigError when a reference, store or login cannot be read."""
+        return librdkafka_settings(self._resolved(role), role)
+
+    def kafka_python(self, role: ClientRole) -> dict[str, object]:
+        """Arguments for kafka-python's KafkaConnectionManager; may hold an SSLContext, which cannot be pickled. ConfigError as above."""
+        return kafka_python_settings(self._resolved(role))
+
+    def written(self, role: ClientRole) -> ClientSettings:
+        """The properties with references left out, for checks that look nothing up."""
+        return unresolved(self.alias, self.path, self.of_role(role))
+
+    def _resolved(self, role: ClientRole) -> ClientSettings:
+        return resolved(self.alias, self.path, self.of_role(role), self.providers)

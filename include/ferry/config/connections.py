@@ -1,0 +1,125 @@
+"""A cluster's settings from an Airflow connection, through a look-up that the caller injects: this room knows no Airflow.
+
+The extra of a connection may use Kafka's Java names, or librdkafka's as Airflow's Kafka provider does. Only what is needed to reach the
+cluster and log in is taken; the cluster's own keys in the file win over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ferry.config.problems import Problems
+from ferry.config.properties import Entry
+from ferry.config.registry import CLIENT_PROPERTIES
+from ferry.config.secret import Secret
+from ferry.config.sources import Setting
+
+CONNECTION_KEY = "ferry.airflow.connection"
+_PORT = 9092
+
+# librdkafka's names for what Kafka names otherwise.
+_RENAMED = {
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanisms": "sasl.mechanism",
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+    "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
+}
+_PEM_TYPES = {"ssl.ca.location": "truststore", "ssl.ca.pem": "truststore", "ssl.certificate.pem": "keystore", "ssl.key.pem": "keystore"}
+_USER = "sasl.username"
+_PASSWORD = "sasl.password"  # noqa: S105 - the name of a property
+_IMPLIED = frozenset({_USER, _PASSWORD, "sasl.oauthbearer.method"})
+
+
+@dataclass(frozen=True)
+class ConnectionFields:
+    """What Ferry reads of an Airflow connection. `host` may hold several servers, with or without ports."""
+
+    host: str | None = None
+    port: int | None = None
+    login: str | None = None
+    password: str | None = field(default=None, repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+Lookup = Callable[[str], ConnectionFields]
+
+
+def read_connection(entry: Entry, lookup: Lookup | None, problems: Problems) -> dict[str, Setting]:
+    """Client settings of the connection that `entry` names, by Kafka's names."""
+    name = entry.value.strip()
+    if lookup is None:
+        what = "Airflow connections can be read inside Airflow only: write the cluster's bootstrap.servers and login here instead"
+        problems.add(what, key=entry.key, line=entry.line)
+        return {}
+    try:
+        fields = lookup(name)
+    except Exception as problem:  # noqa: BLE001 - whatever the look-up raises; its text may hold the connection's URI
+        problems.add(
+            f"Airflow connection {name} cannot be read ({type(problem).__name__}); add or correct it", key=entry.key, line=entry.line
+        )
+        return {}
+    texts = _translated(entry, fields, problems)
+    return {known: Setting(known, entry.key, entry.line, Secret(text)) for known, text in texts.items()}
+
+
+def _translated(entry: Entry, fields: ConnectionFields, problems: Problems) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for written, value in fields.extra.items():
+        known = CLIENT_PROPERTIES.get(_RENAMED.get(written, written))
+        if known is not None and known.login:
+            texts[known.name] = _text(value)
+            if written in _PEM_TYPES:
+                texts[f"ssl.{_PEM_TYPES[written]}.type"] = "PEM"
+        elif written in {"ssl.certificate.location", "ssl.key.location"}:
+            what = f"extra {written} of the connection is not taken: put both into one PEM file, as ssl.keystore.location with ssl.keystore.type PEM"
+            problems.add(what, key=entry.key, line=entry.line)
+        elif written not in _IMPLIED:
+            problems.warn(
+                f"extra {written} of the connection has no effect: it is not about reaching the cluster", key=entry.key, line=entry.line
+            )
+    if "bootstrap.servers" not in texts and fields.host:
+        texts["bootstrap.servers"] = _servers(fields)
+    _add_login(texts, fields)
+    return texts
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _servers(fields: ConnectionFields) -> str:
+    port = fields.port or _PORT
+    hosts = [host.strip() for host in (fields.host or "").split(",") if host.strip()]
+    return ",".join(host if host.rpartition(":")[2].isdecimal() else f"{host}:{port}" for host in hosts)
+
+
+def _add_login(texts: dict[str, str], fields: ConnectionFields) -> None:
+    """User and password become the login module that Kafka would want."""
+    user = fields.login or fields.extra.get(_USER)
+    password = fields.password or fields.extra.get(_PASSWORD)
+    mechanism = texts.get("sasl.mechanism", "")
+    if user and password and mechanism and "sasl.jaas.config" not in texts:
+        module, user_option, password_option = _module(mechanism)
+        texts["sasl.jaas.config"] = f"{module} required {user_option}={_quoted(str(user))} {password_option}={_quoted(str(password))};"
+
+
+def _module(mechanism: str) -> tuple[str, str, str]:
+    package = "org.apache.kafka.common.security."
+    if mechanism == "OAUTHBEARER":
+        return f"{package}oauthbearer.OAuthBearerLoginModule", "clientId", "clientSecret"
+    if mechanism.startswith("SCRAM"):
+        return f"{package}scram.ScramLoginModule", "username", "password"
+    return f"{package}plain.PlainLoginModule", "username", "password"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'"{escaped}"'

@@ -1,0 +1,178 @@
+"""One enabled flow with everything that its runs need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from ferry.config.cluster import Cluster
+from ferry.config.problems import Problems
+from ferry.config.registry import FLOW_PROPERTIES, Effect
+from ferry.config.sources import ClientRole, Pair, Setting, Sources
+
+MEBIBYTE = 1 << 20
+_ENABLED = "enabled"
+_HEARTBEATS = "emit.heartbeats.enabled"
+_REPLICATION_CLASS = "replication.policy.class"
+
+# Properties that have a field of their own in Flow; all others that MM2 knows are in `settings`.
+_FIELDS = frozenset(
+    {
+        _ENABLED,
+        "topics",
+        "topics.exclude",
+        _REPLICATION_CLASS,
+        "replication.policy.separator",
+        "replication.policy.internal.topic.separator.enabled",
+        "replication.factor",
+        "config.properties.exclude",
+        "use.defaults.from",
+        "tasks.max",
+        "transaction.producer",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow `A->B`. Sizes in bytes, times in seconds; `start` is where a partition that was never copied begins (a time is aware).
+
+    `tasks_max` None means as many as there are cores. Replication factors may be -1, the broker's default. `settings` are the flow's
+    other MM2 properties by name, defaults included, as texts.
+    """
+
+    name: str
+    source: Cluster
+    target: Cluster
+    topics: tuple[str, ...]
+    topics_exclude: tuple[str, ...]
+    replication_policy_class: str
+    separator: str
+    internal_separator_enabled: bool
+    replication_factor: int
+    config_properties_exclude: tuple[str, ...]
+    use_defaults_from: str
+    tasks_max: int | None = None
+    exactly_once: bool = True
+    start: Literal["earliest", "latest"] | datetime = "earliest"
+    lanes: int = 8
+    on_recreate: Literal["fail", "restart"] = "fail"
+    on_target_recreate: Literal["fail", "restart"] = "fail"
+    schedule: str | None = None
+    spark_connection: str = "spark_default"
+    transaction_bytes: int = 64 * MEBIBYTE
+    transaction_seconds: int = 10
+    ledger_partitions: int = 5
+    internal_topics_replication_factor: int = 3
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class FlowReader:
+    """Reads the properties of one pair of clusters. Values that are not of their kind were reported before: they read as the default."""
+
+    sources: Sources
+    pair: Pair
+    problems: Problems
+
+    def value(self, name: str) -> Any:
+        """The effective value by its kind; None when there is none and no default."""
+        known = FLOW_PROPERTIES[name]
+        entry = self.sources.of_flow(self.pair, name)
+        for text in (entry.value if entry else None, known.default):
+            if text is not None:
+                try:
+                    return known.kind.parse(text)
+                except ValueError:
+                    continue
+        return None
+
+    @property
+    def enabled(self) -> bool:
+        """Whether MM2 would copy: a herder is started for the pair, and its connectors are enabled.
+
+        MirrorMakerConfig.clusterPairs reads two flags of the pair by Boolean.parseBoolean, which takes `true ` (trailing blank) for
+        false, but the pair also gets its connectors because heartbeats are on by default, and they read `enabled` trimmed.
+        """
+        own = self.sources.entries.get(f"{self.pair.name}.{_ENABLED}")
+        heartbeats = self.sources.of_flow(self.pair, _HEARTBEATS)
+        started = (own is not None and _parse_boolean(own.value)) or heartbeats is None or _parse_boolean(heartbeats.value)
+        return started and bool(self.value(_ENABLED))
+
+    def read(self, source: Cluster, target: Cluster) -> Flow:
+        """The flow; problems that concern several properties at once are reported."""
+        separator_given = self.sources.of_flow(self.pair, "replication.policy.separator") is not None
+        self._check_exactly_once()
+        return Flow(
+            name=self.pair.name,
+            source=source,
+            target=target,
+            topics=self.value("topics"),
+            topics_exclude=self.value("topics.exclude"),
+            replication_policy_class=self._policy_class(),
+            separator=self.value("replication.policy.separator"),
+            # DefaultReplicationPolicy.configure looks at this flag only where a separator is given.
+            internal_separator_enabled=not separator_given or self.value("replication.policy.internal.topic.separator.enabled"),
+            replication_factor=self.value("replication.factor"),
+            config_properties_exclude=self.value("config.properties.exclude"),
+            use_defaults_from=self.value("use.defaults.from"),
+            tasks_max=self.value("tasks.max"),
+            exactly_once=self.value("transaction.producer"),
+            start=self._start(source),
+            lanes=self.value("ferry.lanes"),
+            on_recreate=self.value("ferry.on.recreate"),
+            on_target_recreate=self.value("ferry.on.target.recreate"),
+            schedule=self.value("ferry.schedule"),
+            spark_connection=self.value("ferry.spark.connection"),
+            transaction_bytes=self.value("ferry.transaction.mb") * MEBIBYTE,
+            transaction_seconds=self.value("ferry.transaction.seconds"),
+            ledger_partitions=self.value("ferry.ledger.partitions"),
+            internal_topics_replication_factor=self.value("ferry.internal.topics.replication.factor"),
+            settings=self._settings(),
+        )
+
+    def _policy_class(self) -> str:
+        # The kind gives the simple name; Java's full name is the one that MM2 and its clients use.
+        return f"org.apache.kafka.connect.mirror.{str(self.value(_REPLICATION_CLASS)).rpartition('.')[2]}"
+
+    def _start(self, source: Cluster) -> Literal["earliest", "latest"] | datetime:
+        own: Literal["earliest", "latest"] | datetime | None = self.value("ferry.start")
+        if own is not None:
+            return own
+        setting = next((setting for setting in source.of_role(ClientRole.CONSUMER) if setting.name == "auto.offset.reset"), None)
+        return "earliest" if setting is None else self._reset(setting)
+
+    def _reset(self, setting: Setting) -> Literal["earliest", "latest"]:
+        match setting.value.reveal().strip().lower():
+            case "earliest":
+                return "earliest"
+            case "latest":
+                return "latest"
+        what = (
+            "must be earliest or latest; for a time write ferry.start=<ISO time>, and a lost position is never reset silently in any case"
+        )
+        self.problems.add(what, key=setting.key, line=setting.line)
+        return "earliest"
+
+    def _check_exactly_once(self) -> None:
+        required = self.sources.of_flow(self.pair, "exactly.once.support")
+        refused = self.sources.of_flow(self.pair, "transaction.producer")
+        if required is None or refused is None or self.value("transaction.producer") or self.value("exactly.once.support") != "required":
+            return
+        self.problems.add(f"is false, but {required.key} is required: change one", key=refused.key, line=refused.line)
+
+    def _settings(self) -> dict[str, str]:
+        result: dict[str, str] = {}
+        for name, known in FLOW_PROPERTIES.items():
+            entry = self.sources.of_flow(self.pair, name)
+            text = entry.value.strip() if entry else known.default
+            if text is not None and name not in _FIELDS and not name.startswith("ferry.") and known.effect is not Effect.REFUSED:
+                result[name] = text
+        return result
+
+
+def _parse_boolean(text: str) -> bool:
+    """Java's Boolean.parseBoolean: no trimming."""
+    return text.lower() == "true"

@@ -1,0 +1,88 @@
+"""The value of `sasl.jaas.config`: one login module with its options.
+
+Reads what Kafka's JaasConfig reads, which is java.io.StreamTokenizer with a few settings: words of letters, digits and `.-_$` that begin
+with a letter, `_` or `$`; texts in single or double quotes with C escapes; comments in the three Java ways. Problems are told without
+quoting the value, because it holds a password.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+_TOKEN = re.compile(
+    r"""(?P<skip>[\x00-\x20]+|/\*.*?\*/|/[^\n\r]*)
+      | (?P<word>[A-Za-z_$\u00a0-\U0010ffff][A-Za-z0-9._$\u00a0-\U0010ffff-]*)
+      | "(?P<double>(?:[^"\\\n\r]|\\.)*)"
+      | '(?P<single>(?:[^'\\\n\r]|\\.)*)'
+      | (?P<mark>[=;])""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
+_CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
+
+
+@dataclass(frozen=True)
+class LoginModule:
+    """A login module: its Java class and options. Options do not show in `repr`."""
+
+    java_class: str
+    options: Mapping[str, str] = field(repr=False)
+
+    @property
+    def simple_name(self) -> str:
+        """The class without its package."""
+        return self.java_class.rpartition(".")[2]
+
+
+def parse_jaas(text: str) -> LoginModule:
+    """The only login module in `text`; ValueError says what is wrong without quoting it."""
+    tokens = list(_tokens(text))
+    if not tokens:
+        raise ValueError("holds no login module; write '<module class> required <option>=\"<value>\" …;'")
+    if tokens[-1] != (";", True):
+        raise ValueError("must end with a semicolon")
+    if tokens.count((";", True)) > 1:
+        raise ValueError("holds more than one login module; one is allowed")
+    if tokens[0][1]:
+        raise ValueError("must begin with the class of a login module")
+    if len(tokens) < 3 or tokens[1][1] or tokens[1][0].lower() not in _FLAGS:
+        raise ValueError("needs the word required after the class of the login module")
+    return LoginModule(tokens[0][0], dict(_options(tokens[2:-1])))
+
+
+def _options(tokens: list[tuple[str, bool]]) -> Iterator[tuple[str, str]]:
+    position = 0
+    while position < len(tokens):
+        name, is_mark = tokens[position]
+        if is_mark:
+            raise ValueError("has an = without the name of an option in front of it")
+        rest = tokens[position + 1 : position + 3]
+        if len(rest) < 2 or rest[0] != ("=", True) or rest[1][1]:
+            # The name may be a password that lacks quotes around a blank: only names that are plainly options are told.
+            raise ValueError('has an option without a value; write every option as name="value"')
+        yield name, rest[1][0]
+        position += 3
+
+
+def _tokens(text: str) -> Iterator[tuple[str, bool]]:
+    """Each token with whether it is a mark (`=` or `;`)."""
+    position = 0
+    while position < len(text):
+        found = _TOKEN.match(text, position)
+        if found is None:
+            raise ValueError(
+                f"cannot be read from character {position + 1} on: put values in double quotes, and a backslash before quotes and backslashes"
+            )
+        position = found.end()
+        if found.lastgroup in {"double", "single"}:
+            yield _ESCAPE.sub(_unescaped, found[found.lastgroup]), False
+        elif found.lastgroup in {"word", "mark"}:
+            yield found[found.lastgroup], found.lastgroup == "mark"
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    escape = found[1]
+    return chr(int(escape, 8)) if escape[0] in "01234567" else _CONTROLS.get(escape, escape)

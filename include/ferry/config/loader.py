@@ -1,0 +1,171 @@
+"""Reads `mm2.properties` by MM2's rules into frozen objects, or says everything that is wrong with it.
+
+The order: the file, `clusters`, config providers, every entry by itself, the clusters, the flows. One ConfigError at the end lists all
+problems, a line each; what is read otherwise than it may look is kept as warnings.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ferry.config.checks import EntryChecks
+from ferry.config.client_settings import depends_on_references
+from ferry.config.cluster import Cluster
+from ferry.config.connections import CONNECTION_KEY, Lookup, read_connection
+from ferry.config.flow import Flow, FlowReader
+from ferry.config.keys import Keys
+from ferry.config.login import read_login
+from ferry.config.problems import NO_LINE, Problems
+from ferry.config.properties import Entry, PropertiesFile, read_properties
+from ferry.config.providers import Providers, UnresolvedReference, read_providers
+from ferry.config.registry import kinds
+from ferry.config.sources import ClientRole, Pair, Sources
+from ferry.errors import ArgumentError, ConfigError
+
+# Aliases become parts of topic names (at most 249 characters), beside Ferry's own words.
+_ALIAS = re.compile(r"[a-zA-Z0-9._-]{1,200}")
+
+
+@dataclass(frozen=True)
+class FerryConfig:
+    """A whole file. `flows` are the enabled ones; `warnings` name what is read otherwise than it may look, one line each."""
+
+    path: Path
+    clusters: Mapping[str, Cluster] = field(hash=False)
+    flows: tuple[Flow, ...]
+    warnings: tuple[str, ...] = ()
+
+    def flow(self, name: str) -> Flow:
+        """The enabled flow `A->B`. ArgumentError naming the known ones when there is no such flow."""
+        found = next((flow for flow in self.flows if flow.name == name), None)
+        if found is not None:
+            return found
+        known = [flow.name for flow in self.flows]
+        nearest = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        raise ArgumentError(f"{self.path}: there is no enabled flow {name}; enabled flows: {', '.join(known)}{hint}")
+
+
+def load_config(path: Path | str, *, connections: Lookup | None = None) -> FerryConfig:
+    """Read the file at `path`. `connections` looks Airflow connections up by their id.
+
+    ConfigError lists every problem: "<file>:<line>: <key>: what; did you mean <nearest key>?".
+    """
+    return _Loader(read_properties(Path(path)), connections).load()
+
+
+class _Loader:
+    """One loading of one file."""
+
+    def __init__(self, file: PropertiesFile, lookup: Lookup | None) -> None:
+        self._file = file
+        self._lookup = lookup
+        self._problems = Problems(file.path)
+
+    def load(self) -> FerryConfig:
+        for entry in self._file.overridden:
+            winner = self._file.entries[entry.key]
+            self._problems.warn(f"is given again in line {winner.line}, which wins", key=entry.key, line=entry.line)
+        providers = read_providers(self._file.entries, self._problems)
+        aliases = self._aliases(providers)
+        # Without clusters no other key can be judged.
+        if not aliases:
+            self._problems.raise_if_any()
+        sources = self._sources(aliases, providers)
+        clusters = {alias: self._cluster(sources, alias, providers, None) for alias in aliases}
+        self._check_servers(clusters)
+        flows = tuple(self._flows(sources, aliases, providers))
+        if not flows:
+            self._problems.add(_no_flows(aliases))
+        self._problems.raise_if_any()
+        return FerryConfig(self._file.path, clusters, flows, self._problems.warnings)
+
+    def _aliases(self, providers: Providers) -> tuple[str, ...]:
+        entry = self._file.entries.get("clusters")
+        if entry is None:
+            self._problems.add("is missing: name the clusters, for example clusters = A, B", key="clusters")
+            return ()
+        try:
+            aliases: tuple[str, ...] = kinds.LIST.parse(providers.resolve(entry.value))
+        except (ValueError, UnresolvedReference):
+            self._problems.add(f"must be {kinds.LIST.wants}", key=entry.key, line=entry.line)
+            return ()
+        if not aliases:
+            self._problems.add("is empty: name the clusters, for example clusters = A, B", key=entry.key, line=entry.line)
+        return aliases
+
+    def _sources(self, aliases: tuple[str, ...], providers: Providers) -> Sources:
+        keys = Keys(aliases, tuple(provider.name for provider in providers.providers))
+        checks = EntryChecks(keys, providers, self._problems)
+        entries = {key: checks.checked(entry) for key, entry in self._file.entries.items()}
+        named = {alias: entries[f"{alias}.{CONNECTION_KEY}"] for alias in aliases if f"{alias}.{CONNECTION_KEY}" in entries}
+        return Sources(entries, {alias: read_connection(entry, self._lookup, self._problems) for alias, entry in named.items()})
+
+    def _cluster(self, sources: Sources, alias: str, providers: Providers, pair: Pair | None) -> Cluster:
+        settings = tuple((role, sources.of_client(alias, role, pair)) for role in ClientRole)
+        cluster = Cluster(alias, self._file.path, settings, providers)
+        for role in ClientRole:
+            self._check_login(cluster, role)
+        return cluster
+
+    def _check_login(self, cluster: Cluster, role: ClientRole) -> None:
+        """What can be told about a login without looking anything up."""
+        if depends_on_references(cluster.of_role(role), "security.protocol", "sasl.mechanism"):
+            return
+        written = cluster.written(role)
+        if depends_on_references(cluster.of_role(role), "sasl.jaas.config") and written.text("sasl.jaas.config") is None:
+            return
+        try:
+            read_login(written)
+        except ConfigError as problem:
+            self._add_located(str(problem))
+
+    def _add_located(self, text: str) -> None:
+        """A problem that was raised with its place in front."""
+        rest = text.removeprefix(str(self._file.path))
+        line, _, tail = rest.removeprefix(":").partition(": ")
+        key, _, what = (tail if line.isdecimal() else rest.removeprefix(": ")).partition(": ")
+        self._problems.add(what, key=key, line=int(line) if line.isdecimal() else NO_LINE)
+
+    def _check_servers(self, clusters: Mapping[str, Cluster]) -> None:
+        """Every cluster has servers, and no two have the same."""
+        seen: dict[frozenset[str], str] = {}
+        for alias, cluster in clusters.items():
+            setting = next((found for found in cluster.of_role(ClientRole.ADMIN) if found.name == "bootstrap.servers"), None)
+            if setting is None:
+                if f"{alias}.{CONNECTION_KEY}" not in self._file.entries:
+                    what = "is missing: add the cluster's servers, as host:port pairs separated by commas"
+                    self._problems.add(what, key=f"{alias}.bootstrap.servers")
+                continue
+            servers = frozenset(server.strip() for server in setting.value.reveal().split(","))
+            if servers in seen:
+                what = f"is the same as cluster {seen[servers]}'s: a flow must not copy a cluster to itself"
+                self._problems.add(what, key=setting.key, line=setting.line)
+            seen.setdefault(servers, alias)
+
+    def _flows(self, sources: Sources, aliases: tuple[str, ...], providers: Providers) -> list[Flow]:
+        flows = []
+        for pair in Keys(aliases).pairs:
+            reader = FlowReader(sources, pair, self._problems)
+            if reader.enabled:
+                self._check_aliases(pair)
+                source, target = (self._cluster(sources, alias, providers, pair) for alias in (pair.source, pair.target))
+                flows.append(reader.read(source, target))
+        return flows
+
+    def _check_aliases(self, pair: Pair) -> None:
+        entry: Entry = self._file.entries["clusters"]
+        for alias in (pair.source, pair.target):
+            if not _ALIAS.fullmatch(alias):
+                what = f"alias {alias} becomes part of topic names: use letters, digits, dots, dashes and underscores, at most 200"
+                self._problems.add(what, key=entry.key, line=entry.line)
+
+
+def _no_flows(aliases: tuple[str, ...]) -> str:
+    if len(aliases) < 2:
+        return "No source->target replication flows: clusters names one cluster only, a flow needs two"
+    return f"No source->target replication flows: add {aliases[0]}->{aliases[1]}.enabled=true"

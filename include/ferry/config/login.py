@@ -1,0 +1,177 @@
+"""How to log in to a cluster: security protocol, SASL mechanism and credentials, read from Kafka's Java properties.
+
+Says what Kafka's SaslClientAuthenticator and login modules would do. What Ferry's clients cannot do is refused with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from ferry.config.client_settings import ClientSettings
+from ferry.config.jaas import LoginModule, parse_jaas
+from ferry.config.secret import Secret
+
+_MODULES = {
+    "PLAIN": "PlainLoginModule",
+    "SCRAM-SHA-256": "ScramLoginModule",
+    "SCRAM-SHA-512": "ScramLoginModule",
+    "OAUTHBEARER": "OAuthBearerLoginModule",
+}
+_MODULE_PACKAGES = ("org.apache.kafka.common.security.", "org.apache.kafka.common.security.oauthbearer.")
+_EXTENSION = "extension_"
+_UNSECURED = "unsecuredLogin"
+_URL = "sasl.oauthbearer.token.endpoint.url"
+
+
+@dataclass(frozen=True)
+class Password:
+    """User name and password (PLAIN and SCRAM)."""
+
+    user: str
+    password: Secret
+
+
+@dataclass(frozen=True)
+class UnsecuredToken:
+    """Tokens without a signature, which the client writes itself (for tests)."""
+
+    principal: str
+    principal_claim: str = "sub"
+    lifetime_seconds: int = 3600
+    scopes: tuple[str, ...] = ()
+    extensions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ClientCredentials:
+    """Tokens by OAuth's client credentials grant. `timeout_seconds` bounds one request."""
+
+    url: str
+    client_id: str
+    client_secret: Secret
+    scope: str | None
+    timeout_seconds: float
+    extensions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TokenFile:
+    """A token in a file that somebody else renews."""
+
+    path: str
+    extensions: Mapping[str, str] = field(default_factory=dict)
+
+
+Credentials = Password | UnsecuredToken | ClientCredentials | TokenFile
+
+
+@dataclass(frozen=True)
+class Login:
+    """`mechanism` and `credentials` are None without SASL."""
+
+    protocol: str
+    mechanism: str | None = None
+    credentials: Credentials | None = None
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether connections use TLS."""
+        return self.protocol.endswith("SSL")
+
+    @property
+    def user(self) -> str | None:
+        """As whom, for messages; None without SASL."""
+        match self.credentials:
+            case Password(user=user):
+                return user
+            case UnsecuredToken(principal=principal):
+                return principal
+            case ClientCredentials(client_id=client_id):
+                return client_id
+            case TokenFile(path=path):
+                return f"token in {path}"
+        return None
+
+
+def read_login(settings: ClientSettings) -> Login:
+    """The login that the properties ask for; ConfigError when it is incomplete or not offered."""
+    protocol: str = settings.value("security.protocol")
+    if not protocol.startswith("SASL"):
+        return Login(protocol)
+    mechanism = (settings.text("sasl.mechanism") or "").strip()
+    if not mechanism:
+        raise settings.problem("sasl.mechanism", f"is not set, and Kafka's default is GSSAPI, which Ferry does not offer: set {_offered()}")
+    if mechanism not in _MODULES:
+        raise settings.problem("sasl.mechanism", f"{mechanism} is not offered: use {_offered()}")
+    module = _login_module(settings, mechanism)
+    return Login(protocol, mechanism, _token(settings, module) if mechanism == "OAUTHBEARER" else _password(settings, module))
+
+
+def _offered() -> str:
+    *others, last = _MODULES
+    return f"{', '.join(others)} or {last}"
+
+
+def _login_module(settings: ClientSettings, mechanism: str) -> LoginModule:
+    text = settings.text("sasl.jaas.config")
+    wanted = _MODULES[mechanism]
+    if text is None:
+        raise settings.problem("sasl.jaas.config", f"is not set: {mechanism} needs {wanted} with its options")
+    try:
+        module = parse_jaas(text)
+    except ValueError as problem:
+        raise settings.problem("sasl.jaas.config", str(problem)) from None
+    if module.simple_name != wanted or not module.java_class.startswith(_MODULE_PACKAGES):
+        raise settings.problem("sasl.jaas.config", f"names another login module than Kafka's {wanted}, which {mechanism} needs")
+    return module
+
+
+def _password(settings: ClientSettings, module: LoginModule) -> Password:
+    if module.options.get("tokenauth", "").lower() == "true":
+        raise settings.problem("sasl.jaas.config", "delegation tokens (tokenauth) are not offered: use a user's own password")
+    missing = [option for option in ("username", "password") if not module.options.get(option)]
+    if missing:
+        raise settings.problem("sasl.jaas.config", f"lacks {' and '.join(missing)}")
+    return Password(module.options["username"], Secret(module.options["password"]))
+
+
+def _token(settings: ClientSettings, module: LoginModule) -> UnsecuredToken | ClientCredentials | TokenFile:
+    options = module.options
+    extensions = {name.removeprefix(_EXTENSION): value for name, value in options.items() if name.startswith(_EXTENSION)}
+    url = (settings.text(_URL) or "").strip()
+    if not url:
+        return _unsecured(settings, options)
+    if urlsplit(url).scheme == "file":
+        return TokenFile(urlsplit(url).path, extensions)
+    if urlsplit(url).scheme not in {"http", "https"}:
+        raise settings.problem(_URL, "must begin with https://, http:// or file://")
+    client_id = settings.text("sasl.oauthbearer.client.credentials.client.id") or options.get("clientId")
+    client_secret = settings.text("sasl.oauthbearer.client.credentials.client.secret") or options.get("clientSecret")
+    if not client_id or not client_secret:
+        raise settings.problem("sasl.jaas.config", f"lacks {'clientSecret' if client_id else 'clientId'} for the token endpoint")
+    scope = settings.text("sasl.oauthbearer.scope") or options.get("scope")
+    timeout = settings.value("sasl.login.connect.timeout.ms") / 1000
+    return ClientCredentials(url, client_id, Secret(client_secret), scope, timeout, extensions)
+
+
+def _unsecured(settings: ClientSettings, options: Mapping[str, str]) -> UnsecuredToken:
+    """Options of Kafka's OAuthBearerUnsecuredLoginCallbackHandler."""
+    claim = options.get(f"{_UNSECURED}PrincipalClaimName", "sub")
+    principal = options.get(f"{_UNSECURED}StringClaim_{claim}")
+    if not principal:
+        what = f"needs {_URL}, or (for tests, tokens without signature) the option {_UNSECURED}StringClaim_{claim} in sasl.jaas.config"
+        raise settings.problem("sasl.jaas.config", what)
+    scopes = tuple(options.get(f"{_UNSECURED}StringClaim_scope", "").split())
+    listed = options.get(f"{_UNSECURED}ListClaim_scope")
+    if listed:
+        # The first character of a list claim is its separator.
+        scopes = tuple(scope for scope in listed[1:].split(listed[0]) if scope)
+    try:
+        lifetime = int(options.get(f"{_UNSECURED}LifetimeSeconds", "3600"))
+    except ValueError:
+        raise settings.problem("sasl.jaas.config", f"{_UNSECURED}LifetimeSeconds must be a whole number") from None
+    prefix = f"{_UNSECURED}Extension_"
+    extensions = {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
+    return UnsecuredToken(principal, claim, lifetime, scopes, extensions)

@@ -1,0 +1,44 @@
+"""Collects everything that is wrong with a file, so that one look at it is enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ferry.errors import ConfigError
+
+NO_LINE = 0
+
+
+def located(path: Path | str, line: int, key: str, what: str) -> str:
+    """`<file>:<line>: <key>: what`, without the parts that are not known."""
+    place = f"{path}:{line}" if line else f"{path}"
+    return f"{place}: {key}: {what}" if key else f"{place}: {what}"
+
+
+@dataclass
+class Problems:
+    """Problems stop the loading when all have been found, warnings stay with the configuration. Equal ones count once."""
+
+    path: Path
+    _problems: dict[tuple[int, str, str], None] = field(default_factory=dict)
+    _warnings: dict[tuple[int, str, str], None] = field(default_factory=dict)
+
+    def add(self, what: str, *, key: str = "", line: int = NO_LINE, nearest: str | None = None) -> None:
+        """Something that must be corrected; `nearest` is a key that may have been meant."""
+        text = f"{what}; did you mean {nearest}?" if nearest else what
+        self._problems[(line, key, text)] = None
+
+    def warn(self, what: str, *, key: str = "", line: int = NO_LINE) -> None:
+        """Something that is read otherwise than it looks, or not at all."""
+        self._warnings[(line, key, what)] = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line each, in the order of the file."""
+        return tuple(located(self.path, *place) for place in sorted(self._warnings))
+
+    def raise_if_any(self) -> None:
+        """ConfigError with every problem, one line each, in the order of the file."""
+        if self._problems:
+            raise ConfigError("\n".join(located(self.path, *place) for place in sorted(self._problems)))

@@ -1,0 +1,169 @@
+"""Config providers: `${provider:[path:]key}` in a value stands for something kept elsewhere.
+
+Kafka's EnvVarConfigProvider, FileConfigProvider and DirectoryConfigProvider, under their Java class names and with their parameters.
+References are resolved where the value is used, so on Spark executors too. MM2 leaves a reference that it cannot resolve as it is, and
+the login then fails without a word about why; here it is a ConfigError that names provider and key, never the value.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ferry.config.properties import Entry, read_properties
+from ferry.config.problems import Problems
+from ferry.config.registry import kinds
+from ferry.errors import ConfigError
+
+# As in Kafka's ConfigTransformer.
+_REFERENCE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+_PREFIX = "config.providers."
+_PARAMETERS = {"env": ("allowlist.pattern",), "file": ("allowed.paths",), "directory": ("allowed.paths",)}
+_CLASSES = {
+    f"{package}{name}": short
+    for short, name in {"env": "EnvVarConfigProvider", "file": "FileConfigProvider", "directory": "DirectoryConfigProvider"}.items()
+    for package in ("org.apache.kafka.common.config.provider.", "")
+}
+
+
+class UnresolvedReference(Exception):
+    """A reference cannot be resolved; the text says which and why, without any value."""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One config provider. `allowed` bounds what it may read: paths, or a regular expression over variable names; None allows all."""
+
+    name: str
+    kind: str
+    allowed: str | None = None
+
+    def get(self, path: str, key: str) -> str:
+        """The value; UnresolvedReference when there is none or it is not allowed."""
+        if self.kind == "env":
+            return self._variable(key)
+        place = Path(os.path.normpath(path))
+        if not self._allows(place):
+            raise UnresolvedReference(f"provider {self.name} may not read {path}: see config.providers.{self.name}.param.allowed.paths")
+        return self._property(place, key) if self.kind == "file" else self._file(place, key)
+
+    def _variable(self, key: str) -> str:
+        if self.allowed is not None and not re.fullmatch(self.allowed, key):
+            raise UnresolvedReference(f"provider {self.name} may not read {key}: see config.providers.{self.name}.param.allowlist.pattern")
+        if key not in os.environ:
+            raise UnresolvedReference(f"provider {self.name} has no variable {key}: set it in the environment of this process")
+        return os.environ[key]
+
+    def _property(self, path: Path, key: str) -> str:
+        try:
+            entries = read_properties(path).entries
+        except ConfigError as problem:
+            raise UnresolvedReference(f"provider {self.name}: {problem}") from problem
+        if key not in entries:
+            raise UnresolvedReference(f"provider {self.name} has no key {key} in {path}")
+        return entries[key].value
+
+    def _file(self, directory: Path, key: str) -> str:
+        # Kafka takes plain files of the directory itself only.
+        if key != Path(key).name or not (directory / key).is_file():
+            raise UnresolvedReference(f"provider {self.name} has no file {key} in {directory}")
+        try:
+            return (directory / key).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise UnresolvedReference(f"provider {self.name} cannot read file {key} in {directory}: {type(problem).__name__}") from problem
+
+    def _allows(self, path: Path) -> bool:
+        if self.allowed is None:
+            return True
+        return any(path.is_relative_to(os.path.normpath(allowed)) for allowed in kinds.LIST.parse(self.allowed))
+
+
+@dataclass(frozen=True)
+class Providers:
+    """The config providers of a file."""
+
+    providers: tuple[Provider, ...] = ()
+
+    def resolve(self, text: str) -> str:
+        """`text` with every reference replaced; UnresolvedReference names the first that cannot be."""
+        return _REFERENCE.sub(self._value, text)
+
+    def check(self, text: str) -> None:
+        """UnresolvedReference when `text` refers to a provider that the file does not declare."""
+        for found in _REFERENCE.finditer(text):
+            self._provider(found[1])
+
+    def _value(self, found: re.Match[str]) -> str:
+        return self._provider(found[1]).get(found[3] or "", found[4])
+
+    def _provider(self, name: str) -> Provider:
+        for provider in self.providers:
+            if provider.name == name:
+                return provider
+        known = ", ".join(provider.name for provider in self.providers) or "none"
+        raise UnresolvedReference(f"there is no provider {name} in config.providers (declared: {known})")
+
+
+def has_reference(text: str) -> bool:
+    """Whether `text` holds a `${provider:key}`."""
+    return _REFERENCE.search(text) is not None
+
+
+def is_reference(text: str) -> bool:
+    """Whether `text` is one reference and nothing else."""
+    return _REFERENCE.fullmatch(text.strip()) is not None
+
+
+def without_references(text: str) -> str:
+    """`text` with a plain word in place of every reference, to look at its form."""
+    return _REFERENCE.sub("reference", text)
+
+
+def is_provider_key(key: str, declared: Iterable[str]) -> bool:
+    """Whether `key` configures one of the `declared` providers."""
+    return any(key == f"{_PREFIX}{name}.class" or key.startswith(f"{_PREFIX}{name}.param.") for name in declared)
+
+
+def read_providers(entries: Mapping[str, Entry], problems: Problems) -> Providers:
+    """The providers that `config.providers` names."""
+    listing = entries.get("config.providers")
+    if listing is None:
+        return Providers()
+    try:
+        names = kinds.LIST.parse(listing.value)
+    except ValueError:
+        problems.add(f"must be {kinds.LIST.wants}", key=listing.key, line=listing.line)
+        return Providers()
+    found = [_read_provider(name, listing, entries, problems) for name in names]
+    return Providers(tuple(provider for provider in found if provider is not None))
+
+
+def _read_provider(name: str, listing: Entry, entries: Mapping[str, Entry], problems: Problems) -> Provider | None:
+    java_class = entries.get(f"{_PREFIX}{name}.class")
+    if java_class is None:
+        problems.add(f"provider {name} has no class: add {_PREFIX}{name}.class", key=listing.key, line=listing.line)
+        return None
+    kind = _CLASSES.get(java_class.value.strip())
+    if kind is None:
+        what = "Ferry knows EnvVarConfigProvider, FileConfigProvider and DirectoryConfigProvider of org.apache.kafka.common.config.provider"
+        problems.add(what, key=java_class.key, line=java_class.line)
+        return None
+    allowed = None
+    prefix = f"{_PREFIX}{name}.param."
+    for entry in entries.values():
+        if not entry.key.startswith(prefix):
+            continue
+        if entry.key.removeprefix(prefix) in _PARAMETERS[kind]:
+            allowed = entry.value
+        else:
+            problems.add("is not a parameter of this provider", key=entry.key, line=entry.line, nearest=prefix + _PARAMETERS[kind][0])
+    if kind == "env" and allowed is not None:
+        try:
+            re.compile(allowed)
+        except re.error:
+            problems.add("must be a regular expression", key=f"{prefix}allowlist.pattern", line=entries[f"{prefix}allowlist.pattern"].line)
+            return None
+    return Provider(name, kind, allowed)

@@ -1,0 +1,28 @@
+"""Every property that Ferry knows, with its kind, default, meaning and effect: what is accepted, checked and documented."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ferry.config.registry.clients import CLIENTS
+from ferry.config.registry.ferry import FERRY
+from ferry.config.registry.flows import FLOWS
+from ferry.config.registry.property import Effect, Property, Scope
+from ferry.config.registry.workers import FILE, WORKERS
+
+FILE_PROPERTIES: Mapping[str, Property] = {known.name: known for known in FILE}
+FLOW_PROPERTIES: Mapping[str, Property] = {known.name: known for known in FLOWS + FERRY if known.scope is not Scope.CLUSTER}
+CLUSTER_PROPERTIES: Mapping[str, Property] = {known.name: known for known in FERRY if known.scope is Scope.CLUSTER or known.cluster_side}
+CLIENT_PROPERTIES: Mapping[str, Property] = {known.name: known for known in CLIENTS}
+WORKER_PROPERTIES: Mapping[str, Property] = {known.name: known for known in WORKERS}
+
+__all__ = [
+    "CLIENT_PROPERTIES",
+    "CLUSTER_PROPERTIES",
+    "FILE_PROPERTIES",
+    "FLOW_PROPERTIES",
+    "WORKER_PROPERTIES",
+    "Effect",
+    "Property",
+    "Scope",
+]

@@ -1,0 +1,295 @@
+"""Kafka's Java client properties (ConsumerConfig, ProducerConfig, AdminClientConfig of Kafka 4.3) and what becomes of them.
+
+Data is copied as raw record batches over Ferry's own connections, so settings about how a Java client fetches, batches or compresses
+records have nothing to act on. Everything about reaching a cluster and logging in is honoured.
+"""
+
+from __future__ import annotations
+
+from ferry.config.registry import kinds
+from ferry.config.registry.kinds import Kind
+from ferry.config.registry.property import Effect, Property, Scope
+
+_ROLES = {"c": "consumer", "p": "producer", "a": "admin"}
+ALL = "cpa"
+
+FIXED = "exactly-once needs a fixed value, which Ferry sets"
+RAW = "batches are fetched and appended whole, with the compression they have"
+NO_GROUP = "Ferry's readers join no group"
+NO_JAVA = "a Java class that Ferry cannot run"
+KERBEROS = "Ferry does not offer Kerberos"
+BROKER_SIDE = "used by brokers to check tokens"
+OPENSSL = "Ferry's clients use OpenSSL, which takes its own names: set the system's OpenSSL policy and remove the key"
+METRICS = "metrics go through Airflow"
+
+
+def _client(
+    name: str, roles: str, kind: Kind, default: str | None, meaning: str, effect: Effect = Effect.HONOURED, why: str = ""
+) -> Property:
+    return Property(name, kind, default, meaning, Scope.CLIENT, effect, why, frozenset(_ROLES[role] for role in roles))
+
+
+def _idle(name: str, roles: str, kind: Kind, default: str | None, meaning: str, why: str) -> Property:
+    return _client(name, roles, kind, default, meaning, Effect.NO_EFFECT, why)
+
+
+def _refused(name: str, meaning: str, instead: str, kind: Kind = kinds.STRING) -> Property:
+    return _client(name, ALL, kind, None, meaning, Effect.REFUSED, instead)
+
+
+CONNECTION = (
+    _client("bootstrap.servers", ALL, kinds.SERVERS, None, "host:port pairs to begin with; required for every cluster"),
+    _client("client.id", ALL, kinds.STRING, "ferry", "name of the client in the brokers' logs, metrics and quotas"),
+    _client(
+        "client.dns.lookup",
+        ALL,
+        kinds.choice("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+        "use_all_dns_ips",
+        "how host names become addresses",
+    ),
+    _client(
+        "request.timeout.ms", ALL, kinds.AT_LEAST_0, "30000", "how long a client waits for an answer; the copy's own requests keep 30 s"
+    ),
+    _client("metadata.max.age.ms", ALL, kinds.LONG_AT_LEAST_0, "300000", "age at which the list of brokers and partitions is read again"),
+    _client("connections.max.idle.ms", ALL, kinds.LONG, "540000", "idle time after which a connection is closed"),
+    _client("reconnect.backoff.ms", ALL, kinds.LONG_AT_LEAST_0, "50", "first pause before connecting again"),
+    _client("reconnect.backoff.max.ms", ALL, kinds.LONG_AT_LEAST_0, "1000", "longest such pause; the copy's own connections keep 1 s"),
+    _client("retry.backoff.ms", ALL, kinds.LONG_AT_LEAST_0, "100", "first pause before a request is sent again"),
+    _client("retry.backoff.max.ms", ALL, kinds.LONG_AT_LEAST_0, "1000", "longest such pause"),
+    _client("socket.connection.setup.timeout.ms", ALL, kinds.LONG, "10000", "how long a connection may take to come up"),
+    _client(
+        "socket.connection.setup.timeout.max.ms",
+        ALL,
+        kinds.LONG,
+        "30000",
+        "the same after repeated failures; the copy's own connections only",
+    ),
+    _client("send.buffer.bytes", ALL, kinds.integer(-1, 2**31 - 1), "131072", "TCP send buffer, -1 leaves it to the system"),
+    _client("receive.buffer.bytes", ALL, kinds.integer(-1, 2**31 - 1), "65536", "TCP receive buffer, -1 leaves it to the system"),
+    _client("auto.offset.reset", "c", kinds.STRING, "earliest", "on the source's consumer: where a first copy begins, see ferry.start"),
+    _client("max.request.size", "p", kinds.AT_LEAST_0, "1048576", "largest request of the clients that write MM2's internal topics"),
+    _client("delivery.timeout.ms", "p", kinds.AT_LEAST_0, "120000", "how long those clients try to deliver a record"),
+)
+
+LOGIN = (
+    _client(
+        "security.protocol",
+        ALL,
+        kinds.choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True),
+        "PLAINTEXT",
+        "how to connect",
+    ),
+    _client("sasl.mechanism", ALL, kinds.STRING, "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; must be set for SASL"),
+    _client("sasl.jaas.config", ALL, kinds.PASSWORD, None, "login module with its options, as in a JAAS file"),
+    _client(
+        "sasl.login.callback.handler.class",
+        ALL,
+        kinds.java_class(
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+            "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+        ),
+        None,
+        "Kafka's own handler, where Java clients need it for OAUTHBEARER",
+    ),
+    _client(
+        "sasl.oauthbearer.token.endpoint.url", ALL, kinds.WORD, None, "where tokens are asked for (https, http), or a file: URL of a token"
+    ),
+    _client("sasl.oauthbearer.client.credentials.client.id", ALL, kinds.STRING, None, "client id; else clientId of sasl.jaas.config"),
+    _client(
+        "sasl.oauthbearer.client.credentials.client.secret",
+        ALL,
+        kinds.PASSWORD,
+        None,
+        "client secret; else clientSecret of sasl.jaas.config",
+    ),
+    _client("sasl.oauthbearer.scope", ALL, kinds.STRING, None, "scope to ask for; else scope of sasl.jaas.config"),
+    _client(
+        "sasl.oauthbearer.jwt.retriever.class",
+        ALL,
+        kinds.java_class(
+            "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
+            "org.apache.kafka.common.security.oauthbearer.ClientCredentialsJwtRetriever",
+            "org.apache.kafka.common.security.oauthbearer.FileJwtRetriever",
+        ),
+        "DefaultJwtRetriever",
+        "how tokens are had; Ferry goes by the URL",
+    ),
+    _client("sasl.login.connect.timeout.ms", ALL, kinds.AT_LEAST_0, "10000", "how long reaching the token endpoint may take"),
+    _client("ssl.truststore.location", ALL, kinds.WORD, None, "file with the certificates to trust; the system's when not set"),
+    _client("ssl.truststore.password", ALL, kinds.PASSWORD, None, "its password"),
+    _client("ssl.truststore.type", ALL, kinds.choice("JKS", "PKCS12", "PEM", ignore_case=True), "JKS", "its format"),
+    _client("ssl.truststore.certificates", ALL, kinds.PASSWORD, None, "the certificates themselves, as PEM"),
+    _client("ssl.keystore.location", ALL, kinds.WORD, None, "file with the client's key and certificate chain"),
+    _client("ssl.keystore.password", ALL, kinds.PASSWORD, None, "its password"),
+    _client("ssl.keystore.type", ALL, kinds.choice("JKS", "PKCS12", "PEM", ignore_case=True), "JKS", "its format"),
+    _client("ssl.keystore.certificate.chain", ALL, kinds.PASSWORD, None, "the certificate chain itself, as PEM"),
+    _client("ssl.keystore.key", ALL, kinds.PASSWORD, None, "the private key itself, as PEM (PKCS#8)"),
+    _client("ssl.key.password", ALL, kinds.PASSWORD, None, "password of the private key"),
+    _client(
+        "ssl.endpoint.identification.algorithm",
+        ALL,
+        kinds.choice("https", "", ignore_case=True),
+        "https",
+        "https checks the broker's host name, empty does not",
+    ),
+)
+
+LOGIN_WITHOUT_EFFECT = (
+    _idle(
+        "sasl.login.read.timeout.ms",
+        ALL,
+        kinds.INT,
+        None,
+        "how long the token endpoint may take to answer",
+        "follows sasl.login.connect.timeout.ms",
+    ),
+    _idle("sasl.login.refresh.buffer.seconds", ALL, kinds.INT, "300", "when tokens are renewed", "the clients renew in time themselves"),
+    _idle("sasl.login.refresh.min.period.seconds", ALL, kinds.INT, "60", "when tokens are renewed", "the clients renew in time themselves"),
+    _idle("sasl.login.refresh.window.factor", ALL, kinds.DECIMAL, "0.8", "when tokens are renewed", "the clients renew in time themselves"),
+    _idle(
+        "sasl.login.refresh.window.jitter", ALL, kinds.DECIMAL, "0.05", "when tokens are renewed", "the clients renew in time themselves"
+    ),
+    _idle("sasl.login.retry.backoff.ms", ALL, kinds.LONG, "100", "pause of login attempts", "follows retry.backoff.ms"),
+    _idle("sasl.login.retry.backoff.max.ms", ALL, kinds.LONG, "10000", "longest such pause", "follows retry.backoff.max.ms"),
+    _idle("sasl.kerberos.kinit.cmd", ALL, kinds.STRING, "/usr/bin/kinit", "Kerberos", KERBEROS),
+    _idle("sasl.kerberos.min.time.before.relogin", ALL, kinds.LONG, "60000", "Kerberos", KERBEROS),
+    _idle("sasl.kerberos.service.name", ALL, kinds.STRING, None, "Kerberos", KERBEROS),
+    _idle("sasl.kerberos.ticket.renew.jitter", ALL, kinds.DECIMAL, "0.05", "Kerberos", KERBEROS),
+    _idle("sasl.kerberos.ticket.renew.window.factor", ALL, kinds.DECIMAL, "0.8", "Kerberos", KERBEROS),
+    _idle("sasl.oauthbearer.clock.skew.seconds", ALL, kinds.INT, "30", "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.expected.audience", ALL, kinds.LIST, None, "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.expected.issuer", ALL, kinds.STRING, None, "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.jwks.endpoint.refresh.ms", ALL, kinds.LONG, "3600000", "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", ALL, kinds.LONG, "10000", "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", ALL, kinds.LONG, "100", "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.jwks.endpoint.url", ALL, kinds.STRING, None, "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.jwt.validator.class", ALL, kinds.CLASS, None, "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.scope.claim.name", ALL, kinds.STRING, "scope", "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.sub.claim.name", ALL, kinds.STRING, "sub", "checking tokens", BROKER_SIDE),
+    _idle(
+        "ssl.enabled.protocols",
+        ALL,
+        kinds.LIST,
+        "TLSv1.2,TLSv1.3",
+        "TLS versions",
+        "the newest of TLS 1.2 and 1.3 that both sides have is used",
+    ),
+    _idle("ssl.protocol", ALL, kinds.STRING, "TLSv1.3", "TLS version", "the newest of TLS 1.2 and 1.3 that both sides have is used"),
+    _idle("ssl.keymanager.algorithm", ALL, kinds.STRING, "SunX509", "Java's key manager", "Ferry's clients use OpenSSL"),
+    _idle("ssl.trustmanager.algorithm", ALL, kinds.STRING, "PKIX", "Java's trust manager", "Ferry's clients use OpenSSL"),
+    _idle("ssl.secure.random.implementation", ALL, kinds.STRING, None, "Java's random numbers", "Ferry's clients use OpenSSL"),
+)
+
+_ASSERTIONS = "Ferry logs in by client credentials or with a token file: see sasl.oauthbearer.token.endpoint.url"
+
+LOGIN_REFUSED = (
+    _refused("ssl.cipher.suites", "cipher suites by their Java names", OPENSSL, kinds.LIST),
+    _refused("ssl.engine.factory.class", "Java's TLS engine", NO_JAVA),
+    _refused("ssl.provider", "Java's security provider", NO_JAVA),
+    _refused("security.providers", "Java's security providers", NO_JAVA),
+    _refused("sasl.client.callback.handler.class", "Java's SASL callbacks", NO_JAVA),
+    _refused("sasl.login.class", "Java's login", NO_JAVA),
+    _refused("sasl.oauthbearer.assertion.algorithm", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.claim.aud", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.claim.exp.seconds", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.claim.iss", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.claim.jti.include", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.claim.nbf.seconds", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.claim.sub", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.file", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.private.key.file", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.private.key.passphrase", "JWT assertions", _ASSERTIONS, kinds.PASSWORD),
+    _refused("sasl.oauthbearer.assertion.template.file", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.header.urlencode", "encoding of client credentials", "neither of Ferry's clients has it: remove the key"),
+)
+
+OTHERS = (
+    _idle("bootstrap.controllers", "a", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers"),
+    _idle("default.api.timeout.ms", "ca", kinds.INT, "60000", "bound of a client call", "Ferry bounds its calls itself"),
+    _idle("enable.metrics.push", ALL, kinds.BOOLEAN, "true", "whether client metrics go to the brokers (KIP-714)", METRICS),
+    _idle(
+        "metadata.recovery.rebootstrap.trigger.ms",
+        ALL,
+        kinds.LONG,
+        "300000",
+        "when a client begins anew",
+        "every run begins at bootstrap.servers",
+    ),
+    _idle(
+        "metadata.recovery.strategy", ALL, kinds.STRING, "rebootstrap", "how a client begins anew", "every run begins at bootstrap.servers"
+    ),
+    _idle("metric.reporters", ALL, kinds.LIST, None, "Java metric reporters", METRICS),
+    _idle("metrics.num.samples", ALL, kinds.INT, "2", "Java metrics", METRICS),
+    _idle("metrics.recording.level", ALL, kinds.STRING, "INFO", "Java metrics", METRICS),
+    _idle("metrics.sample.window.ms", ALL, kinds.LONG, "30000", "Java metrics", METRICS),
+    _idle("auto.include.jmx.reporter", ALL, kinds.BOOLEAN, "true", "Java metrics", METRICS),
+    _idle("config.providers", ALL, kinds.LIST, None, "config providers of one client", "write config.providers at the top level"),
+    _idle("retries", "pa", kinds.INT, "2147483647", "how often a request is sent again", "Ferry bounds retries by time"),
+    _idle("interceptor.classes", "cp", kinds.LIST, None, "Java interceptors", NO_JAVA),
+)
+
+CONSUMER = (
+    _idle(
+        "allow.auto.create.topics", "c", kinds.BOOLEAN, "true", "whether reading creates topics", "Ferry never creates topics by reading"
+    ),
+    _idle("auto.commit.interval.ms", "c", kinds.INT, "5000", "commits of a group", NO_GROUP),
+    _idle("check.crcs", "c", kinds.BOOLEAN, "true", "whether checksums are checked", "Ferry always checks them"),
+    _idle(
+        "client.rack", "c", kinds.STRING, None, "rack to fetch from", "Ferry fetches from leaders, which know the last stable offset first"
+    ),
+    _idle("enable.auto.commit", "c", kinds.BOOLEAN, "true", "commits of a group", NO_GROUP),
+    _idle("exclude.internal.topics", "c", kinds.BOOLEAN, "true", "subscription", NO_GROUP),
+    _idle("fetch.max.bytes", "c", kinds.AT_LEAST_0, "52428800", "size of a fetch", "Ferry sizes its fetches itself"),
+    _idle("fetch.max.wait.ms", "c", kinds.AT_LEAST_0, "500", "wait of a fetch", "Ferry sizes its fetches itself"),
+    _idle("fetch.min.bytes", "c", kinds.AT_LEAST_0, "1", "size of a fetch", "Ferry sizes its fetches itself"),
+    _idle("group.id", "c", kinds.STRING, None, "the group", NO_GROUP),
+    _idle("group.instance.id", "c", kinds.STRING, None, "the group", NO_GROUP),
+    _idle("group.protocol", "c", kinds.STRING, "classic", "the group", NO_GROUP),
+    _idle("group.remote.assignor", "c", kinds.STRING, None, "the group", NO_GROUP),
+    _idle("heartbeat.interval.ms", "c", kinds.INT, "3000", "the group", NO_GROUP),
+    _idle(
+        "isolation.level",
+        "c",
+        kinds.choice("read_committed", "read_uncommitted"),
+        "read_committed",
+        "whether open and aborted data is read",
+        "Ferry always reads committed data only",
+    ),
+    _idle("key.deserializer", "c", kinds.CLASS, None, "how keys are read", RAW),
+    _idle("value.deserializer", "c", kinds.CLASS, None, "how values are read", RAW),
+    _idle("max.partition.fetch.bytes", "c", kinds.AT_LEAST_0, "1048576", "size of a fetch", "Ferry sizes its fetches itself"),
+    _idle("max.poll.interval.ms", "c", kinds.AT_LEAST_1, "300000", "the group", NO_GROUP),
+    _idle("max.poll.records", "c", kinds.AT_LEAST_1, "500", "records of a poll", RAW),
+    _idle("partition.assignment.strategy", "c", kinds.LIST, None, "the group", NO_GROUP),
+    _idle("session.timeout.ms", "c", kinds.INT, "45000", "the group", NO_GROUP),
+    _idle("share.acknowledgement.mode", "c", kinds.STRING, "implicit", "share groups", NO_GROUP),
+    _idle("share.acquire.mode", "c", kinds.STRING, "batch_optimized", "share groups", NO_GROUP),
+)
+
+PRODUCER = (
+    _idle("acks", "p", kinds.choice("all", "-1", "0", "1"), "all", "which replicas confirm", FIXED),
+    _idle("batch.size", "p", kinds.AT_LEAST_0, "16384", "size of a batch", RAW),
+    _idle("buffer.memory", "p", kinds.LONG_AT_LEAST_0, "33554432", "memory for batches", RAW),
+    _idle("compression.gzip.level", "p", kinds.INT, "-1", "compression", RAW),
+    _idle("compression.lz4.level", "p", kinds.INT, "9", "compression", RAW),
+    _idle("compression.type", "p", kinds.choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression", RAW),
+    _idle("compression.zstd.level", "p", kinds.INT, "3", "compression", RAW),
+    _idle("enable.idempotence", "p", kinds.BOOLEAN, "true", "whether retries can duplicate", FIXED),
+    _idle("key.serializer", "p", kinds.CLASS, None, "how keys are written", RAW),
+    _idle("value.serializer", "p", kinds.CLASS, None, "how values are written", RAW),
+    _idle("linger.ms", "p", kinds.LONG_AT_LEAST_0, "5", "how long a batch waits to fill", RAW),
+    _idle("max.block.ms", "p", kinds.LONG_AT_LEAST_0, "60000", "how long sending may block", "Ferry bounds its calls itself"),
+    _idle("max.in.flight.requests.per.connection", "p", kinds.AT_LEAST_1, "5", "requests under way", FIXED),
+    _idle("metadata.max.idle.ms", "p", kinds.LONG, "300000", "how long unused topics are remembered", RAW),
+    _idle(
+        "partitioner.adaptive.partitioning.enable", "p", kinds.BOOLEAN, "true", "choice of the partition", "partitions keep their number"
+    ),
+    _idle("partitioner.availability.timeout.ms", "p", kinds.LONG, "0", "choice of the partition", "partitions keep their number"),
+    _idle("partitioner.class", "p", kinds.CLASS, None, "choice of the partition", "partitions keep their number"),
+    _idle("partitioner.ignore.keys", "p", kinds.BOOLEAN, "false", "choice of the partition", "partitions keep their number"),
+    _idle("transaction.timeout.ms", "p", kinds.INT, "60000", "after what time the broker aborts", FIXED),
+    _idle("transaction.two.phase.commit.enable", "p", kinds.BOOLEAN, "false", "two-phase commit", FIXED),
+    _idle("transactional.id", "p", kinds.STRING, None, "name of the transactional writer", "each lane of a flow has its own"),
+)
+
+CLIENTS: tuple[Property, ...] = CONNECTION + LOGIN + LOGIN_WITHOUT_EFFECT + LOGIN_REFUSED + OTHERS + CONSUMER + PRODUCER

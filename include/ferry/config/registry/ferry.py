@@ -1,0 +1,51 @@
+"""Ferry's own properties."""
+
+from __future__ import annotations
+
+from ferry.config.registry import kinds
+from ferry.config.registry.kinds import Kind
+from ferry.config.registry.property import Property, Scope
+
+
+def _ferry(name: str, kind: Kind, default: str | None, meaning: str, cluster_side: str | None = None) -> Property:
+    return Property(name, kind, default, meaning, Scope.FLOW, cluster_side=cluster_side)
+
+
+FERRY: tuple[Property, ...] = (
+    _ferry(
+        "ferry.start",
+        kinds.START,
+        None,
+        "where a partition that was never copied begins: earliest, latest, or the first record at or after an ISO time "
+        "(UTC where it has no offset); when not set, auto.offset.reset of the source's consumer, else earliest",
+    ),
+    _ferry("ferry.schedule", kinds.CRON, None, "cron expression of the flow's runs in Airflow, in UTC; none when not set"),
+    _ferry("ferry.lanes", kinds.integer(1, 1000), "8", "transactional writers of the flow; kept in the flow's record on the target"),
+    _ferry("ferry.on.recreate", kinds.choice("fail", "restart"), "fail", "what to do when a source topic was deleted and created again"),
+    _ferry(
+        "ferry.on.target.recreate", kinds.choice("fail", "restart"), "fail", "what to do when a remote topic was deleted and created again"
+    ),
+    _ferry("ferry.spark.connection", kinds.WORD, "spark_default", "Airflow connection of the Spark master"),
+    _ferry("ferry.transaction.mb", kinds.integer(1, 1024), "64", "size at which a transaction is committed, in MiB"),
+    _ferry(
+        "ferry.transaction.seconds",
+        kinds.integer(1, 50),
+        "10",
+        "age at which a transaction is committed; below the broker's time-out of 60 s",
+    ),
+    _ferry("ferry.ledger.partitions", kinds.integer(1, 1000), "5", "partitions of the ledger when Ferry creates it", "target"),
+    _ferry(
+        "ferry.internal.topics.replication.factor",
+        kinds.REPLICATION_FACTOR,
+        "3",
+        "replication factor of Ferry's internal topics, at most the number of brokers",
+        "target",
+    ),
+    Property(
+        "ferry.airflow.connection",
+        kinds.WORD,
+        None,
+        "Airflow connection that gives the cluster's servers and login; the cluster's own keys in the file win over it",
+        Scope.CLUSTER,
+    ),
+)

@@ -1,0 +1,215 @@
+"""MM2's connector properties: the settings of a flow (MirrorConnectorConfig, MirrorSourceConfig, MirrorCheckpointConfig,
+MirrorHeartbeatConfig, the default filters, and the names inherited from Connect's ConnectorConfig and SourceConnectorConfig; Kafka 4.4).
+"""
+
+from __future__ import annotations
+
+from ferry.config.registry import kinds
+from ferry.config.registry.kinds import Kind
+from ferry.config.registry.property import Effect, Property, Scope
+
+MM2 = "org.apache.kafka.connect.mirror."
+TOPICS_EXCLUDE = r"mm2.*\.internal, .*\.replica, __.*"
+GROUPS_EXCLUDE = "console-consumer-.*, connect-.*, __.*"
+CONFIG_PROPERTIES_EXCLUDE = (
+    "follower.replication.throttled.replicas, leader.replication.throttled.replicas, message.timestamp.difference.max.ms, "
+    "log.message.timestamp.before.max.ms, log.message.timestamp.after.max.ms, message.timestamp.type, unclean.leader.election.enable, "
+    "min.insync.replicas"
+)
+
+EVERY_RUN = "every run does this; the flow's schedule says how often"
+NO_CONNECT = "Ferry does not run on Kafka Connect"
+RAW = "keys and values are copied as bytes"
+NO_TASK_STATE = "read by MM2's own tasks only"
+
+
+def _flow(name: str, kind: Kind, default: str | None, meaning: str) -> Property:
+    return Property(name, kind, default, meaning, Scope.FLOW)
+
+
+def _flow_only(name: str, kind: Kind, default: str | None, meaning: str) -> Property:
+    return Property(name, kind, default, meaning, Scope.FLOW_ONLY)
+
+
+def _idle(name: str, kind: Kind, default: str | None, meaning: str, why: str, scope: Scope = Scope.FLOW) -> Property:
+    return Property(name, kind, default, meaning, scope, Effect.NO_EFFECT, why)
+
+
+def _refused(name: str, meaning: str, instead: str, scope: Scope = Scope.FLOW) -> Property:
+    return Property(name, kinds.STRING, None, meaning, scope, Effect.REFUSED, instead)
+
+
+SOURCE = (
+    _flow("enabled", kinds.BOOLEAN, "false", "whether the flow copies"),
+    _flow("topics", kinds.LIST, ".*", "names and Java regular expressions of the topics to copy"),
+    _flow("topics.exclude", kinds.LIST, TOPICS_EXCLUDE, "topics to leave out; wins over topics"),
+    _flow(
+        "replication.policy.class",
+        kinds.java_class(MM2 + "DefaultReplicationPolicy", MM2 + "IdentityReplicationPolicy"),
+        MM2 + "DefaultReplicationPolicy",
+        "how remote topics are named",
+    ),
+    _flow("replication.policy.separator", kinds.SEPARATOR, ".", "stands between the source's alias and the topic's name"),
+    _flow(
+        "replication.policy.internal.topic.separator.enabled",
+        kinds.BOOLEAN,
+        "true",
+        "whether checkpoints and offset-syncs topics take the separator too; read only where a separator is given, as in MM2",
+    ),
+    _flow("replication.factor", kinds.REPLICATION_FACTOR, "2", "replication factor of the remote topics that Ferry creates"),
+    _flow("config.properties.exclude", kinds.LIST, CONFIG_PROPERTIES_EXCLUDE, "topic configs that are not synced"),
+    _flow_only(
+        "use.defaults.from", kinds.choice("target", "source"), "target", "whose defaults hold for configs that are not set at the source"
+    ),
+    _flow("tasks.max", kinds.AT_LEAST_1, None, "Spark tasks of a run; as many as there are cores when not set (MM2: 1)"),
+    _flow(
+        "transaction.producer",
+        kinds.BOOLEAN,
+        "true",
+        "exactly-once (KIP-656); false gives at-least-once without transactions around the records",
+    ),
+    _flow("sync.topic.configs.enabled", kinds.BOOLEAN, "true", "whether topic configs are synced"),
+    _flow("sync.topic.acls.enabled", kinds.BOOLEAN, "true", "whether ACLs of topics are synced"),
+    _flow("heartbeats.replication.enabled", kinds.BOOLEAN, "true", "whether heartbeats topics are copied whatever the topic filter says"),
+    _flow("emit.offset-syncs.enabled", kinds.BOOLEAN, "true", "whether MM2's offset syncs are written"),
+    _flow(
+        "offset-syncs.topic.location",
+        kinds.choice("source", "target"),
+        "target",
+        "the cluster with the offset-syncs topic (MM2: source, which needs write access there)",
+    ),
+    _flow("offset-syncs.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the offset-syncs topic"),
+    _flow("offset.lag.max", kinds.LONG_AT_LEAST_0, "100", "spacing of offset syncs, in records"),
+)
+
+CHECKPOINTS = (
+    _flow("groups", kinds.LIST, ".*", "names and Java regular expressions of the consumer groups to checkpoint"),
+    _flow("groups.exclude", kinds.LIST, GROUPS_EXCLUDE, "groups to leave out; wins over groups"),
+    _flow("emit.checkpoints.enabled", kinds.BOOLEAN, "true", "whether checkpoints are written"),
+    _flow("checkpoints.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the checkpoints topic"),
+    _flow("sync.group.offsets.enabled", kinds.BOOLEAN, "false", "whether translated offsets are written to the target's groups (KIP-545)"),
+)
+
+HEARTBEATS = (
+    _flow("emit.heartbeats.enabled", kinds.BOOLEAN, "true", "whether heartbeats are written"),
+    _flow("heartbeats.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the heartbeats topic"),
+)
+
+FILTERS = (
+    _flow(
+        "topic.filter.class", kinds.java_class(MM2 + "DefaultTopicFilter"), MM2 + "DefaultTopicFilter", "decides which topics are copied"
+    ),
+    _flow(
+        "group.filter.class",
+        kinds.java_class(MM2 + "DefaultGroupFilter"),
+        MM2 + "DefaultGroupFilter",
+        "decides which groups are checkpointed",
+    ),
+    _flow(
+        "config.property.filter.class",
+        kinds.java_class(MM2 + "DefaultConfigPropertyFilter"),
+        MM2 + "DefaultConfigPropertyFilter",
+        "decides which topic configs are synced",
+    ),
+    _flow(
+        "forwarding.admin.class",
+        kinds.java_class("org.apache.kafka.clients.admin.ForwardingAdmin"),
+        "org.apache.kafka.clients.admin.ForwardingAdmin",
+        "the Java class of MM2's admin client",
+    ),
+)
+
+WITHOUT_EFFECT = (
+    _idle("refresh.topics.enabled", kinds.BOOLEAN, "true", "whether topics are listed again", EVERY_RUN),
+    _idle("refresh.topics.interval.seconds", kinds.LONG, "600", "how often topics are listed", EVERY_RUN),
+    _idle("sync.topic.configs.interval.seconds", kinds.LONG, "600", "how often topic configs are synced", EVERY_RUN),
+    _idle("sync.topic.acls.interval.seconds", kinds.LONG, "600", "how often ACLs are synced", EVERY_RUN),
+    _idle("refresh.groups.enabled", kinds.BOOLEAN, "true", "whether groups are listed again", EVERY_RUN),
+    _idle("refresh.groups.interval.seconds", kinds.LONG, "600", "how often groups are listed", EVERY_RUN),
+    _idle("emit.checkpoints.interval.seconds", kinds.LONG, "60", "how often checkpoints are written", EVERY_RUN),
+    _idle("sync.group.offsets.interval.seconds", kinds.LONG, "60", "how often group offsets are synced", EVERY_RUN),
+    _idle("emit.heartbeats.interval.seconds", kinds.LONG, "1", "how often heartbeats are written", EVERY_RUN),
+    _idle("admin.timeout.ms", kinds.LONG, "60000", "bound of MM2's scheduled admin work", "Ferry bounds its requests itself"),
+    _idle("consumer.poll.timeout.ms", kinds.LONG, "1000", "poll time-out of MM2's consumers", "a run ends at its bound, not at a poll"),
+    _idle("metric.reporters", kinds.LIST, "", "Java metric reporters", "metrics go through Airflow"),
+    _idle("metric.names.formats", kinds.LIST, "legacy", "names of MM2's JMX metrics", "metrics go through Airflow"),
+    _idle("auto.include.jmx.reporter", kinds.BOOLEAN, "true", "whether JMX metrics are offered", "metrics go through Airflow"),
+    _idle("task.index", kinds.INT, None, "internal to MM2", NO_TASK_STATE),
+    _idle("task.assigned.partitions", kinds.STRING, None, "internal to MM2", NO_TASK_STATE),
+    _idle("task.assigned.groups", kinds.STRING, None, "internal to MM2", NO_TASK_STATE),
+)
+
+CONNECT = (
+    _idle("name", kinds.STRING, None, "the connector's name", NO_CONNECT),
+    _idle("connector.class", kinds.CLASS, None, "the connector's class", NO_CONNECT),
+    _idle("connector.plugin.version", kinds.STRING, None, "the connector's version", NO_CONNECT),
+    _idle("tasks.max.enforce", kinds.BOOLEAN, "true", "whether more tasks than tasks.max are an error", NO_CONNECT),
+    _idle("key.converter", kinds.CLASS, None, "how keys are converted", RAW),
+    _idle("key.converter.plugin.version", kinds.STRING, None, "version of the key converter", RAW),
+    _idle("value.converter", kinds.CLASS, None, "how values are converted", RAW),
+    _idle("value.converter.plugin.version", kinds.STRING, None, "version of the value converter", RAW),
+    _idle("header.converter", kinds.CLASS, None, "how headers are converted", RAW),
+    _idle("header.converter.plugin.version", kinds.STRING, None, "version of the header converter", RAW),
+    _idle(
+        "config.action.reload",
+        kinds.choice("restart", "none", ignore_case=True),
+        "restart",
+        "what a changed secret does",
+        "each run reads them anew",
+    ),
+    _idle("errors.retry.timeout", kinds.LONG, "0", "how long Connect retries a record", "Ferry has no step that fails record by record"),
+    _idle("errors.retry.delay.max.ms", kinds.LONG, "60000", "pause of those retries", "Ferry has no step that fails record by record"),
+    _idle(
+        "errors.tolerance",
+        kinds.choice("none", "all", ignore_case=True),
+        "none",
+        "whether bad records are skipped",
+        "records are never skipped",
+    ),
+    _idle("errors.log.enable", kinds.BOOLEAN, "false", "whether bad records are logged", "records are never skipped"),
+    _idle("errors.log.include.messages", kinds.BOOLEAN, "false", "whether their content is logged", "records are never skipped"),
+    _idle(
+        "exactly.once.support",
+        kinds.choice("requested", "required", ignore_case=True),
+        "requested",
+        "whether exactly-once is required of the connector",
+        "Ferry copies exactly once unless transaction.producer=false",
+        Scope.FLOW_ONLY,
+    ),
+    _idle(
+        "transaction.boundary",
+        kinds.choice("poll", "interval", "connector", ignore_case=True),
+        "poll",
+        "where Connect ends a transaction",
+        "see ferry.transaction.mb and ferry.transaction.seconds",
+        Scope.FLOW_ONLY,
+    ),
+    _idle("transaction.boundary.interval.ms", kinds.LONG, None, "length of an interval", "see ferry.transaction.seconds", Scope.FLOW_ONLY),
+    _idle(
+        "offsets.storage.topic",
+        kinds.STRING,
+        None,
+        "topic of the connector's offsets",
+        "positions are group offsets on the target",
+        Scope.FLOW_ONLY,
+    ),
+    _refused(
+        "transforms", "single message transforms", "they are Java classes of Connect, and Ferry copies records unchanged: remove the key"
+    ),
+    _refused("predicates", "conditions of single message transforms", "they are Java classes of Connect: remove the key"),
+    _refused("source.cluster.alias", "the source's alias", "the alias is the one in clusters: remove the key", Scope.FLOW_ONLY),
+    _refused("target.cluster.alias", "the target's alias", "the alias is the one in clusters: remove the key", Scope.FLOW_ONLY),
+)
+
+REMOVED = (
+    _refused("topics.whitelist", "older name of topics", "write topics"),
+    _refused("topics.blacklist", "older name of topics.exclude", "Kafka 4.0 removed it: write topics.exclude"),
+    _refused("groups.blacklist", "older name of groups.exclude", "Kafka 4.0 removed it: write groups.exclude"),
+    _refused(
+        "config.properties.blacklist", "older name of config.properties.exclude", "Kafka 4.0 removed it: write config.properties.exclude"
+    ),
+    _idle("use.incremental.alter.configs", kinds.STRING, None, "how configs are altered", "Kafka 4.0 removed it: always incrementally"),
+    _idle("add.source.alias.to.metrics", kinds.STRING, None, "labels of MM2's metrics", "Kafka 4.0 removed it"),
+)
+
+FLOWS: tuple[Property, ...] = SOURCE + CHECKPOINTS + HEARTBEATS + FILTERS + WITHOUT_EFFECT + CONNECT + REMOVED

@@ -1,0 +1,156 @@
+"""Kinds of values, read by the rules of Kafka's ConfigDef: trimmed, lists split at commas, booleans `true` or `false` in any case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from croniter import croniter  # type: ignore[import-untyped]
+
+_LIST_SEPARATOR = re.compile(r"\s*,\s*")
+_CRON_FIELDS = 5
+_TOPIC_CHARACTERS = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`parse` gives the value or raises ValueError; `wants` completes "must be …"."""
+
+    name: str
+    wants: str
+    parse: Callable[[str], Any]
+    secret: bool = False
+
+
+def integer(low: int, high: int, name: str = "int") -> Kind:
+    """A whole number in `[low, high]`."""
+
+    def parse(text: str) -> int:
+        number = int(text.strip())
+        if not low <= number <= high:
+            raise ValueError
+        return number
+
+    return Kind(name, f"a whole number from {low} to {high}", parse)
+
+
+def choice(*names: str, ignore_case: bool = False) -> Kind:
+    """One of `names`; gives it as listed."""
+    known = {(name.lower() if ignore_case else name): name for name in names}
+
+    def parse(text: str) -> str:
+        trimmed = text.strip()
+        key = trimmed.lower() if ignore_case else trimmed
+        if key not in known:
+            raise ValueError
+        return known[key]
+
+    shown = [name or "(empty)" for name in names]
+    return Kind(" / ".join(shown), shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}", parse)
+
+
+def java_class(*names: str) -> Kind:
+    """One of these Java classes; the package may be left out. Gives the simple name."""
+    simple = {name.rpartition(".")[2]: name for name in names}
+
+    def parse(text: str) -> str:
+        trimmed = text.strip()
+        last = trimmed.rpartition(".")[2]
+        if simple.get(last) != trimmed and trimmed not in simple:
+            raise ValueError
+        return last
+
+    return Kind("class", " or ".join(simple) + ": Ferry runs no other Java classes", parse)
+
+
+def _boolean(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered not in {"true", "false"}:
+        raise ValueError
+    return lowered == "true"
+
+
+def _decimal(text: str) -> float:
+    return float(text.strip())
+
+
+def _list(text: str) -> tuple[str, ...]:
+    trimmed = text.strip()
+    elements = _LIST_SEPARATOR.split(trimmed) if trimmed else []
+    if "" in elements:
+        raise ValueError
+    return tuple(dict.fromkeys(elements))
+
+
+def _cron(text: str) -> str:
+    fields = text.split()
+    if len(fields) != _CRON_FIELDS or not croniter.is_valid(text.strip()):
+        raise ValueError
+    return " ".join(fields)
+
+
+def _time(text: str) -> datetime:
+    moment = datetime.fromisoformat(text.strip())
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _start(text: str) -> str | datetime:
+    trimmed = text.strip()
+    return trimmed if trimmed in {"earliest", "latest"} else _time(trimmed)
+
+
+def _separator(text: str) -> str:
+    trimmed = text.strip()
+    if not _TOPIC_CHARACTERS.fullmatch(trimmed):
+        raise ValueError
+    return trimmed
+
+
+def _word(text: str) -> str:
+    trimmed = text.strip()
+    if not trimmed:
+        raise ValueError
+    return trimmed
+
+
+def _servers(text: str) -> tuple[str, ...]:
+    servers = _list(text)
+    for server in servers:
+        host, colon, port = server.rpartition(":")
+        # Kafka's ClientUtils accepts a protocol in front and IPv6 addresses in brackets; the port is required.
+        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536 or (":" in host and not host.endswith("]")):
+            raise ValueError
+    if not servers:
+        raise ValueError
+    return servers
+
+
+STRING = Kind("string", "a text", str.strip)
+WORD = Kind("string", "a text that is not empty", _word)
+PASSWORD = Kind("password", "a text", lambda text: text, secret=True)
+BOOLEAN = Kind("boolean", "true or false", _boolean)
+INT = integer(-(2**31), 2**31 - 1)
+LONG = integer(-(2**63), 2**63 - 1, "long")
+AT_LEAST_0 = integer(0, 2**31 - 1)
+AT_LEAST_1 = integer(1, 2**31 - 1)
+LONG_AT_LEAST_0 = integer(0, 2**63 - 1, "long")
+DECIMAL = Kind("double", "a number", _decimal)
+LIST = Kind("list", "a list separated by commas, without empty elements", _list)
+CLASS = Kind("class", "the name of a class", str.strip)
+CRON = Kind("cron", "a cron expression of five fields (minute hour day month weekday)", _cron)
+START = Kind("earliest / latest / time", "earliest, latest or an ISO 8601 time such as 2026-01-31T12:00:00Z", _start)
+SEPARATOR = Kind("string", "letters, digits, dots, dashes or underscores, as topic names allow no other characters", _separator)
+SERVERS = Kind("list", "host:port pairs separated by commas", _servers)
+
+
+def _replication_factor(text: str) -> int:
+    number = int(text.strip())
+    if number != -1 and not 1 <= number <= 32_767:
+        raise ValueError
+    return number
+
+
+REPLICATION_FACTOR = Kind("short", "a whole number from 1 to 32767, or -1 for the broker's default", _replication_factor)

@@ -1,0 +1,110 @@
+"""Which of several keys decides: MM2's precedence.
+
+A flow's property: `A->B.x` over (for a few of Ferry's own) the cluster's `A.x` over top-level `x`. A client's property, for the source of
+flow A->B and its consumer, first match:
+
+    A->B.source.consumer.x   A.consumer.x   A.x *   (the Airflow connection) *   x *   A->B.consumer.x   A->B.source.cluster.x *
+
+where * holds for bootstrap.servers, security.protocol, ssl.* and sasl.* only (MirrorMakerConfig.clusterProps, MirrorConnectorConfig): so a
+cluster's `A.consumer.x` beats the flow's `A->B.consumer.x`. The target's producer also takes `A->B.producer.override.x`, over all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ferry.config.properties import Entry
+from ferry.config.registry import CLIENT_PROPERTIES, CLUSTER_PROPERTIES, FLOW_PROPERTIES, Property, Scope
+from ferry.config.secret import Secret
+
+
+class ClientRole(Enum):
+    """Which of Kafka's clients settings are for; the value is the prefix in the file."""
+
+    ADMIN = "admin"
+    CONSUMER = "consumer"
+    PRODUCER = "producer"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One effective client property: its Kafka name, and where its value came from."""
+
+    name: str
+    key: str
+    line: int
+    value: Secret
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A source and a target alias."""
+
+    source: str
+    target: str
+
+    @property
+    def name(self) -> str:
+        """As in the file: `A->B`."""
+        return f"{self.source}->{self.target}"
+
+    def side(self, alias: str) -> str:
+        """`source` or `target`."""
+        return "source" if alias == self.source else "target"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """All entries of a file, and what connections outside it give for a cluster (by alias, then by Kafka's name)."""
+
+    entries: Mapping[str, Entry]
+    connections: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
+
+    def of_flow(self, pair: Pair, name: str) -> Entry | None:
+        """The entry that decides property `name` of a flow; None when it is not set."""
+        known = FLOW_PROPERTIES[name]
+        keys = [f"{pair.name}.{name}"]
+        if name in CLUSTER_PROPERTIES:
+            keys.append(f"{getattr(pair, str(known.cluster_side))}.{name}")
+        if known.scope is not Scope.FLOW_ONLY:
+            keys.append(name)
+        return next((self.entries[key] for key in keys if key in self.entries), None)
+
+    def of_client(self, alias: str, role: ClientRole, pair: Pair | None) -> tuple[Setting, ...]:
+        """Effective client properties of a cluster, as its side of `pair` or (None) by itself."""
+        found = (self._client_setting(alias, role, pair, known) for known in CLIENT_PROPERTIES.values())
+        return tuple(setting for setting in found if setting is not None)
+
+    def _client_setting(self, alias: str, role: ClientRole, pair: Pair | None, known: Property) -> Setting | None:
+        for key in self._candidates(alias, role, pair, known):
+            if key is None:
+                setting = self.connections.get(alias, {}).get(known.name)
+                if setting is not None:
+                    return setting
+            elif key in self.entries:
+                entry = self.entries[key]
+                return Setting(known.name, entry.key, entry.line, Secret(entry.value))
+        return None
+
+    @staticmethod
+    def _candidates(alias: str, role: ClientRole, pair: Pair | None, known: Property) -> Iterator[str | None]:
+        """Keys from the strongest to the weakest; None stands for the connection."""
+        name = known.name
+        if role.value not in known.roles:
+            return
+        if pair is not None:
+            side = pair.side(alias)
+            if side == "target" and role is ClientRole.PRODUCER:
+                yield f"{pair.name}.producer.override.{name}"
+            yield f"{pair.name}.{side}.{role.value}.{name}"
+        yield f"{alias}.{role.value}.{name}"
+        if known.login:
+            yield f"{alias}.{name}"
+            yield None
+            yield name
+        if pair is not None:
+            yield f"{pair.name}.{role.value}.{name}"
+            if known.login:
+                yield f"{pair.name}.{pair.side(alias)}.cluster.{name}"
