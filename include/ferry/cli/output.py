@@ -7,8 +7,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+
+# A pipe has no width of its own; narrow columns would cut topic names.
+PIPED_WIDTH = 180
 
 notices = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -31,13 +35,13 @@ def document(content: Mapping[str, Any]) -> None:
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table on stdout; numbers to the right."""
     content = [list(row) for row in rows]
-    drawn = Table(title=title, title_justify="left", header_style="bold")
+    drawn = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
     for index, column in enumerate(columns):
         numeric = bool(content) and all(isinstance(row[index], int | float) or row[index] == "" for row in content)
         drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in content:
         drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell) for cell in row))
-    Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(drawn)
+    Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH).print(drawn)
 
 
 def line(text: str) -> None:

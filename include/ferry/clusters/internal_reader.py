@@ -45,6 +45,7 @@ class InternalTopicReader:
         from ferry.config import ClientRole  # noqa: PLC0415 - config imports nothing of clusters, kept lazy for Spark workers' start
 
         self._cluster = cluster
+        self._closed = False
         settings = dict(cluster.librdkafka(ClientRole.CONSUMER))
         settings.update(
             {
@@ -64,6 +65,7 @@ class InternalTopicReader:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._closed = True
         self._consumer.close()
         self._ends.close()
 
@@ -102,7 +104,8 @@ class InternalTopicReader:
         try:
             yield from self._until(topic, bounds, complete=complete)
         finally:
-            self._consumer.unassign()
+            if not self._closed:  # a reader that was left early is closed before its generator
+                self._consumer.unassign()
 
     def _until(self, topic: str, bounds: dict[int, int], *, complete: bool) -> Iterator[InternalRecord]:
         deadline = time.monotonic() + COMPLETE_READ_SECONDS
