@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ferry.config.keys import Keys, Recognised
+from ferry.config.nearest import nearest_key, stray_prefix
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.providers import Providers, UnresolvedReference, has_reference
@@ -45,11 +46,13 @@ class EntryChecks:
         if entry.key in self.keys.aliases and entry.value.startswith("->"):
             self._problem(entry, "ends at the blank, as keys in properties files do: write the flow without blanks, A->B.<property>")
             return
-        source, arrow, rest = entry.key.partition("->")
-        if arrow and any(rest.startswith(f"{source}.") for _ in (0,)) and source in self.keys.aliases:
+        if any(entry.key.startswith(f"{alias}->{alias}.") for alias in self.keys.aliases):
             self._problem(entry, "is a flow from a cluster to itself")
             return
-        self.problems.add("is not a known property", key=entry.key, line=entry.line, nearest=self.keys.nearest(entry.key))
+        stray = stray_prefix(self.keys, entry.key)
+        known = ", ".join(self.keys.aliases)
+        what = f"{stray} is not among the clusters of this file ({known}), nor a flow between them" if stray else "is not a known property"
+        self.problems.add(what, key=entry.key, line=entry.line, nearest=nearest_key(self.keys, entry.key))
 
     def _warn(self, entry: Entry, reading: Recognised) -> None:
         if reading.idle:
@@ -83,6 +86,8 @@ class EntryChecks:
             hint = " (a # begins no comment inside a line)" if shown and _COMMENT in entry.value else ""
             self._problem(entry, f"must be {known.kind.wants}{f', not {entry.value!r}' if shown else ''}{hint}")
             return
+        if isinstance(value, tuple) and len(value) < entry.value.count(",") + 1 and entry.value.strip():
+            self.problems.warn("holds an element twice: once is enough", key=entry.key, line=entry.line)
         if known.name in _PATTERNS:
             try:
                 java_pattern(value, known.name)

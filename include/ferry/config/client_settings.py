@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ferry.config.problems import located
+from ferry.config.problems import NO_LINE, PropertyError
 from ferry.config.providers import Providers, UnresolvedReference, has_reference, is_reference, without_references
 from ferry.config.registry import CLIENT_PROPERTIES
 from ferry.config.sources import Setting
-from ferry.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -45,12 +44,12 @@ class ClientSettings:
         """Whether the property is set."""
         return name in self.values
 
-    def problem(self, name: str, what: str) -> ConfigError:
-        """A ConfigError about property `name`."""
+    def problem(self, name: str, what: str) -> PropertyError:
+        """An error about property `name`."""
         setting = self.settings.get(name)
         if setting is None:
-            return ConfigError(located(self.path, 0, f"{self.alias}.{name}", what))
-        return ConfigError(located(self.path, setting.line, setting.key, what))
+            return PropertyError(self.path, NO_LINE, f"{self.alias}.{name}", what)
+        return PropertyError(self.path, setting.line, setting.key, what)
 
 
 def resolved(alias: str, path: Path, settings: Iterable[Setting], providers: Providers) -> ClientSettings:
@@ -61,7 +60,7 @@ def resolved(alias: str, path: Path, settings: Iterable[Setting], providers: Pro
         try:
             values[name] = providers.resolve(setting.value.reveal())
         except UnresolvedReference as problem:
-            raise ConfigError(located(path, setting.line, setting.key, str(problem))) from problem.__cause__
+            raise PropertyError(path, setting.line, setting.key, str(problem)) from problem.__cause__
     return ClientSettings(alias, path, by_name, values)
 
 

@@ -77,7 +77,7 @@ def _translated(entry: Entry, fields: ConnectionFields, problems: Problems) -> d
             if written in _PEM_TYPES:
                 texts[f"ssl.{_PEM_TYPES[written]}.type"] = "PEM"
         elif written in {"ssl.certificate.location", "ssl.key.location"}:
-            what = f"extra {written} of the connection is not taken: put both into one PEM file, as ssl.keystore.location with ssl.keystore.type PEM"
+            what = f"extra {written} of the connection is not taken: use ssl.keystore.type PEM and ssl.keystore.location, a file with both"
             problems.add(what, key=entry.key, line=entry.line)
         elif written not in _IMPLIED:
             problems.warn(

@@ -73,9 +73,7 @@ def _tokens(text: str) -> Iterator[tuple[str, bool]]:
     while position < len(text):
         found = _TOKEN.match(text, position)
         if found is None:
-            raise ValueError(
-                f"cannot be read from character {position + 1} on: put values in double quotes, and a backslash before quotes and backslashes"
-            )
+            raise ValueError(f'is unclear from character {position + 1} on: put values in double quotes, with \\ before " and \\ in them')
         position = found.end()
         if found.lastgroup in {"double", "single"}:
             yield _ESCAPE.sub(_unescaped, found[found.lastgroup]), False

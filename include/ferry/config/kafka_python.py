@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from ferry.config.client_settings import ClientSettings
 from ferry.config.login import Login, Password, read_login
 from ferry.config.stores import Identity, client_identity, trusted_certificates
-from ferry.config.tokens import TokenProvider
 
 _NUMBERS = {
     "request.timeout.ms": "request_timeout_ms",
@@ -58,6 +57,8 @@ def _credentials(settings: ClientSettings, login: Login) -> dict[str, object]:
     if isinstance(login.credentials, Password):
         result.update({"sasl_plain_username": login.credentials.user, "sasl_plain_password": login.credentials.password.reveal()})
     else:
+        from ferry.config.token_provider import TokenProvider  # noqa: PLC0415 - see there
+
         # Java checks the token endpoint against the client's trust store, whatever protocol the brokers speak.
         result["sasl_oauth_token_provider"] = TokenProvider(login.credentials, _context(settings))
     return result

@@ -1,12 +1,11 @@
-"""Recognises every key of a file, or finds the nearest that it may have been meant as.
+"""Recognises every key of a file.
 
 A key may be read in several ways, because aliases are free texts (`A` and `A.b` may both be aliases): it is known if one way fits.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ferry.config.providers import is_provider_key
@@ -25,6 +24,7 @@ from ferry.config.registry.kinds import STRING
 from ferry.config.sources import ClientRole, Pair
 
 ROLES = tuple(role.value for role in ClientRole)
+SIDES = ("source", "target")
 _TRANSFORMS = FLOW_PROPERTIES["transforms"]
 _TOPIC_CREATION = Property("topic.creation", STRING, None, "topics made by Connect", Scope.FLOW_ONLY, Effect.NO_EFFECT, NO_CONNECT)
 _PROVIDER = FILE_PROPERTIES["config.providers.<name>.param.<parameter>"]
@@ -46,120 +46,71 @@ class Keys:
     providers: tuple[str, ...] = ()
 
     @property
-    def pairs(self) -> Iterator[Pair]:
+    def pairs(self) -> tuple[Pair, ...]:
         """Every source with every other target."""
-        return (Pair(source, target) for source in self.aliases for target in self.aliases if source != target)
+        return tuple(Pair(source, target) for source in self.aliases for target in self.aliases if source != target)
 
     def recognise(self, key: str) -> Recognised | None:
         """The first reading of `key` that has an effect, else the first at all, else None."""
         readings = [reading for reading in self._readings(key) if reading is not None]
         return next((reading for reading in readings if not reading.idle), readings[0] if readings else None)
 
-    def nearest(self, key: str) -> str | None:
-        """A key that `key` may have been meant as."""
-        prefix, rest, names = self._closest_scope(key)
-        if prefix is None:
-            return self._nearest_alias(key) or _closest(key, names)
-        role, dot, name = rest.partition(".")
-        if dot and role in ROLES:
-            match = _closest(name, [known.name for known in CLIENT_PROPERTIES.values() if role in known.roles])
-            return f"{prefix}{role}.{match}" if match else None
-        match = _closest(rest, names)
-        return f"{prefix}{match}" if match else None
-
     def _readings(self, key: str) -> Iterator[Recognised | None]:
         for pair in self.pairs:
             if key.startswith(f"{pair.name}."):
-                yield _flow_key(pair, key.removeprefix(f"{pair.name}."))
+                yield flow_key(pair, key.removeprefix(f"{pair.name}."))
         for alias in self.aliases:
             if key.startswith(f"{alias}."):
-                yield _cluster_key(alias, key.removeprefix(f"{alias}."))
-        yield Recognised(_PROVIDER) if is_provider_key(key, self.providers) else _top_level_key(key)
-
-    def _closest_scope(self, key: str) -> tuple[str | None, str, Iterable[str]]:
-        flow_prefix = max((f"{pair.name}." for pair in self.pairs if key.startswith(f"{pair.name}.")), key=len, default=None)
-        if flow_prefix is not None:
-            return flow_prefix, key.removeprefix(flow_prefix), FLOW_PROPERTIES
-        cluster_prefix = max((f"{alias}." for alias in self.aliases if key.startswith(f"{alias}.")), key=len, default=None)
-        if cluster_prefix is not None:
-            names = [known.name for known in CLIENT_PROPERTIES.values() if known.login] + list(CLUSTER_PROPERTIES)
-            return cluster_prefix, key.removeprefix(cluster_prefix), names + [f"{role}." for role in ROLES]
-        names = [
-            *FILE_PROPERTIES,
-            *FLOW_PROPERTIES,
-            *(known.name for known in CLIENT_PROPERTIES.values() if known.login),
-            *WORKER_PROPERTIES,
-        ]
-        return None, key, names
-
-    def _nearest_alias(self, key: str) -> str | None:
-        """For keys with a known name behind an unknown cluster or flow."""
-        prefixes: Mapping[str, Mapping[str, Property]] = {
-            **{alias: {**CLIENT_PROPERTIES, **CLUSTER_PROPERTIES} for alias in self.aliases},
-            **{pair.name: FLOW_PROPERTIES for pair in self.pairs},
-        }
-        for position in (index for index, character in enumerate(key) if character == "."):
-            written, name = key[:position], key[position + 1 :]
-            known = [prefix for prefix, names in prefixes.items() if name in names or name.partition(".")[0] in ROLES]
-            matches = difflib.get_close_matches(written, known, n=1, cutoff=0.5)
-            if matches and not written.startswith(("config.providers", "ferry")):
-                return f"{matches[0]}.{name}"
-        return None
+                yield cluster_key(alias, key.removeprefix(f"{alias}."))
+        yield Recognised(_PROVIDER) if is_provider_key(key, self.providers) else top_level_key(key)
 
 
-def _closest(name: str, names: Iterable[str]) -> str | None:
-    matches = difflib.get_close_matches(name, [known for known in names if "<" not in known], n=1)
-    return matches[0] if matches else None
-
-
-def _flow_key(pair: Pair, rest: str) -> Recognised | None:
+def flow_key(pair: Pair, rest: str) -> Recognised | None:
+    """`rest` behind `A->B.`."""
     if rest in FLOW_PROPERTIES:
         return Recognised(FLOW_PROPERTIES[rest])
+    return _connect_key(rest) or _flow_client_key(pair, rest)
+
+
+def _connect_key(rest: str) -> Recognised | None:
     if rest.startswith(("transforms.", "predicates.")):
         return Recognised(_TRANSFORMS)
     if rest.startswith("topic.creation."):
         return Recognised(_TOPIC_CREATION)
-    for prefix in ("source.cluster.", "target.cluster."):
-        known = CLIENT_PROPERTIES.get(rest.removeprefix(prefix))
-        if rest.startswith(prefix) and known is not None:
-            side = prefix.partition(".")[0]
-            return Recognised(
-                known, "" if known.login else f"MM2 drops it here: write {getattr(pair, side)}.consumer.{known.name} or the like"
-            )
-    for prefix in ("source.", "target.", ""):
-        if rest.startswith(prefix):
-            reading = _role_key(rest.removeprefix(prefix))
-            if reading is not None:
-                return reading
-    if rest.startswith("producer.override."):
-        return _role_key("producer." + rest.removeprefix("producer.override."))
+    return Recognised(WORKER_PROPERTIES[rest]) if rest in WORKER_PROPERTIES else None
+
+
+def _flow_client_key(pair: Pair, rest: str) -> Recognised | None:
     if rest in CLIENT_PROPERTIES:
         return Recognised(CLIENT_PROPERTIES[rest], f"MM2 drops it here: write it for a cluster, as {pair.source}.{rest}")
-    if rest in WORKER_PROPERTIES:
-        return Recognised(WORKER_PROPERTIES[rest])
-    return None
+    if rest.startswith("producer.override."):
+        return _role_key("producer." + rest.removeprefix("producer.override."))
+    side, _, behind = rest.partition(".")
+    if side not in SIDES:
+        return _role_key(rest)
+    known = CLIENT_PROPERTIES.get(behind.removeprefix("cluster."))
+    if behind.startswith("cluster.") and known is not None:
+        idle = "" if known.login else f"MM2 drops it here: write {pair.name}.{side}.{_a_role(known)}.{known.name}"
+        return Recognised(known, idle)
+    return _role_key(behind)
 
 
-def _cluster_key(alias: str, rest: str) -> Recognised | None:
+def cluster_key(alias: str, rest: str) -> Recognised | None:
+    """`rest` behind `A.`."""
     if rest in CLUSTER_PROPERTIES:
         return Recognised(CLUSTER_PROPERTIES[rest])
     known = CLIENT_PROPERTIES.get(rest)
-    if known is not None and known.login:
-        return Recognised(known)
-    reading = _role_key(rest)
-    if reading is not None:
-        return reading
     if known is not None:
-        role = next(role for role in ROLES[::-1] if role in known.roles)
-        return Recognised(known, "" if rest in WORKER_PROPERTIES else f"MM2's clients drop it here: write {alias}.{role}.{rest}")
-    if rest in WORKER_PROPERTIES:
-        return Recognised(WORKER_PROPERTIES[rest])
-    if rest in FLOW_PROPERTIES:
+        # Connect's workers share a few names with clients: as a worker's they mean nothing here.
+        dropped = not known.login and rest not in WORKER_PROPERTIES
+        return Recognised(known, f"MM2's clients drop it here: write {alias}.{_a_role(known)}.{rest}" if dropped else "")
+    if rest in FLOW_PROPERTIES and rest not in WORKER_PROPERTIES:
         return Recognised(FLOW_PROPERTIES[rest], "it belongs to a flow: write it at the top level or behind <source>-><target>.")
-    return None
+    return Recognised(WORKER_PROPERTIES[rest]) if rest in WORKER_PROPERTIES else _role_key(rest)
 
 
-def _top_level_key(key: str) -> Recognised | None:
+def top_level_key(key: str) -> Recognised | None:
+    """A key without a cluster or flow in front."""
     if key in FILE_PROPERTIES:
         return Recognised(FILE_PROPERTIES[key])
     if key in FLOW_PROPERTIES:
@@ -171,13 +122,15 @@ def _top_level_key(key: str) -> Recognised | None:
         return Recognised(WORKER_PROPERTIES[key])
     if key.startswith(("transforms.", "predicates.", "topic.creation.")):
         return Recognised(_TOPIC_CREATION, "MM2 drops it at the top level")
+    return _dropped_client_key(key)
+
+
+def _dropped_client_key(key: str) -> Recognised | None:
     reading = _role_key(key)
-    name = key.partition(".")[2] if reading is not None else key
-    known_client = CLIENT_PROPERTIES.get(name)
-    if known_client is None:
-        return None
-    role = key.partition(".")[0] if reading is not None else sorted(known_client.roles)[0]
-    return Recognised(known_client, f"MM2 drops it at the top level: write <cluster>.{role}.{name}")
+    if reading is not None:
+        return Recognised(reading.property, f"MM2 drops it at the top level: write <cluster>.{key}")
+    known = CLIENT_PROPERTIES.get(key)
+    return None if known is None else Recognised(known, f"MM2 drops it at the top level: write <cluster>.{_a_role(known)}.{key}")
 
 
 def _role_key(rest: str) -> Recognised | None:
@@ -185,3 +138,8 @@ def _role_key(rest: str) -> Recognised | None:
     role, _, name = rest.partition(".")
     known = CLIENT_PROPERTIES.get(name) if role in ROLES else None
     return Recognised(known) if known is not None and role in known.roles else None
+
+
+def _a_role(known: Property) -> str:
+    """A role to name in advice: the one that copying would use first."""
+    return next(role for role in ("consumer", "producer", "admin") if role in known.roles)

@@ -44,7 +44,11 @@ def librdkafka_settings(settings: ClientSettings, role: ClientRole) -> dict[str,
     result.update({name: settings.value(name) for name in _TEXTS if settings.given(name)})
     if login.encrypted:
         result.update(_encryption(settings))
-    result.update(_credentials(login, result.get("ssl.ca.pem")))
+    result.update(_credentials(login))
+    if isinstance(login.credentials, ClientCredentials):
+        # As in Java, the token endpoint is checked against the same trust store as the brokers, whatever protocol these speak.
+        trusted = trusted_certificates(settings)
+        result.update({"https.ca.pem": trusted} if trusted is not None else {})
     return result
 
 
@@ -62,7 +66,7 @@ def _encryption(settings: ClientSettings) -> dict[str, object]:
     return result
 
 
-def _credentials(login: Login, trusted: object) -> dict[str, object]:
+def _credentials(login: Login) -> dict[str, object]:
     if login.mechanism is None:
         return {}
     result: dict[str, object] = {"sasl.mechanism": login.mechanism}
@@ -75,9 +79,6 @@ def _credentials(login: Login, trusted: object) -> dict[str, object]:
             result["oauth_cb"] = TokenFileCallback(login.credentials)
         case ClientCredentials():
             result.update(_client_credentials(login.credentials))
-            if trusted is not None:
-                # As in Java, the token endpoint is checked against the same trust store as the brokers.
-                result["https.ca.pem"] = trusted
     return result
 
 

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ferry.config.checks import EntryChecks
-from ferry.config.client_settings import depends_on_references
+from ferry.config.client_settings import ClientSettings, depends_on_references
 from ferry.config.cluster import Cluster
 from ferry.config.connections import CONNECTION_KEY, Lookup, read_connection
 from ferry.config.flow import Flow, FlowReader
 from ferry.config.keys import Keys
 from ferry.config.login import read_login
-from ferry.config.problems import NO_LINE, Problems
+from ferry.config.problems import Problems, PropertyError
 from ferry.config.properties import Entry, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, read_providers
 from ferry.config.registry import kinds
 from ferry.config.sources import ClientRole, Pair, Sources
-from ferry.errors import ArgumentError, ConfigError
+from ferry.config.stores import check_stores
+from ferry.errors import ArgumentError
 
 # Aliases become parts of topic names (at most 249 characters), beside Ferry's own words.
 _ALIAS = re.compile(r"[a-zA-Z0-9._-]{1,200}")
@@ -114,22 +115,32 @@ class _Loader:
 
     def _check_login(self, cluster: Cluster, role: ClientRole) -> None:
         """What can be told about a login without looking anything up."""
-        if depends_on_references(cluster.of_role(role), "security.protocol", "sasl.mechanism"):
-            return
-        written = cluster.written(role)
-        if depends_on_references(cluster.of_role(role), "sasl.jaas.config") and written.text("sasl.jaas.config") is None:
+        settings, written = cluster.of_role(role), cluster.written(role)
+        if depends_on_references(settings, "security.protocol"):
             return
         try:
-            read_login(written)
-        except ConfigError as problem:
-            self._add_located(str(problem))
+            protocol = written.value("security.protocol")
+        except PropertyError:
+            return  # told when the entry was checked by itself
+        checks: list[Callable[[ClientSettings], object]] = [check_stores] if protocol.endswith("SSL") else []
+        wholly_elsewhere = depends_on_references(settings, "sasl.jaas.config") and not written.given("sasl.jaas.config")
+        if not wholly_elsewhere and not depends_on_references(settings, "sasl.mechanism"):
+            checks.append(read_login)
+        for check in checks:
+            try:
+                check(written)
+            except PropertyError as problem:
+                self._problems.add_error(problem)
+        self._warn_of_unused_login(written, protocol)
 
-    def _add_located(self, text: str) -> None:
-        """A problem that was raised with its place in front."""
-        rest = text.removeprefix(str(self._file.path))
-        line, _, tail = rest.removeprefix(":").partition(": ")
-        key, _, what = (tail if line.isdecimal() else rest.removeprefix(": ")).partition(": ")
-        self._problems.add(what, key=key, line=int(line) if line.isdecimal() else NO_LINE)
+    def _warn_of_unused_login(self, written: ClientSettings, protocol: str) -> None:
+        """A login that a cluster has but does not use is a forgotten security.protocol more often than not."""
+        unused = [] if protocol.startswith("SASL") else ["sasl.mechanism", "sasl.jaas.config"]
+        unused += [] if protocol.endswith("SSL") else ["ssl.keystore.location", "ssl.keystore.key"]
+        for name in unused:
+            setting = written.settings.get(name)
+            if setting is not None and setting.key != name:
+                self._problems.warn(f"has no effect with security.protocol={protocol}", key=setting.key, line=setting.line)
 
     def _check_servers(self, clusters: Mapping[str, Cluster]) -> None:
         """Every cluster has servers, and no two have the same."""

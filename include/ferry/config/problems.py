@@ -16,6 +16,20 @@ def located(path: Path | str, line: int, key: str, what: str) -> str:
     return f"{place}: {key}: {what}" if key else f"{place}: {what}"
 
 
+class PropertyError(ConfigError):
+    """One property is wrong: where it stands (`line` 0: nowhere) and what to change. Can be pickled."""
+
+    def __init__(self, path: Path, line: int, key: str, what: str) -> None:
+        super().__init__(path, line, key, what)
+        self.path = path
+        self.line = line
+        self.key = key
+        self.what = what
+
+    def __str__(self) -> str:
+        return located(self.path, self.line, self.key, self.what)
+
+
 @dataclass
 class Problems:
     """Problems stop the loading when all have been found, warnings stay with the configuration. Equal ones count once."""
@@ -28,6 +42,10 @@ class Problems:
         """Something that must be corrected; `nearest` is a key that may have been meant."""
         text = f"{what}; did you mean {nearest}?" if nearest else what
         self._problems[(line, key, text)] = None
+
+    def add_error(self, problem: PropertyError) -> None:
+        """The same from an error."""
+        self.add(problem.what, key=problem.key, line=problem.line)
 
     def warn(self, what: str, *, key: str = "", line: int = NO_LINE) -> None:
         """Something that is read otherwise than it looks, or not at all."""

@@ -26,6 +26,7 @@ from ferry.config.client_settings import ClientSettings
 from ferry.config.secret import Secret
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_OWN_PEM = ("ssl.keystore.key", "ssl.keystore.certificate.chain")
 _JKS_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 
 
@@ -46,11 +47,23 @@ class _Content:
     keys: list[tuple[str, bytes, list[bytes]]] = field(repr=False)
 
 
+def check_stores(settings: ClientSettings) -> None:
+    """PropertyError when the properties of stores contradict each other; opens none."""
+    if settings.given("ssl.truststore.certificates"):
+        _require_pem(settings, "truststore", "ssl.truststore.certificates")
+    own = [name for name in _OWN_PEM if settings.given(name)]
+    if own:
+        _require_pem(settings, "keystore", own[0])
+    if len(own) == 1:
+        missing = next(name for name in _OWN_PEM if name not in own)
+        raise settings.problem(own[0], f"needs {missing} beside it")
+
+
 def trusted_certificates(settings: ClientSettings) -> str | None:
     """Certificates to trust, as PEM; None for the system's."""
     inline = settings.text("ssl.truststore.certificates")
+    check_stores(settings)
     if inline is not None:
-        _require_pem(settings, "truststore", "ssl.truststore.certificates")
         return _certificates(settings, "ssl.truststore.certificates", inline)
     location = settings.text("ssl.truststore.location")
     if location is None:
@@ -69,11 +82,8 @@ def trusted_certificates(settings: ClientSettings) -> str | None:
 def client_identity(settings: ClientSettings) -> Identity | None:
     """The client's certificate and key; None when there is no key store."""
     password = settings.text("ssl.key.password")
-    if settings.given("ssl.keystore.key") or settings.given("ssl.keystore.certificate.chain"):
-        _require_pem(settings, "keystore", "ssl.keystore.key")
-        for name in ("ssl.keystore.key", "ssl.keystore.certificate.chain"):
-            if not settings.given(name):
-                raise settings.problem(name, "is not set: key and certificate chain are needed together")
+    check_stores(settings)
+    if settings.given("ssl.keystore.key"):
         chain = settings.text("ssl.keystore.certificate.chain") or ""
         return _pem_identity(settings, "ssl.keystore.key", settings.text("ssl.keystore.key") or "", chain, password)
     location = settings.text("ssl.keystore.location")

@@ -1,7 +1,4 @@
-"""OAUTHBEARER tokens, for the client that has no OAuth of its own (kafka-python) and for tokens in files.
-
-A token is kept until most of its life is over, so connecting to many brokers asks the endpoint once.
-"""
+"""OAUTHBEARER tokens: written without signature, read from a file, or asked for at an endpoint."""
 
 from __future__ import annotations
 
@@ -12,18 +9,14 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
-from kafka.net.sasl.oauth import AbstractTokenProvider
-
 from ferry.config.login import ClientCredentials, TokenFile, UnsecuredToken
 from ferry.errors import AuthenticationFailed, ConfigError
 
-# Java renews a token after 80 % of its life (sasl.login.refresh.window.factor).
-_USABLE_SHARE = 0.8
 # For endpoints that do not say how long a token lives.
 _DEFAULT_LIFE_SECONDS = 300.0
 
@@ -68,33 +61,6 @@ def request_token(credentials: ClientCredentials, context: ssl.SSLContext | None
         reason = getattr(problem, "code", None) or getattr(problem, "reason", None) or type(problem).__name__
         what = f"token endpoint {credentials.url} gives client {credentials.client_id} no token: {reason}"
         raise AuthenticationFailed(f"{what}; check sasl.oauthbearer.* and sasl.jaas.config") from None
-
-
-@dataclass
-class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
-    """kafka-python's view of a token source."""
-
-    credentials: UnsecuredToken | ClientCredentials | TokenFile
-    context: ssl.SSLContext | None = None
-    _token: str = field(default="", repr=False)
-    _until: float = 0.0
-
-    def token(self) -> str:
-        """A token that is still good for a while."""
-        match self.credentials:
-            case UnsecuredToken():
-                return unsecured_token(self.credentials, time.time())
-            case TokenFile():
-                return read_token_file(self.credentials)
-            case ClientCredentials():
-                if time.monotonic() >= self._until:
-                    self._token, life = request_token(self.credentials, self.context)
-                    self._until = time.monotonic() + life * _USABLE_SHARE
-        return self._token
-
-    def extensions(self) -> dict[str, str]:
-        """SASL extensions (KIP-342)."""
-        return dict(self.credentials.extensions)
 
 
 @dataclass(frozen=True)

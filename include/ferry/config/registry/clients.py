@@ -23,13 +23,13 @@ OPENSSL = "Ferry's clients use OpenSSL, which takes its own names: set the syste
 METRICS = "metrics go through Airflow"
 
 
-def _client(
+def _client(  # noqa: PLR0917 - a row of a table
     name: str, roles: str, kind: Kind, default: str | None, meaning: str, effect: Effect = Effect.HONOURED, why: str = ""
 ) -> Property:
     return Property(name, kind, default, meaning, Scope.CLIENT, effect, why, frozenset(_ROLES[role] for role in roles))
 
 
-def _idle(name: str, roles: str, kind: Kind, default: str | None, meaning: str, why: str) -> Property:
+def _idle(name: str, roles: str, kind: Kind, default: str | None, meaning: str, why: str) -> Property:  # noqa: PLR0917 - a row of a table
     return _client(name, roles, kind, default, meaning, Effect.NO_EFFECT, why)
 
 

@@ -31,7 +31,7 @@ def _flow_only(name: str, kind: Kind, default: str | None, meaning: str) -> Prop
     return Property(name, kind, default, meaning, Scope.FLOW_ONLY)
 
 
-def _idle(name: str, kind: Kind, default: str | None, meaning: str, why: str, scope: Scope = Scope.FLOW) -> Property:
+def _idle(name: str, kind: Kind, default: str | None, meaning: str, why: str, scope: Scope = Scope.FLOW) -> Property:  # noqa: PLR0917 - a row of a table
     return Property(name, kind, default, meaning, scope, Effect.NO_EFFECT, why)
 
 

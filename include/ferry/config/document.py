@@ -1,0 +1,131 @@
+"""Writes the table of all properties, `docs/properties.md`, from the registry.
+
+`python -m ferry.config.document [FILE]` rewrites it; a test holds the file to what the registry says.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from ferry.config.registry import Effect, Property
+from ferry.config.registry.clients import CLIENTS
+from ferry.config.registry.ferry import FERRY
+from ferry.config.registry.flows import CHECKPOINTS, CONNECT, FILTERS, HEARTBEATS, REMOVED, SOURCE, WITHOUT_EFFECT
+from ferry.config.registry.workers import FILE, WORKERS
+
+DOCUMENT = Path("docs/properties.md")
+
+_INTRODUCTION = """\
+# Properties
+
+<!-- Written by `python -m ferry.config.document`: change the registry in include/ferry/config/registry, then run it. -->
+
+Ferry reads MirrorMaker 2's `mm2.properties`, by MM2's rules. Every property that MM2, Kafka Connect and Kafka's clients know is accepted;
+what it does here stands in the last column. **honoured**: as in MM2. **no effect**: accepted, with a warning and the reason. **refused**:
+loading fails and says what to write instead. A key that is none of these is an error that names the file, the line and the nearest known
+key. All errors of a file are told at once.
+
+## The file
+
+Java properties: ISO-8859-1 with `\\uXXXX` escapes; a line that begins with `#` or `!` is a comment, a `#` later in a line is part of the
+value; a backslash at the end continues the line and elsewhere escapes, so regular expressions need `\\\\.`; blanks in front of a value are
+dropped, blanks behind it are kept (numbers, lists, texts and booleans are trimmed when read, but MM2 takes `A->B.enabled` with a blank
+behind `true` for false when it starts flows without heartbeats, and so does Ferry); of several equal keys the last wins, with a warning.
+
+## Where a key may stand
+
+| Written as | Holds for |
+|---|---|
+| `topics` | all flows; MM2 takes only names of the flow tables below, and drops those marked `A->B.` only |
+| `A->B.topics` | one flow; wins over the top level |
+| `A.bootstrap.servers` | one cluster |
+| `A.consumer.x`, `A.producer.x`, `A.admin.x` | one kind of client of one cluster |
+| `A->B.consumer.x`, `A->B.source.consumer.x`, `A->B.target.admin.x` | clients of one flow |
+| `A->B.producer.override.x` | the producer on the flow's target |
+
+A client of a flow's source takes the first of these that is set, and one of the target likewise (`consumer` stands for any kind of client):
+
+1. `A->B.producer.override.x` (producer on the target only)
+2. `A->B.source.consumer.x`
+3. `A.consumer.x`
+4. `A.x` (only `bootstrap.servers`, `security.protocol`, `ssl.*`, `sasl.*`)
+5. the connection named by `A.ferry.airflow.connection` (the same names)
+6. `x` at the top level (the same names)
+7. `A->B.consumer.x`
+8. `A->B.source.cluster.x` (the same names)
+
+So `A.consumer.x` beats `A->B.consumer.x`. That is MM2's order; use `A->B.source.consumer.x` to differ for one flow.
+
+`ferry.*` properties stand at the top level or behind `A->B.`, which wins. Those marked "also `B.`" may stand behind the target's alias too,
+between the two.
+
+A flow copies when `A->B.enabled=true`. Pairs that are not enabled write nothing.
+
+## Secrets
+
+`config.providers` names providers, `config.providers.<name>.class` gives their Java class: `EnvVarConfigProvider` (`${env:VARIABLE}`,
+parameter `allowlist.pattern`), `FileConfigProvider` (`${file:/path/to.properties:key}`, parameter `allowed.paths`) or
+`DirectoryConfigProvider` (`${dir:/path:file}`, parameter `allowed.paths`), all of `org.apache.kafka.common.config.provider`. References in
+client properties are resolved in the process that connects, Spark executors included; in others when the file is read. One that cannot be
+resolved is an error (MM2 would leave the text as it is). No value of a client property is ever printed.
+
+`A.ferry.airflow.connection = kafka_a` takes host, port, login, password and extra (Kafka's names, or librdkafka's as in Airflow's Kafka
+connections) of an Airflow connection. It can be used inside Airflow only.
+"""
+
+_SECTIONS: tuple[tuple[str, str, Iterable[Property]], ...] = (
+    ("Ferry", "", FERRY),
+    ("The whole file", "", FILE),
+    ("Flows: records and topics", "", SOURCE),
+    ("Flows: checkpoints and groups", "", CHECKPOINTS),
+    ("Flows: heartbeats", "", HEARTBEATS),
+    ("Flows: Java classes", "Only MM2's own classes are known, with or without their package.", FILTERS),
+    ("Flows: without effect in Ferry", "", WITHOUT_EFFECT),
+    ("Flows: inherited from Kafka Connect", "", CONNECT),
+    ("Flows: removed from MM2", "", REMOVED),
+    (
+        "Clients",
+        "Behind `A.consumer.`, `A.producer.`, `A.admin.` and the flow's forms above; the last column but one says which clients have it. "
+        "A default is Kafka's; one that is not set is left to Ferry's client libraries.",
+        CLIENTS,
+    ),
+    ("Kafka Connect workers", "At the top level, or behind the target's alias.", WORKERS),
+)
+
+
+def document() -> str:
+    """The whole text of the document."""
+    return _INTRODUCTION + "".join(_section(*section) for section in _SECTIONS)
+
+
+def _section(title: str, text: str, properties: Iterable[Property]) -> str:
+    rows = "\n".join(_row(known) for known in properties)
+    introduction = f"{text}\n\n" if text else ""
+    return f"\n## {title}\n\n{introduction}| Property | Kind | Default | Meaning | Where | Effect |\n|---|---|---|---|---|---|\n{rows}\n"
+
+
+def _row(known: Property) -> str:
+    default = "" if known.default is None else f"`{known.default}`" if known.default else "(empty)"
+    effect = known.effect.value if known.effect is Effect.HONOURED else f"{known.effect.value}: {known.why}"
+    kind = "text" if known.effect is Effect.REFUSED else known.kind.name
+    cells = (f"`{known.name}`", kind, default, known.meaning, _where(known), effect)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _where(known: Property) -> str:
+    match known.scope.value:
+        case "flow only":
+            return "`A->B.` only"
+        case "flow":
+            return "also `B.`" if known.cluster_side else ""
+        case "cluster":
+            return "`A.` only"
+        case "client":
+            return "all" if len(known.roles) == 3 else ", ".join(sorted(known.roles))
+    return ""
+
+
+if __name__ == "__main__":
+    (Path(sys.argv[1]) if len(sys.argv) > 1 else DOCUMENT).write_text(document(), encoding="utf-8")

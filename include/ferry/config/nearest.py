@@ -1,0 +1,54 @@
+"""What an unknown key may have been meant as, so that a spelling mistake costs one look."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from ferry.config.keys import ROLES, SIDES, Keys
+from ferry.config.registry import CLIENT_PROPERTIES, CLUSTER_PROPERTIES, FILE_PROPERTIES, FLOW_PROPERTIES, WORKER_PROPERTIES
+
+_LOGIN = [known.name for known in CLIENT_PROPERTIES.values() if known.login]
+_OF_ROLES = [f"{role}.{known.name}" for role in ROLES for known in CLIENT_PROPERTIES.values() if role in known.roles]
+_TOP_LEVEL = [name for name in (*FILE_PROPERTIES, *FLOW_PROPERTIES, *_LOGIN, *WORKER_PROPERTIES) if "<" not in name]
+_CLUSTER = [*_LOGIN, *CLUSTER_PROPERTIES, *_OF_ROLES]
+_FLOW = [*FLOW_PROPERTIES, *_OF_ROLES, *(f"{side}.{name}" for side in SIDES for name in _OF_ROLES)]
+# Below this, suggestions are noise: an unknown alias of two letters would be "near" any other.
+_ALIAS_LIKENESS = 0.6
+
+
+def nearest_key(keys: Keys, key: str) -> str | None:
+    """The known key of this file that is most like `key`; None when none is like it."""
+    scopes = [(f"{pair.name}.", _FLOW) for pair in keys.pairs] + [(f"{alias}.", _CLUSTER) for alias in keys.aliases]
+    prefix, names = max(((prefix, names) for prefix, names in scopes if key.startswith(prefix)), key=_length, default=("", _TOP_LEVEL))
+    if not prefix:
+        stray = stray_prefix(keys, key)
+        if stray is not None:
+            owner = _closest_ignoring_case(stray, [prefix.removesuffix(".") for prefix, _ in scopes])
+            return owner and owner + key.removeprefix(stray)
+    match = _closest(key.removeprefix(prefix), names)
+    return match and prefix + match
+
+
+def stray_prefix(keys: Keys, key: str) -> str | None:
+    """The part of `key` that stands where a cluster or flow would, when a known property follows it; None otherwise."""
+    for position in (index for index, character in enumerate(key) if character == "."):
+        prefix, name = key[:position], key[position + 1 :]
+        known = _FLOW if "->" in prefix else _CLUSTER
+        if name in known and prefix not in (*keys.aliases, *ROLES):
+            return prefix
+    return None
+
+
+def _length(scope: tuple[str, list[str]]) -> int:
+    return len(scope[0])
+
+
+def _closest(name: str, names: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(name, list(names), n=1)), None)
+
+
+def _closest_ignoring_case(name: str, names: list[str]) -> str | None:
+    folded = {known.casefold(): known for known in names}
+    match = next(iter(difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=_ALIAS_LIKENESS)), None)
+    return match and folded[match]
