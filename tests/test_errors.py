@@ -1,0 +1,30 @@
+"""Exit codes: one per kind of outcome, and which one wins."""
+
+from __future__ import annotations
+
+import pytest
+
+from ferry import errors
+from ferry.errors import EXIT_CODE_PRECEDENCE, ExitCode, FerryError, worst_exit_code
+
+pytestmark = pytest.mark.unit
+
+
+def test_the_first_of_the_precedence_wins() -> None:
+    for index, code in enumerate(EXIT_CODE_PRECEDENCE):
+        assert worst_exit_code(EXIT_CODE_PRECEDENCE[index:]) is code
+
+
+def test_nothing_bad_is_done() -> None:
+    assert worst_exit_code([]) is ExitCode.DONE
+    assert worst_exit_code([ExitCode.DONE]) is ExitCode.DONE
+
+
+def test_every_code_but_done_has_a_rank() -> None:
+    assert set(EXIT_CODE_PRECEDENCE) == set(ExitCode) - {ExitCode.DONE}
+
+
+def test_every_error_has_a_bad_exit_code() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, FerryError)]
+    assert len(kinds) > 15
+    assert all(kind.exit_code in EXIT_CODE_PRECEDENCE for kind in kinds)
