@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 KAFKA_VERSION = "4.3.1"
-# connect-runtime holds the dedicated mode's workers; slf4j-simple makes them log; connect-mirror itself depends on both other Kafka modules.
+# connect-runtime holds the workers of the dedicated mode; slf4j-simple makes them log.
 COORDINATES = (
     ("org.apache.kafka", "connect-mirror", KAFKA_VERSION),
     ("org.apache.kafka", "connect-runtime", KAFKA_VERSION),

@@ -1,34 +1,22 @@
-"""One round of MirrorMaker 2: dedicated mode, exactly-once, two tasks.
+"""MirrorMaker 2's side: dedicated mode, exactly-once, two tasks.
 
-Each round has a source alias of its own, so remote names, offsets and groups are new and MM2 starts from nothing. The tuned row reads 10,000
-records a poll and fetches and produces large batches; the default row changes nothing but what exactly-once and one broker ask for.
+The tuned row reads 10,000 records a poll and fetches and produces large batches with the source's codec; the default row changes only what
+exactly-once and clusters of one broker ask for.
 """
 
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.flow import Flow, write_properties
 from benchmarks.java import mirror_maker_classpath
+from benchmarks.measure import Job
 
 TASKS = 2
-HEAP = "2g"
+# The heap of Kafka's own connect-mirror-maker.sh.
+HEAP = ("-Xms256M", "-Xmx2G")
 
-EXACTLY_ONCE = {
-    "dedicated.mode.enable.internal.rest": "true",
-    "{target}.exactly.once.source.support": "enabled",
-    "{source}.consumer.isolation.level": "read_committed",
-}
-ONE_BROKER = {
-    "replication.factor": "1",
-    "offset.storage.replication.factor": "1",
-    "config.storage.replication.factor": "1",
-    "status.storage.replication.factor": "1",
-    "offset-syncs.topic.replication.factor": "1",
-    "checkpoints.topic.replication.factor": "1",
-    "heartbeats.topic.replication.factor": "1",
-}
 TUNED = {
     "{source}.consumer.max.poll.records": "10000",
     "{source}.consumer.fetch.min.bytes": "1000000",
@@ -43,55 +31,35 @@ TUNED = {
 }
 
 
-@dataclass(frozen=True)
-class Flow:
-    """What one round copies: all topics of `topics` (a regular expression) from one cluster to the other."""
-
-    source_alias: str
-    source: str
-    target: str
-    topics: str
-    codec: str
-    target_alias: str = "B"
-
-
-def properties(flow: Flow, *, tuned: bool, rest_port: int) -> dict[str, str]:
+def properties(flow: Flow, codec: str, *, tuned: bool, rest_port: int) -> dict[str, str]:
     """The mm2.properties of a round."""
-    names = {"source": flow.source_alias, "target": flow.target_alias, "codec": flow.codec}
-    forward, back = f"{flow.source_alias}->{flow.target_alias}", f"{flow.target_alias}->{flow.source_alias}"
-    settings = {
-        "clusters": f"{flow.source_alias}, {flow.target_alias}",
-        f"{flow.source_alias}.bootstrap.servers": flow.source,
-        f"{flow.target_alias}.bootstrap.servers": flow.target,
-        "listeners": f"http://127.0.0.1:{rest_port}",
-        f"{forward}.enabled": "true",
-        f"{forward}.topics": flow.topics,
+    back = f"{flow.target_alias}->{flow.source_alias}"
+    names = {"source": flow.source_alias, "target": flow.target_alias, "codec": codec}
+    return {
+        **flow.settings(),
+        "tasks.max": str(TASKS),
         # Nothing but the measured flow: no heartbeats of the other direction.
         f"{back}.enabled": "false",
         f"{back}.emit.heartbeats.enabled": "false",
-        "tasks.max": str(TASKS),
-        **ONE_BROKER,
-        **EXACTLY_ONCE,
-        **(TUNED if tuned else {}),
+        f"{flow.target_alias}.exactly.once.source.support": "enabled",
+        f"{flow.source_alias}.consumer.isolation.level": "read_committed",
+        "dedicated.mode.enable.internal.rest": "true",
+        "listeners": f"http://127.0.0.1:{rest_port}",
+        **{key.format(**names): value.format(**names) for key, value in (TUNED if tuned else {}).items()},
     }
-    return {key.format(**names): value.format(**names) for key, value in settings.items()}
 
 
-def command(config: Path) -> list[str]:
-    """The dedicated mode's command line, with the heap and collector of Kafka's own connect-mirror-maker.sh."""
-    java = ["java", "-Xms256M", f"-Xmx{HEAP}", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true"]
-    java += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-    return [*java, "-cp", mirror_maker_classpath(), "org.apache.kafka.connect.mirror.MirrorMaker", str(config)]
+def job(flow: Flow, codec: str, directory: Path, *, tuned: bool) -> Job:
+    """A round, ready to measure. MM2 does not end by itself."""
+    config = directory / f"mm2-{flow.mark}.properties"
+    write_properties(properties(flow, codec, tuned=tuned, rest_port=_free_port()), config)
+    java = ["java", *HEAP, "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
+    java += ["-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", mirror_maker_classpath()]
+    command = [*java, "org.apache.kafka.connect.mirror.MirrorMaker", str(config)]
+    return Job(command, directory / f"mm2-{flow.mark}.log", flow.clusters.target, flow.remote_partitions, ends=False)
 
 
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on now."""
+def _free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
-
-
-def write(settings: dict[str, str], path: Path) -> Path:
-    """As a properties file."""
-    path.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
-    return path

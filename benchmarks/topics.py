@@ -19,7 +19,7 @@ from benchmarks.connection import ANSWER_SECONDS, Connection, encode
 # Flexible, with an isolation level; known to every broker since 2.8.
 LIST_OFFSETS_VERSION = 7
 LATEST = -1
-READ_COMMITTED = 1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 # A new topic's partitions get their leader on the broker a moment after the controller made them.
 READY_SECONDS = 60.0
 _POLL_SECONDS = 0.02
@@ -28,17 +28,17 @@ Partition = tuple[str, int]
 
 
 class Ends:
-    """Asks one broker for the last stable offsets of some partitions."""
+    """Asks one broker for the last stable offsets of some partitions, or for their high watermarks."""
 
-    def __init__(self, bootstrap: str, partitions: Iterable[Partition]) -> None:
+    def __init__(self, bootstrap: str, partitions: Iterable[Partition], *, committed: bool = True) -> None:
         by_topic: dict[str, list[int]] = {}
         for topic, partition in partitions:
             by_topic.setdefault(topic, []).append(partition)
-        self._request = encode(_latest(by_topic))
+        self._request = encode(_latest(by_topic, READ_COMMITTED if committed else READ_UNCOMMITTED))
         self._connection = Connection(bootstrap)
 
     def read(self) -> dict[Partition, int]:
-        """Last stable offset per partition that exists and has a leader."""
+        """The end (exclusive) of each partition that exists and has a leader."""
         answer = self._connection.ask(self._request, ListOffsetsResponse, LIST_OFFSETS_VERSION)
         return {
             (topic.name, part.partition_index): part.offset for topic in answer.topics for part in topic.partitions if part.error_code == 0
@@ -51,13 +51,13 @@ class Ends:
         self._connection.__exit__(kind, error, trace)
 
 
-def _latest(by_topic: dict[str, list[int]]) -> Any:
+def _latest(by_topic: dict[str, list[int]], isolation_level: int) -> Any:
     topic = ListOffsetsRequest.ListOffsetsTopic
     partition = topic.ListOffsetsPartition
     return ListOffsetsRequest(
         version=LIST_OFFSETS_VERSION,
         replica_id=-1,
-        isolation_level=READ_COMMITTED,
+        isolation_level=isolation_level,
         topics=[
             topic(
                 name=name, partitions=[partition(partition_index=number, current_leader_epoch=-1, timestamp=LATEST) for number in numbers]

@@ -1,0 +1,25 @@
+"""Ferry's side: `ferry run` as a user types it, Spark and its start included."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from benchmarks.flow import Flow, write_properties
+from benchmarks.measure import Job
+
+MASTER = "local[2]"
+
+
+def properties(flow: Flow) -> dict[str, str]:
+    """The mm2.properties of a round: nothing tuned."""
+    return {**flow.settings(), "ferry.internal.topics.replication.factor": "1"}
+
+
+def job(flow: Flow, directory: Path, master: str = MASTER) -> Job:
+    """A round, ready to measure. The command ends when its run is done."""
+    config = directory / f"ferry-{flow.mark}.properties"
+    write_properties(properties(flow), config)
+    ferry = str(Path(sys.executable).with_name("ferry"))
+    command = [ferry, "run", str(config), "--flow", flow.name, "--master", master, "--json"]
+    return Job(command, directory / f"ferry-{flow.mark}.log", flow.clusters.target, flow.remote_partitions, ends=True)
