@@ -87,8 +87,10 @@ _SECTIONS: tuple[tuple[str, str, Iterable[Property]], ...] = (
     ("Flows: removed from MM2", "", REMOVED),
     (
         "Clients",
-        "Behind `A.consumer.`, `A.producer.`, `A.admin.` and the flow's forms above; the last column but one says which clients have it. "
-        "A default is Kafka's; one that is not set is left to Ferry's client libraries.",
+        (
+            "Behind `A.consumer.`, `A.producer.`, `A.admin.` and the flow's forms above; `Where` says which clients have it. "
+            "A default is Kafka's; one that is not set is left to Ferry's client libraries."
+        ),
         CLIENTS,
     ),
     ("Kafka Connect workers", "At the top level, or behind the target's alias.", WORKERS),
