@@ -1,0 +1,21 @@
+"""Real Kafka clusters on this machine, for the demo, the tests and the benchmarks."""
+
+from ferry.sandbox.cluster import SandboxCluster
+from ferry.sandbox.comparison import Comparison, RecordSeen, compare_topics, read_all
+from ferry.sandbox.jars import resolve_jars
+from ferry.sandbox.pair import SandboxStatus, down, status, up
+from ferry.sandbox.sample_data import load_sample_topics
+
+__all__ = [
+    "Comparison",
+    "RecordSeen",
+    "SandboxCluster",
+    "SandboxStatus",
+    "compare_topics",
+    "down",
+    "load_sample_topics",
+    "read_all",
+    "resolve_jars",
+    "status",
+    "up",
+]

@@ -1,0 +1,115 @@
+"""Topics with a bit of everything: codecs, headers, nulls, tombstones, transactions with aborted ones, a compacted topic."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+FLUSH_SECONDS = 60.0
+Headers = list[tuple[str, bytes | None]]
+Record = tuple[bytes | None, bytes | None, Headers]
+
+
+@dataclass(frozen=True)
+class SampleSummary:
+    """Committed records by topic that this call added, and how many were produced in transactions that were aborted."""
+
+    topics: dict[str, int]
+    aborted: int
+
+    @property
+    def records(self) -> int:
+        """Committed records in all."""
+        return sum(self.topics.values())
+
+
+def load_sample_topics(bootstrap: str, *, seed: int = 1, records: int = 2_000) -> SampleSummary:
+    """Create what is missing and add about `records` records to each of eight topics."""
+    randomness = random.Random(seed)  # noqa: S311 - sample data
+    topics = {f"orders-{codec}": {"compression.type": "producer"} for codec in CODECS}
+    topics |= {"accounts": {"cleanup.policy": "compact"}, "payments": {}, "clicks": {}}
+    _create(bootstrap, topics)
+    added = {f"orders-{codec}": _plain(bootstrap, f"orders-{codec}", codec, records, randomness) for codec in CODECS}
+    added["clicks"] = _plain(bootstrap, "clicks", "lz4", records * 5, randomness)
+    added["accounts"] = _accounts(bootstrap, records, randomness)
+    added["payments"], aborted = _transactions(bootstrap, "payments", records, randomness)
+    return SampleSummary(added, aborted)
+
+
+def _create(bootstrap: str, topics: dict[str, dict[str, str]]) -> None:
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    existing = client.list_topics(timeout=15).topics
+    missing = [NewTopic(name, 6 if name == "clicks" else 3, 1, config=config) for name, config in topics.items() if name not in existing]
+    if missing:
+        for future in client.create_topics(missing).values():
+            future.result()
+
+
+def _records(count: int, randomness: random.Random) -> Iterator[Record]:
+    headers: list[Headers] = [[], [("trace", b"a"), ("trace", b"b")], [("empty", b""), ("null", None)]]
+    for number in range(count):
+        key = None if number % 7 == 0 else f"key-{randomness.randrange(500)}".encode()
+        value = (
+            None
+            if number % 11 == 5 and key is not None
+            else b""
+            if number % 13 == 6
+            else randomness.randbytes(randomness.randrange(5, 300))
+        )
+        yield key, value, headers[number % 3]
+
+
+def _plain(bootstrap: str, topic: str, codec: str, count: int, randomness: random.Random) -> int:
+    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 20, "enable.idempotence": True})
+    start = int(time.time() * 1000) - 3_600_000
+    for number, record in enumerate(_records(count, randomness)):
+        _produce(producer, topic, record, start + number)
+    producer.flush(FLUSH_SECONDS)
+    return count
+
+
+def _accounts(bootstrap: str, count: int, randomness: random.Random) -> int:
+    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "zstd", "linger.ms": 20, "enable.idempotence": True})
+    for number in range(count):
+        key = f"account-{randomness.randrange(300)}".encode()
+        _produce(producer, "accounts", (key, None if number % 17 == 3 else str(randomness.random()).encode(), []))
+    producer.flush(FLUSH_SECONDS)
+    return count
+
+
+def _transactions(bootstrap: str, topic: str, count: int, randomness: random.Random) -> tuple[int, int]:
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "ferry-sample-payments", "linger.ms": 5})
+    producer.init_transactions(30)
+    committed = aborted = 0
+    size = max(1, count // 20)
+    for round_number in range(20):
+        producer.begin_transaction()
+        for record in _records(size, randomness):
+            _produce(producer, topic, record)
+        if round_number % 4 == 2:
+            producer.flush(FLUSH_SECONDS)  # the aborted records must reach the log to be left out on the way
+            producer.abort_transaction(30)
+            aborted += size
+        else:
+            producer.commit_transaction(30)
+            committed += size
+    return committed, aborted
+
+
+def _produce(producer: Producer, topic: str, record: Record, timestamp: int | None = None) -> None:
+    key, value, headers = record
+    extra = {} if timestamp is None else {"timestamp": timestamp}
+    while True:
+        try:
+            producer.produce(topic, value=value, key=key, headers=headers, **extra)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            producer.poll(0)
+            return
