@@ -6,12 +6,13 @@ exactly-once and clusters of one broker ask for.
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 from benchmarks.flow import Flow, write_properties
-from benchmarks.java import mirror_maker_classpath
 from benchmarks.measure import Job
+from ferry.sandbox import resolve_jars
+from ferry.sandbox.cluster import free_ports
+from ferry.sandbox.jars import MIRROR_MAKER, java
 
 TASKS = 2
 # The heap of Kafka's own connect-mirror-maker.sh.
@@ -52,14 +53,9 @@ def properties(flow: Flow, codec: str, *, tuned: bool, rest_port: int) -> dict[s
 def job(flow: Flow, codec: str, directory: Path, *, tuned: bool) -> Job:
     """A round, ready to measure. MM2 does not end by itself."""
     config = directory / f"mm2-{flow.mark}.properties"
-    write_properties(properties(flow, codec, tuned=tuned, rest_port=_free_port()), config)
-    java = ["java", *HEAP, "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
-    java += ["-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", mirror_maker_classpath()]
-    command = [*java, "org.apache.kafka.connect.mirror.MirrorMaker", str(config)]
+    write_properties(properties(flow, codec, tuned=tuned, rest_port=free_ports(1)[0]), config)
+    machine = [java(), *HEAP, "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
+    machine += ["-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    machine += ["-cp", f"{resolve_jars('mirror-maker', MIRROR_MAKER)}/*"]
+    command = [*machine, "org.apache.kafka.connect.mirror.MirrorMaker", str(config)]
     return Job(command, directory / f"mm2-{flow.mark}.log", flow.clusters.target, flow.remote_partitions, ends=False)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
