@@ -105,10 +105,10 @@ def _write(found: list[ShapeResult], options: argparse.Namespace) -> None:
     kind = "backlog" if options.backlog else "shapes"
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     path = RESULTS / f"{kind}-{stamp}.json"
-    judged: list[Target] = [target for result in found for target in judge(result)]
+    judged: list[Target] = [] if options.quick else [target for result in found for target in judge(result)]
     results.write(results.document(found, vars(options)), path)
     table = markdown(found)
-    _say(f"{table}\n{targets_markdown(judged)}\nwritten to {path}")
+    _say("\n".join([table, *([targets_markdown(judged)] if judged else []), f"written to {path}"]))
     if options.docs:
         put_between_markers(DOCS, kind, table)
         put_between_markers(DOCS, f"{kind}-targets", targets_markdown(judged))

@@ -54,4 +54,4 @@ def _backlog(result: ShapeResult) -> bool:
 
 def _worker_mib(result: ShapeResult) -> float | None:
     samples = result.samples.get(FERRY)
-    return max(sample.worker_peak_mib for sample in samples) if samples else None
+    return max((sample.worker_peak_mib for sample in samples or ()), default=0.0) or None
