@@ -39,6 +39,8 @@ FIRST_PORT = 20_000
 PORT_ATTEMPTS = 1_000
 
 _given_out: set[int] = set()
+# Children of this process: they must be waited for when they end, and may outlive it.
+_children: dict[int, subprocess.Popen[bytes]] = {}
 _ports_lock = threading.Lock()
 
 
@@ -104,6 +106,7 @@ class SandboxCluster:
         command += ["-cp", f"{resolve_jars()}/*", "kafka.Kafka", str(self.directory / "server.properties")]
         with (self.directory / "server.log").open("ab") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+        _children[process.pid] = process
         self.pid, self.started = process.pid, psutil.Process(process.pid).create_time()
         self._save()
         self._wait_until_it_answers(process)
@@ -119,21 +122,31 @@ class SandboxCluster:
         if process is None:
             return
         with contextlib.suppress(psutil.NoSuchProcess):
-            process.resume()
             process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except psutil.TimeoutExpired:
-                process.kill()
-                process.wait(STOP_SECONDS)
+            process.resume()
+        if not self._ended(STOP_SECONDS):
+            self.kill()
 
     def kill(self) -> None:
         """SIGKILL."""
         self._signal(signal.SIGKILL)
-        process = self._process()
-        if process is not None:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.wait(STOP_SECONDS)
+        if not self._ended(STOP_SECONDS):
+            raise SandboxFailed(f"cluster {self.name}: process {self.pid} survives SIGKILL")
+
+    def _ended(self, seconds: float) -> bool:
+        """Wait for the process to end, as its parent or as a stranger."""
+        child = _children.get(self.pid)
+        try:
+            if child is not None:
+                child.wait(seconds)
+                del _children[self.pid]
+            elif (process := self._process()) is not None:
+                process.wait(seconds)
+        except (subprocess.TimeoutExpired, psutil.TimeoutExpired):
+            return False
+        except psutil.NoSuchProcess:
+            return True
+        return True
 
     def pause(self) -> None:
         """SIGSTOP: connections stay, nothing answers."""

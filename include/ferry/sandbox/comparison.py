@@ -17,6 +17,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 # A comparison that makes no headway is a finding, not a reason to hang.
 STALL_SECONDS = 60.0
 DIFFERENCES_A_PARTITION = 5
+# A poll returns only when it is full or this has passed.
+POLL_SECONDS = 0.03
 
 
 class RecordSeen(NamedTuple):
@@ -98,7 +100,7 @@ def read_partition(bootstrap: str, topic: str, partition: int) -> Iterator[Recor
         consumer.assign([TopicPartition(topic, partition, low)])
         deadline = time.monotonic() + STALL_SECONDS
         while time.monotonic() < deadline:
-            for message in consumer.consume(5_000, 0.5):
+            for message in consumer.consume(5_000, POLL_SECONDS):
                 error = message.error()
                 if error is None:
                     if message.offset() >= end:

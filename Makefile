@@ -1,0 +1,60 @@
+# Bare `make` explains itself.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
+PYTHON_DIRECTORIES := include tests dags plugins spark_jobs benchmarks
+SEED ?= 1
+ROUNDS ?= 40
+
+.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format faults bench lock clean
+
+help: ## Show this
+	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: ## Install everything into .venv (and Java 17 where it is missing)
+	@setup/install.sh
+
+demo: setup ## Two clusters, sample topics, Airflow, one run: then look at the UI
+	@python -m ferry.airflow.demo up
+
+demo-stop: setup ## Stop the demo and remove what it made
+	@python -m ferry.airflow.demo down
+
+test: setup lint types ## Lint, types and all tests, with a short series of kills
+	pytest
+
+test-unit: setup ## Tests without I/O
+	pytest -m unit
+
+test-brokers: setup ## Tests against real brokers
+	pytest -m brokers
+
+lint: setup ## Format and lint checks
+	ruff format --check $(PYTHON_DIRECTORIES)
+	ruff check $(PYTHON_DIRECTORIES)
+
+types: setup ## Type checks
+	mypy
+
+format: setup ## Format and fix what can be fixed
+	ruff format $(PYTHON_DIRECTORIES)
+	ruff check --fix $(PYTHON_DIRECTORIES)
+
+faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40
+	python tests/faults/run.py --seed $(SEED) --rounds $(ROUNDS)
+
+bench: setup ## Side by side with MirrorMaker 2
+	python -m benchmarks.run
+
+lock: setup ## Compile the locks anew from pyproject.toml
+	uv pip compile pyproject.toml --override requirements-override.txt --generate-hashes --no-emit-index-url --no-header \
+		--python-version 3.11 --quiet -o requirements.txt
+	uv pip compile pyproject.toml --group dev -c requirements.txt --override requirements-override.txt --generate-hashes \
+		--no-emit-index-url --no-header --python-version 3.11 --quiet -o requirements-dev.txt
+
+clean: ## Remove caches and build products (not .venv, not data)
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	find include tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

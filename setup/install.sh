@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Installs what Ferry needs into .venv, and Java if it is missing. Quick when everything is there already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*"; }
+fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else return 127; fi
+}
+
+apt_install() {
+    command -v apt-get >/dev/null || return 127
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq || true
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+}
+
+find_python() {
+    for candidate in "${PYTHON:-}" python3.11 python3.12 python3.13 python3; do
+        if [ -n "$candidate" ] && command -v "$candidate" >/dev/null &&
+            "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    fail "Python 3.11, 3.12 or 3.13 is needed (Debian, Ubuntu: apt-get install python3 python3-venv), or set PYTHON=/path/to/python"
+}
+
+java_is_new_enough() {
+    local major
+    command -v java >/dev/null || return 1
+    major=$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
+    [ -n "$major" ] && [ "$major" -ge 17 ]
+}
+
+stamp=.venv/ferry-setup
+wanted=$(cat requirements-dev.txt pyproject.toml setup/install.sh | sha256sum | cut -d' ' -f1)
+if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || ! [ -x .venv/bin/ferry ]; then
+    if ! [ -x .venv/bin/python ]; then
+        python=$(find_python)
+        say "making .venv with $python"
+        if ! "$python" -m venv .venv 2>/dev/null; then
+            rm -rf .venv
+            apt_install python3-venv >/dev/null || fail "python's venv module is missing: install python3-venv"
+            "$python" -m venv .venv
+        fi
+    fi
+    say "installing the locked requirements"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check uv
+    .venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --require-hashes -r requirements-dev.txt
+    .venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps -e .
+    printf '%s\n' "$wanted" >"$stamp"
+fi
+
+if ! java_is_new_enough; then
+    say "installing Java 17"
+    apt_install openjdk-17-jre-headless >/dev/null ||
+        fail "Java 17 or newer is needed (Debian, Ubuntu: openjdk-17-jre-headless) and could not be installed: no apt-get, or no root rights"
+    java_is_new_enough || fail "the java on PATH is older than 17: put a newer one first, or set JAVA_HOME"
+fi
+say "ready: .venv/bin/ferry --help"
