@@ -47,6 +47,7 @@ def test_reads_one_module(text: str, options: dict[str, str]) -> None:
         (f"{PLAIN} required =b;", "without the name of an option"),
         (f"{PLAIN} required a=1234;", "unclear from character"),
         (f"{PLAIN} required a=b@c;", "unclear from character"),
+        (f"{PLAIN} required /* a=b;\n;", "unclear from character"),
         (f'{PLAIN} required a="b;', "unclear from character"),
         (f'{PLAIN} required a="b\nc";', "unclear from character"),
     ],

@@ -49,6 +49,9 @@ class EntryChecks:
         if any(entry.key.startswith(f"{alias}->{alias}.") for alias in self.keys.aliases):
             self._problem(entry, "is a flow from a cluster to itself")
             return
+        if entry.key.startswith("config.providers."):
+            self._problem(entry, "configures no provider that config.providers names")
+            return
         stray = stray_prefix(self.keys, entry.key)
         known = ", ".join(self.keys.aliases)
         what = f"{stray} is not among the clusters of this file ({known}), nor a flow between them" if stray else "is not a known property"

@@ -12,6 +12,7 @@ from typing import Any
 
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
+from ferry.config.providers import has_reference
 from ferry.config.registry import CLIENT_PROPERTIES
 from ferry.config.secret import Secret
 from ferry.config.sources import Setting
@@ -50,21 +51,23 @@ class ConnectionFields:
 Lookup = Callable[[str], ConnectionFields]
 
 
-def read_connection(entry: Entry, lookup: Lookup | None, problems: Problems) -> dict[str, Setting]:
-    """Client settings of the connection that `entry` names, by Kafka's names."""
+def read_connection(entry: Entry, lookup: Lookup | None, problems: Problems) -> dict[str, Setting] | None:
+    """Client settings of the connection that `entry` names, by Kafka's names; None when it cannot be read."""
     name = entry.value.strip()
     if lookup is None:
         what = "Airflow connections can be read inside Airflow only: write the cluster's bootstrap.servers and login here instead"
         problems.add(what, key=entry.key, line=entry.line)
-        return {}
+        return None
     try:
         fields = lookup(name)
     except Exception as problem:  # noqa: BLE001 - whatever the look-up raises; its text may hold the connection's URI
         problems.add(
             f"Airflow connection {name} cannot be read ({type(problem).__name__}); add or correct it", key=entry.key, line=entry.line
         )
-        return {}
+        return None
     texts = _translated(entry, fields, problems)
+    for known, text in texts.items():
+        _check_value(entry, known, text, problems)
     return {known: Setting(known, entry.key, entry.line, Secret(text)) for known, text in texts.items()}
 
 
@@ -87,6 +90,15 @@ def _translated(entry: Entry, fields: ConnectionFields, problems: Problems) -> d
         texts["bootstrap.servers"] = _servers(fields)
     _add_login(texts, fields)
     return texts
+
+
+def _check_value(entry: Entry, known: str, text: str, problems: Problems) -> None:
+    kind = CLIENT_PROPERTIES[known].kind
+    try:
+        if not has_reference(text):
+            kind.parse(text)
+    except ValueError:
+        problems.add(f"extra {known} of the connection must be {kind.wants}", key=entry.key, line=entry.line)
 
 
 def _text(value: object) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 _TOKEN = re.compile(
-    r"""(?P<skip>[\x00-\x20]+|/\*.*?\*/|/[^\n\r]*)
+    r"""(?P<skip>[\x00-\x20]+|/\*.*?\*/|/(?!\*)[^\n\r]*)
       | (?P<word>[A-Za-z_$\u00a0-\U0010ffff][A-Za-z0-9._$\u00a0-\U0010ffff-]*)
       | "(?P<double>(?:[^"\\\n\r]|\\.)*)"
       | '(?P<single>(?:[^'\\\n\r]|\\.)*)'

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from ferry.config.properties import Entry, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, read_providers
 from ferry.config.registry import kinds
 from ferry.config.sources import ClientRole, Pair, Sources
-from ferry.config.stores import check_stores
+from ferry.config.stores import store_problems
 from ferry.errors import ArgumentError
 
 # Aliases become parts of topic names (at most 249 characters), beside Ferry's own words.
@@ -78,7 +78,7 @@ class _Loader:
             self._problems.raise_if_any()
         sources = self._sources(aliases, providers)
         clusters = {alias: self._cluster(sources, alias, providers, None) for alias in aliases}
-        self._check_servers(clusters)
+        self._check_servers(sources, clusters)
         flows = tuple(self._flows(sources, aliases, providers))
         if not flows:
             self._problems.add(_no_flows(aliases))
@@ -104,7 +104,8 @@ class _Loader:
         checks = EntryChecks(keys, providers, self._problems)
         entries = {key: checks.checked(entry) for key, entry in self._file.entries.items()}
         named = {alias: entries[f"{alias}.{CONNECTION_KEY}"] for alias in aliases if f"{alias}.{CONNECTION_KEY}" in entries}
-        return Sources(entries, {alias: read_connection(entry, self._lookup, self._problems) for alias, entry in named.items()})
+        read = {alias: read_connection(entry, self._lookup, self._problems) for alias, entry in named.items()}
+        return Sources(entries, {alias: settings for alias, settings in read.items() if settings is not None})
 
     def _cluster(self, sources: Sources, alias: str, providers: Providers, pair: Pair | None) -> Cluster:
         settings = tuple((role, sources.of_client(alias, role, pair)) for role in ClientRole)
@@ -122,13 +123,12 @@ class _Loader:
             protocol = written.value("security.protocol")
         except PropertyError:
             return  # told when the entry was checked by itself
-        checks: list[Callable[[ClientSettings], object]] = [check_stores] if protocol.endswith("SSL") else []
+        for problem in store_problems(written) if protocol.endswith("SSL") else ():
+            self._problems.add_error(problem)
         wholly_elsewhere = depends_on_references(settings, "sasl.jaas.config") and not written.given("sasl.jaas.config")
         if not wholly_elsewhere and not depends_on_references(settings, "sasl.mechanism"):
-            checks.append(read_login)
-        for check in checks:
             try:
-                check(written)
+                read_login(written)
             except PropertyError as problem:
                 self._problems.add_error(problem)
         self._warn_of_unused_login(written, protocol)
@@ -142,21 +142,28 @@ class _Loader:
             if setting is not None and setting.key != name:
                 self._problems.warn(f"has no effect with security.protocol={protocol}", key=setting.key, line=setting.line)
 
-    def _check_servers(self, clusters: Mapping[str, Cluster]) -> None:
+    def _check_servers(self, sources: Sources, clusters: Mapping[str, Cluster]) -> None:
         """Every cluster has servers, and no two have the same."""
         seen: dict[frozenset[str], str] = {}
         for alias, cluster in clusters.items():
             setting = next((found for found in cluster.of_role(ClientRole.ADMIN) if found.name == "bootstrap.servers"), None)
             if setting is None:
-                if f"{alias}.{CONNECTION_KEY}" not in self._file.entries:
-                    what = "is missing: add the cluster's servers, as host:port pairs separated by commas"
-                    self._problems.add(what, key=f"{alias}.bootstrap.servers")
+                self._add_missing_servers(sources, alias)
                 continue
             servers = frozenset(server.strip() for server in setting.value.reveal().split(","))
             if servers in seen:
                 what = f"is the same as cluster {seen[servers]}'s: a flow must not copy a cluster to itself"
                 self._problems.add(what, key=setting.key, line=setting.line)
             seen.setdefault(servers, alias)
+
+    def _add_missing_servers(self, sources: Sources, alias: str) -> None:
+        connection = sources.entries.get(f"{alias}.{CONNECTION_KEY}")
+        if connection is None:
+            what = "is missing: add the cluster's servers, as host:port pairs separated by commas"
+            self._problems.add(what, key=f"{alias}.bootstrap.servers")
+        elif alias in sources.connections:  # otherwise it could not be read, which was told
+            what = f"the connection {connection.value.strip()} has no host, and {alias} has no bootstrap.servers: add one of them"
+            self._problems.add(what, key=connection.key, line=connection.line)
 
     def _flows(self, sources: Sources, aliases: tuple[str, ...], providers: Providers) -> list[Flow]:
         flows = []

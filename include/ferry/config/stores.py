@@ -23,9 +23,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from ferry.config.client_settings import ClientSettings
+from ferry.config.problems import PropertyError
 from ferry.config.secret import Secret
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_TRUSTED_PEM = "ssl.truststore.certificates"
 _OWN_PEM = ("ssl.keystore.key", "ssl.keystore.certificate.chain")
 _JKS_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 
@@ -47,24 +49,38 @@ class _Content:
     keys: list[tuple[str, bytes, list[bytes]]] = field(repr=False)
 
 
-def check_stores(settings: ClientSettings) -> None:
-    """PropertyError when the properties of stores contradict each other; opens none."""
-    if settings.given("ssl.truststore.certificates"):
-        _require_pem(settings, "truststore", "ssl.truststore.certificates")
+def store_problems(settings: ClientSettings) -> list[PropertyError]:
+    """What the properties of stores say against each other; opens none."""
     own = [name for name in _OWN_PEM if settings.given(name)]
+    found = [] if not settings.given(_TRUSTED_PEM) else _misplaced_pem(settings, "truststore", _TRUSTED_PEM)
     if own:
-        _require_pem(settings, "keystore", own[0])
+        found += _misplaced_pem(settings, "keystore", own[0])
     if len(own) == 1:
         missing = next(name for name in _OWN_PEM if name not in own)
-        raise settings.problem(own[0], f"needs {missing} beside it")
+        found.append(settings.problem(own[0], f"needs {missing} beside it"))
+    return found
+
+
+def _misplaced_pem(settings: ClientSettings, store: str, name: str) -> list[PropertyError]:
+    found = []
+    if settings.value(f"ssl.{store}.type") != "PEM":
+        found.append(settings.problem(name, f"is read only with ssl.{store}.type=PEM: set it"))
+    if settings.given(f"ssl.{store}.location"):
+        found.append(settings.problem(name, f"and ssl.{store}.location exclude each other: remove one"))
+    return found
+
+
+def _require_consistent(settings: ClientSettings) -> None:
+    for problem in store_problems(settings):
+        raise problem
 
 
 def trusted_certificates(settings: ClientSettings) -> str | None:
     """Certificates to trust, as PEM; None for the system's."""
-    inline = settings.text("ssl.truststore.certificates")
-    check_stores(settings)
+    inline = settings.text(_TRUSTED_PEM)
+    _require_consistent(settings)
     if inline is not None:
-        return _certificates(settings, "ssl.truststore.certificates", inline)
+        return _certificates(settings, _TRUSTED_PEM, inline)
     location = settings.text("ssl.truststore.location")
     if location is None:
         return None
@@ -82,7 +98,7 @@ def trusted_certificates(settings: ClientSettings) -> str | None:
 def client_identity(settings: ClientSettings) -> Identity | None:
     """The client's certificate and key; None when there is no key store."""
     password = settings.text("ssl.key.password")
-    check_stores(settings)
+    _require_consistent(settings)
     if settings.given("ssl.keystore.key"):
         chain = settings.text("ssl.keystore.certificate.chain") or ""
         return _pem_identity(settings, "ssl.keystore.key", settings.text("ssl.keystore.key") or "", chain, password)
@@ -101,13 +117,6 @@ def client_identity(settings: ClientSettings) -> Identity | None:
     if not key:
         raise settings.problem("ssl.keystore.location", "needs ssl.keystore.password or ssl.key.password to read its private key")
     return _identity(settings, "ssl.keystore.location", key.decode(), [x509.load_der_x509_certificate(der) for der in chain_der])
-
-
-def _require_pem(settings: ClientSettings, store: str, name: str) -> None:
-    if settings.value(f"ssl.{store}.type") != "PEM":
-        raise settings.problem(name, f"is read only with ssl.{store}.type=PEM: set it")
-    if settings.given(f"ssl.{store}.location"):
-        raise settings.problem(name, f"and ssl.{store}.location exclude each other: remove one")
 
 
 def _read(settings: ClientSettings, name: str, location: str) -> bytes:

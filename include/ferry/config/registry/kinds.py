@@ -54,16 +54,15 @@ def choice(*names: str, ignore_case: bool = False) -> Kind:
 
 def java_class(*names: str) -> Kind:
     """One of these Java classes; the package may be left out. Gives the simple name."""
-    simple = {name.rpartition(".")[2]: name for name in names}
+    simple = tuple(dict.fromkeys(name.rpartition(".")[2] for name in names))
 
     def parse(text: str) -> str:
         trimmed = text.strip()
-        last = trimmed.rpartition(".")[2]
-        if simple.get(last) != trimmed and trimmed not in simple:
+        if trimmed not in names and trimmed not in simple:
             raise ValueError
-        return last
+        return trimmed.rpartition(".")[2]
 
-    return Kind("class", " or ".join(simple) + ": Ferry runs no other Java classes", parse)
+    return Kind("class", f"{' or '.join(simple)} (Ferry runs no other Java classes)", parse)
 
 
 def _boolean(text: str) -> bool:
