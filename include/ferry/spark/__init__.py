@@ -1,0 +1,1 @@
+"""Lanes as tasks of a bounded Spark job."""

@@ -1,0 +1,135 @@
+"""`spark-submit` of the copy job, as the command line calls it.
+
+A missing Java, a missing Spark or a master that does not answer is one clear error before anything starts. The job's output is passed on
+line by line without Spark's own greetings; signals that end this process end the job as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import ferry
+from ferry.copying.request import RunRequest
+from ferry.errors import SparkMissing
+from ferry.spark.settings import spark_conf, spark_environment
+
+MASTERS = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|spark://[^/]+:\d+(,[^/]+:\d+)*|yarn|k8s://\S+")
+# A master on a machine that is down must not hold up the command for Spark's minutes of retries.
+CONNECT_SECONDS = 5.0
+# Asked to end, the job gets this long to stop its workers.
+STOP_SECONDS = 10.0
+NOISE = (
+    "NativeCodeLoader",
+    "Using Spark's default log4j profile",
+    "Setting default log level",
+    "To adjust logging level",
+    "WARNING: Using incubator modules",
+    "Using Spark's repl log4j profile",
+)
+
+
+def submit_copy(config: Path, request: RunRequest, master: str, say: Callable[[str], None]) -> int:
+    """Run the copy job on `master`; its exit code. SparkMissing when it cannot be started."""
+    check_master(master)
+    home = spark_home()
+    command = [str(home / "bin" / "spark-submit"), "--master", master, "--name", f"ferry {request.flow}"]
+    for key, value in spark_conf(master).items():
+        command += ["--conf", f"{key}={value}"]
+    command += [str(copy_job_file()), str(config.resolve()), "--request", request.to_json()]
+    with (
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=spark_environment(str(home)),
+            start_new_session=True,
+        ) as process,
+        _ended_with_this(process),
+    ):
+        if process.stdout is not None:
+            for text in process.stdout:
+                if not any(noise in text for noise in NOISE) and text.strip():
+                    say(text.rstrip())
+    return process.returncode
+
+
+def check_master(master: str) -> None:
+    """SparkMissing for a master that cannot be meant or does not answer, and when there is no Java."""
+    if not MASTERS.fullmatch(master):
+        raise SparkMissing(f"--master {master!r} is no Spark master: use local[N], spark://host:port, yarn or k8s://…")
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        raise SparkMissing("java is not installed: Spark needs Java 17 or newer (Debian, Ubuntu: openjdk-17-jre-headless)")
+    if master.startswith("spark://"):
+        addresses = [address.rsplit(":", 1) for address in master.removeprefix("spark://").split(",")]
+        if not any(_answers(host, int(port)) for host, port in addresses):
+            raise SparkMissing(f"Spark master {master} does not answer; start it, or run here with --master local[2]")
+
+
+def spark_home() -> Path:
+    """Where PySpark is installed: $SPARK_HOME, or this environment's own."""
+    if os.environ.get("SPARK_HOME"):
+        return Path(os.environ["SPARK_HOME"])
+    specification = importlib.util.find_spec("pyspark")
+    if specification is None or not specification.submodule_search_locations:
+        raise SparkMissing("pyspark is not installed in this environment, and SPARK_HOME is not set")
+    return Path(specification.submodule_search_locations[0])
+
+
+def copy_job_file() -> Path:
+    """The job's entry point: `spark_jobs/copy_ranges.py` beside the source tree, or where $FERRY_SPARK_JOBS says."""
+    directories = [
+        os.environ.get("FERRY_SPARK_JOBS"),
+        Path(ferry.__file__).parents[2] / "spark_jobs",
+        Path(ferry.__file__).parent / "spark_jobs",
+    ]
+    for directory in directories:
+        if directory and (Path(directory) / "copy_ranges.py").exists():
+            return Path(directory) / "copy_ranges.py"
+    raise SparkMissing("copy_ranges.py is not beside the installed package: set FERRY_SPARK_JOBS to the spark_jobs directory")
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), CONNECT_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _ended_with_this(process: subprocess.Popen[str]) -> Iterator[None]:
+    """SIGTERM to this process ends the job's whole process group, and so does leaving early."""
+
+    def stop(number: int, _: object) -> None:
+        _end(process)
+        raise SystemExit(128 + number)
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+        _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
