@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +159,45 @@ def test_token_files(load: Load, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"token file .* is empty"):
         provider.token()  # type: ignore[attr-defined]
     assert cluster.user_name == f"token in {path}"
+
+
+class TokenEndpoint(BaseHTTPRequestHandler):
+    """Grants the client `me` a new token for every request."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        granted = base64.b64decode(self.headers["Authorization"].removeprefix("Basic ")) == b"me:s%:" and "scope=a+b" in body
+        count = next(self.server.counter)  # type: ignore[attr-defined]
+        answer = json.dumps({"access_token": f"token-{count}", "expires_in": self.server.life}).encode()  # type: ignore[attr-defined]
+        self.send_response(200 if granted and "grant_type=client_credentials" in body else 401)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Silent."""
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Any]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), TokenEndpoint) as server:
+        server.counter, server.life = itertools.count(1), 3600  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_tokens_are_asked_for_and_kept(endpoint: Any) -> None:
+    url = f"http://127.0.0.1:{endpoint.server_port}/token"
+    provider = TokenProvider(ClientCredentials(url, "me", Secret("s%:"), "a b", 5.0))
+    assert [provider.token(), provider.token()] == ["token-1", "token-1"]
+    endpoint.life = 0
+    short = TokenProvider(ClientCredentials(url, "me", Secret("s%:"), "a b", 5.0))
+    assert [short.token(), short.token()] == ["token-2", "token-3"]
+    with pytest.raises(AuthenticationFailed, match="gives client me no token: 401"):
+        TokenProvider(ClientCredentials(url, "me", Secret("wrong"), "a b", 5.0)).token()
 
 
 def test_refused_tokens_name_endpoint_and_client_only() -> None:
