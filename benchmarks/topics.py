@@ -72,7 +72,7 @@ class Topics:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})
 
     def create(self, names: list[str], partitions: int) -> None:
         """Create them and wait until every partition can be written to. TimeoutError when one cannot within READY_SECONDS."""
