@@ -23,7 +23,7 @@ FERRY, MM2_TUNED, MM2_DEFAULTS = "ferry", "mm2-tuned", "mm2-defaults"
 
 @dataclass
 class ShapeResult:
-    """All rounds of one shape: samples by copier, and the produce-only limits (records/s), one per round."""
+    """All rounds of one shape: samples by copier, and the produce-only limits (records/s), two per round."""
 
     shape: Shape
     samples: dict[str, list[Sample]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The rounds of one shape: every round measures the produce-only limit, Ferry and MM2 once, each time in another order."""
+"""The rounds of one shape: the produce-only limit, Ferry and MM2 in an order that changes, and the limit again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from benchmarks.results import FERRY, MM2_DEFAULTS, MM2_TUNED, ShapeResult
 from benchmarks.shapes import Shape
 from benchmarks.sources import produce_limit, source_topics
 from benchmarks.topics import Ends
+
+# A broker's JVM doubles its speed over the first GB or so.
+WARM_APPENDS = 4
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,11 @@ def run_shape(plan: Plan, shape: Shape) -> ShapeResult:
     with source_topics(plan.clusters, shape) as topics:
         _warm(plan.clusters, shape, topics)
         for number in range(plan.rounds):
-            result.limits.append(produce_limit(plan.clusters, shape))
-            plan.say(f"{shape.name} round {number + 1}: produce-only limit {result.limits[-1]:,.0f} records/s")
+            plan.say(f"{shape.name}, round {number + 1}")
+            _limit(plan, result)
             for copier in rotated(plan.copiers, number):
                 _measure(plan, result, copier, topics)
+            _limit(plan, result)
     return result
 
 
@@ -46,6 +50,11 @@ def rotated(copiers: tuple[str, ...], number: int) -> tuple[str, ...]:
     """The copiers of round `number` (from 0): each is first in turn, so that none always meets the warmer brokers."""
     at = number % len(copiers)
     return copiers[at:] + copiers[:at]
+
+
+def _limit(plan: Plan, result: ShapeResult) -> None:
+    result.limits.append(produce_limit(plan.clusters, result.shape))
+    plan.say(f"  produce-only: {result.limits[-1]:,.0f} records/s")
 
 
 def _measure(plan: Plan, result: ShapeResult, copier: str, topics: tuple[str, ...]) -> None:
@@ -69,8 +78,9 @@ def _job(plan: Plan, flow: Flow, copier: str, shape: Shape) -> Job:
 
 
 def _warm(clusters: Clusters, shape: Shape, topics: tuple[str, ...]) -> None:
-    """Append and read once before anything counts: the brokers compile, and the source's pages are in memory for all."""
-    produce_limit(clusters, shape)
+    """Append and read before anything counts: the brokers' code is compiled, and the source's pages are in memory for all."""
+    for _ in range(WARM_APPENDS):
+        produce_limit(clusters, shape)
     with Ends(clusters.source, [(topic, number) for topic in topics for number in range(shape.partitions)]) as ends:
         count_records(clusters.source, ends.read())
 
