@@ -88,7 +88,7 @@ def prepare_topics(flow: Flow, request: RunRequest) -> TopicChanges:
     """Create and grow remote topics, and Ferry's own; record the start of new partitions when there is nothing to copy with them."""
     changes = _create_and_grow(flow, request)
     plan = plan_run(flow, request)
-    if plan.needs_seeds and not plan.needs_copy:
+    if not plan.needs_copy:
         copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
     return changes
 

@@ -19,15 +19,16 @@ from ferry.reporting.runs_topic import RunRecords, read_run_records
 if TYPE_CHECKING:
     from ferry.config import Flow
 
+UNFINISHED = PartitionFailure("", -1, "RunUnfinished", "no try of the run came to its end; run it again: nothing is copied twice")
 COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
 
 
 def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
-    """What the run with this id did over all its tries; an empty report for a run that copied nothing."""
+    """What the run with this id did over all its tries. A run that never began is reported as unfinished."""
     records = read_run_records(flow, request.run_id)
     if records.opened is None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return RunReport(flow.name, request.run_id, now, now, request.bound)
+        return RunReport(flow.name, request.run_id, now, now, request.bound, failed=(UNFINISHED,))
     receipts: list[Receipt] = []
     with InternalTopicReader(flow.target) as reader:
         for record in reader.read(ledger_topic(flow.source.alias), records.opened.ledger_ends):
@@ -52,7 +53,6 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
             losses.append(LossReport(receipt.topic, receipt.partition, receipt.upstream_start, receipt.upstream_end, receipt.reason))
     opened, result = records.opened, records.result
     started = opened.started if opened else ""
-    unfinished = PartitionFailure("", -1, "RunUnfinished", "no try of the run came to its end; run it again: nothing is copied twice")
     return RunReport(
         flow=flow,
         run_id=request.run_id,
@@ -62,7 +62,7 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
         partitions=tuple(partitions[key] for key in sorted(partitions)),
         losses=tuple(losses),
         skipped=result.skipped if result else (),
-        failed=result.failed if result else (unfinished,),
+        failed=result.failed if result else (UNFINISHED,),
         superseded=result.superseded if result else None,
         seconds=result.seconds if result else 0.0,
         cpu_seconds=round(records.cpu_seconds, 3),

@@ -1,0 +1,54 @@
+"""One DAG for each flow of the mm2.properties that FERRY_CONFIG names: plan, topics, copy, report."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, dag, task
+
+from ferry.airflow import flows, steps
+from ferry.airflow.copy_operator import CopyRecordsOperator
+from ferry.config import Flow
+
+
+def replication(flow: Flow) -> DAG:
+    """The DAG of one flow."""
+
+    @dag(
+        dag_id=flows.dag_id(flow),
+        schedule=flows.timetable(flow),
+        start_date=flows.START_DATE,
+        catchup=False,
+        is_paused_upon_creation=True,
+        max_active_runs=1,
+        params=flows.trigger_params(),
+        tags=["ferry", flow.source.alias, flow.target.alias],
+        doc_md=flows.runbook(flow),
+        default_args={"retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True},
+    )
+    def replicate() -> None:
+        @task
+        def plan_run() -> dict[str, Any]:
+            return steps.plan(flow.name)
+
+        @task
+        def prepare_topics(planned: dict[str, Any]) -> dict[str, Any]:
+            return steps.prepare(flow.name, planned)
+
+        @task(retries=0, trigger_rule="all_done", outlets=[flows.flow_asset(flow)])
+        def report_outcome(planned: dict[str, Any], prepared: dict[str, Any]) -> dict[str, Any]:
+            return steps.report(flow.name, planned, prepared)
+
+        planned = plan_run()
+        prepared = prepare_topics(planned)
+        copied = CopyRecordsOperator(
+            task_id="copy_records", flow=flow.name, planned=planned, conn_id=flow.spark_connection, max_active_tis_per_dag=1
+        )
+        prepared >> copied >> report_outcome(planned, prepared)
+
+    return replicate()
+
+
+for enabled in flows.flows_for_parsing():
+    replication(enabled)

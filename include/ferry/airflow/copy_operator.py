@@ -1,0 +1,71 @@
+"""The copy task: the provider's SparkSubmitOperator with Ferry's job, typed failures and no silent YARN.
+
+The provider falls back to YARN when the connection is missing; here that is an error which names the connection. The job's exit code
+decides whether Airflow tries again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Connection, Context
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+
+from ferry.airflow.flows import config_path
+from ferry.airflow.retries import failure_of_exit_code
+from ferry.airflow.steps import request_of, skip_unless_needed
+from ferry.spark.settings import spark_conf, spark_environment
+from ferry.spark.submit import copy_job_file, spark_home
+
+_EXIT_CODE = re.compile(r"Error code is: (\d+)")
+
+
+class CopyRecordsOperator(SparkSubmitOperator):  # type: ignore[misc]
+    """Copies up to the run's bound; skipped when the plan says that there is nothing to copy."""
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "planned")
+
+    def __init__(self, *, flow: str, planned: Any, conn_id: str, **options: Any) -> None:
+        super().__init__(conn_id=conn_id, name=f"ferry {flow}", durable=False, **options)
+        self.flow = flow
+        self.planned = planned
+
+    def execute(self, context: Context) -> None:
+        """Submit the job and wait for it."""
+        skip_unless_needed(self.planned)
+        master = self._master()
+        self.application = str(copy_job_file())
+        self.application_args = [str(config_path().resolve()), "--request", request_of(self.flow, context).to_json()]
+        self.conf = spark_conf(master)
+        home = str(spark_home())
+        path = os.pathsep.join([str(Path(home) / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+        wanted = ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONUNBUFFERED")
+        self.env_vars = {**{key: spark_environment(home)[key] for key in wanted}, "PATH": path}
+        try:
+            super().execute(context)
+        except AirflowException as problem:
+            code = _EXIT_CODE.search(str(problem))
+            if code is None:
+                raise
+            raise failure_of_exit_code(int(code[1])) from problem
+
+    def _master(self) -> str:
+        try:
+            found = Connection.get(self._conn_id)
+        except AirflowNotFoundException as problem:
+            raise AirflowFailException(
+                f"Spark connection {self._conn_id} does not exist: create it (type spark, host local[2] or spark://host:port), "
+                f"or name another one with ferry.spark.connection"
+            ) from problem
+        host = found.host or ""
+        if not host:
+            raise AirflowFailException(f"Spark connection {self._conn_id} has no host: set it to local[2] or spark://host:port")
+        if "://" in host or host.startswith("local"):
+            return host if not found.port else f"{host}:{found.port}"
+        return f"{found.conn_type}://{host}:{found.port}"

@@ -1,0 +1,104 @@
+"""What DAG files need of the config: flows, DAG ids, schedules, runbooks. Read while parsing, so nothing here touches a network."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+from airflow.sdk import Asset, CronDataIntervalTimetable, Param
+
+from ferry.airflow.connections import connection_fields, placeholder
+from ferry.config import Flow, load_config
+from ferry.errors import ConfigError
+
+CONFIG_VARIABLE = "FERRY_CONFIG"
+START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
+HASH_LENGTH = 8
+_NOT_IN_A_DAG_ID = re.compile(r"[^\w.-]", re.ASCII)
+
+
+def config_path() -> Path:
+    """The config file that FERRY_CONFIG names."""
+    path = os.environ.get(CONFIG_VARIABLE)
+    if not path:
+        raise ConfigError(f"{CONFIG_VARIABLE} is not set: it names the mm2.properties whose flows become DAGs")
+    return Path(path)
+
+
+def flows_for_parsing() -> tuple[Flow, ...]:
+    """The enabled flows; none when FERRY_CONFIG is not set. A config that cannot be read is an import error that says so."""
+    return load_config(config_path(), connections=placeholder).flows if os.environ.get(CONFIG_VARIABLE) else ()
+
+
+def flow_for_running(name: str) -> Flow:
+    """The flow with its connections resolved."""
+    return load_config(config_path(), connections=connection_fields).flow(name)
+
+
+def dag_id(flow: Flow) -> str:
+    """`ferry.<source>.<target>`; an alias with characters that a DAG id may not hold gets a short hash behind it."""
+    return f"ferry.{_part(flow.source.alias)}.{_part(flow.target.alias)}"
+
+
+def timetable(flow: Flow) -> CronDataIntervalTimetable | None:
+    """The flow's schedule with real data intervals: a plain cron string would give intervals of zero width."""
+    return CronDataIntervalTimetable(flow.schedule, timezone="UTC") if flow.schedule else None
+
+
+def flow_asset(flow: Flow) -> Asset:
+    """Updated by every run that copied without failure; its events carry counts."""
+    return Asset(name=dag_id(flow), uri=f"ferry://{_part(flow.source.alias)}/{_part(flow.target.alias)}")
+
+
+def trigger_params() -> dict[str, Param]:
+    """The form of a manual trigger."""
+    return {
+        "topics": Param(
+            [], type=["array", "null"], items={"type": "string"}, description="Only these source topics; empty: all of the flow."
+        ),
+        "bound": Param(
+            "latest",
+            type="string",
+            enum=["latest", "interval"],
+            description="latest: up to now. interval: up to the end of the data interval, and what the ledger lacks in it.",
+        ),
+        "dry_run": Param(False, type="boolean", description="Only plan: write nothing."),
+    }
+
+
+def runbook(flow: Flow) -> str:
+    """The DAG's documentation: what each task does, and what to do when it fails."""
+    command = f"ferry {{}} $FERRY_CONFIG --flow '{flow.name}'"
+    return f"""
+### {flow.name}: exactly-once copy
+
+Copies the topics of `{flow.source.alias}` to `{flow.target.alias}`. Records, positions and receipts are committed in one transaction on the
+target, so a run can be killed at any moment and run again: nothing is lost, doubled or reordered.
+
+| task | does | when it fails |
+|---|---|---|
+| `plan_run` | compares both clusters; writes nothing | the message names the cluster, key or topic to correct |
+| `prepare_topics` | creates and grows remote topics, records where new partitions start | rights or limits on the target; run it again |
+| `copy_records` | one Spark job that copies up to the bound; skipped when nothing is new | retried; *superseded*: a newer run took over |
+| `report_outcome` | what was copied, lost, left out | see below; not retried |
+
+| report says | do |
+|---|---|
+| `SourceDataLost` | records expired before they were copied: `{command.format("ledger")}`, then `{command.format("ack-loss")}` |
+| `PositionDisagrees` | group, state or ledger were changed from outside: decide, then `{command.format("seed")} --from-file seeds.csv` |
+| `SourceRecreated`, `SourceTruncated` | set `{flow.name}.ferry.on.recreate=restart`, or exclude the topic |
+| `TargetRecreated` | set `{flow.name}.ferry.on.target.recreate=restart` to copy the topic anew |
+| `BatchRefused` | the message names the remote topic's limit to raise |
+| `RunUnfinished` | run it again |
+
+**Missed intervals** need nothing: the next run goes on from the position. **History** from before the flow's start: Airflow's backfill over
+those intervals (or `{command.format("backfill")} --from … --until …`) copies what the ledger does not cover, once.
+"""
+
+
+def _part(alias: str) -> str:
+    replaced = _NOT_IN_A_DAG_ID.sub("_", alias)
+    return replaced if replaced == alias else f"{replaced}_{sha256(alias.encode()).hexdigest()[:HASH_LENGTH]}"

@@ -1,0 +1,123 @@
+"""The bodies of the DAG's tasks: the pipeline's steps with Airflow's run id, interval and params."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import get_current_context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from rich.console import Console
+from rich.table import Table
+
+from ferry.airflow.flows import flow_asset, flow_for_running
+from ferry.airflow.retries import typed_retries
+from ferry.copying import pipeline
+from ferry.copying.request import RunRequest
+from ferry.reporting.run_report import RunReport
+
+LOG_WIDTH = 160
+
+
+def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:
+    """The run request of a DAG run.
+
+    Scheduled and API-triggered runs copy up to now; backfills, and manual runs with bound=interval, copy what their data interval lacks.
+    A run may have no interval (triggered without a logical date): then it copies up to now.
+    """
+    run = context["dag_run"]
+    params = context.get("params") or {}
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    wants_interval = run.run_type == "backfill" or params.get("bound") == "interval"
+    topics = tuple(params.get("topics") or ())
+    if not wants_interval:
+        return RunRequest(flow, run.run_id, topics=topics)
+    if start is None or end is None:
+        raise AirflowFailException("bound=interval needs a data interval: trigger with a logical date, or choose bound=latest")
+    return RunRequest(flow, run.run_id, since=start, until=end, backfill=True, topics=topics)
+
+
+def plan(flow: str) -> dict[str, Any]:
+    """Plan the run; its document, with `dry_run` from the params."""
+    context = get_current_context()
+    with typed_retries():
+        planned = pipeline.plan_run(flow_for_running(flow), request_of(flow, context))
+    document = planned.document()
+    _log_plan(document)
+    dry_run = bool((context.get("params") or {}).get("dry_run"))
+    # XCom is kept per run: partitions stay in the log, what later tasks need is small.
+    return {
+        "needs_copy": planned.needs_copy and not dry_run,
+        "needs_preparation": planned.needs_preparation and not dry_run,
+        "offsets": sum(entry["offsets"] for entry in document["partitions"]),
+        "dry_run": dry_run,
+        "failed": document["failed"],
+    }
+
+
+def prepare(flow: str, planned: Mapping[str, Any]) -> dict[str, Any]:
+    """Create and grow remote topics, record where new partitions start."""
+    if not planned["needs_preparation"]:
+        return {"created": [], "grown": [], "failed": []}
+    with typed_retries():
+        return pipeline.prepare_topics(flow_for_running(flow), request_of(flow, get_current_context())).document()
+
+
+def skip_unless_needed(planned: Mapping[str, Any]) -> None:
+    """Skip the copy task when there is nothing to copy."""
+    if not planned["needs_copy"]:
+        raise AirflowSkipException("dry run: nothing is copied" if planned["dry_run"] else "nothing to copy: Spark is not started")
+
+
+def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Report the run: a table in the log, the document as XCom, counts on the asset's event. Fails for the worst problem."""
+    if planned is None or prepared is None:
+        raise AirflowFailException("an earlier task failed: its log names the reason")
+    context = get_current_context()
+    if planned["dry_run"]:
+        raise AirflowSkipException("dry run: see the plan in the log of plan_run")
+    request = request_of(flow, context)
+    with typed_retries():
+        settings = flow_for_running(flow)
+        touched = planned["needs_copy"] or planned["needs_preparation"]
+        found = pipeline.read_report(settings, request) if touched else pipeline.idle_report(pipeline.plan_run(settings, request))
+        _log_report(found)
+        found.raise_for_outcome()
+    context["outlet_events"][flow_asset(settings)].extra = {"records": found.records, "bytes": found.bytes, "run_id": found.run_id}
+    return found.document()
+
+
+def _log_plan(document: Mapping[str, Any]) -> None:
+    rows = [
+        (entry["topic"], entry["partition"], entry["remote_topic"], entry["position"], entry["end"], entry["offsets"])
+        for entry in document["partitions"]
+        if entry["offsets"] or entry["seed"]
+    ]
+    _print_table("to copy", ("topic", "partition", "remote topic", "position", "end", "offsets"), rows)
+    for failure in document["failed"]:
+        _print(f"{failure['topic']}-{failure['partition']}: {failure['error']}: {failure['problem']}")
+
+
+def _log_report(found: RunReport) -> None:
+    rows = [
+        (entry.topic, entry.partition, entry.remote_topic, entry.upstream_start, entry.upstream_end, entry.records, entry.bytes)
+        for entry in found.partitions
+    ]
+    _print_table("copied", ("topic", "partition", "remote topic", "from", "until", "records", "bytes"), rows)
+    _print(f"{found.records:,} records, {found.bytes:,} bytes in {found.seconds:.1f} s (CPU {found.cpu_seconds:.1f} s)")
+    for problem in found.problems():
+        _print(f"{type(problem).__name__}: {problem}")
+
+
+def _print_table(title: str, columns: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
+    if not rows:
+        _print(f"{title}: nothing")
+        return
+    table = Table(*columns, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+    Console(width=LOG_WIDTH, highlight=False, no_color=True).print(table)
+
+
+def _print(text: str) -> None:
+    print(text)  # noqa: T201 - a task's output is its log
