@@ -7,6 +7,7 @@ the results, never left out.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -51,19 +52,22 @@ class ClusterAdmin:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._last_error: KafkaError | None = None
+        self._errors: deque[KafkaError] = deque(maxlen=1)
         self._client: AdminClient
 
     def __enter__(self) -> ClusterAdmin:
         from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
 
+        # The client holds the deque's method, not this object: a cycle would let the garbage collector destroy the client in librdkafka's
+        # own thread, which crashes the process (confluent-kafka-python, pull requests 2129 and 2131).
         self._client = AdminClient(
-            {**self._cluster.librdkafka(ClientRole.ADMIN), "error_cb": self._note, "log_level": 2, "log.connection.close": False}
+            {**self._cluster.librdkafka(ClientRole.ADMIN), "error_cb": self._errors.append, "log_level": 2, "log.connection.close": False}
         )
+        self._client.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        del self._client
+    def __exit__(self, *details: object) -> None:
+        self._client.__exit__(*details)
 
     @property
     def alias(self) -> str:
@@ -217,8 +221,9 @@ class ClusterAdmin:
     def _explained(self, doing: str, problem: KafkaException) -> FerryError:
         return explained(self._cluster, doing, problem.args[0], self._last_error)
 
-    def _note(self, error: KafkaError) -> None:
-        self._last_error = error
+    @property
+    def _last_error(self) -> KafkaError | None:
+        return self._errors[-1] if self._errors else None
 
 
 def _description(found: Any) -> TopicDescription:

@@ -6,6 +6,7 @@ the same after a kill. `document()` is the JSON contract of `ferry run --json`, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -120,8 +121,8 @@ class RunReport:
             raise problems[0]
 
     def document(self) -> dict[str, Any]:
-        """The JSON document of the contract."""
-        fields = asdict(self)
+        """The JSON document of the contract, of JSON's own types only (an XCom keeps tuples as something else)."""
+        fields = json.loads(json.dumps(asdict(self)))
         seconds, cpu_seconds = fields.pop("seconds"), fields.pop("cpu_seconds")
         totals = {"records": self.records, "bytes": self.bytes, "seconds": seconds, "cpu_seconds": cpu_seconds}
         return {"version": REPORT_VERSION, **fields, "totals": totals, "exit_code": int(self.exit_code)}

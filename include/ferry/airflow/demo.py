@@ -1,0 +1,150 @@
+"""`make demo`: two clusters with sample topics, Airflow, one run of the DAG, and a comparison of both sides.
+
+    python -m ferry.airflow.demo up|down
+
+`up` keeps what runs already, so a second one copies only what is new. `down` stops by recorded pid and start time and removes every file,
+also after an interrupted `up`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ferry.airflow.demo_api import AirflowApi, RunState
+from ferry.airflow.demo_services import DemoAirflow
+from ferry.errors import ExitCode, FerryError
+from ferry.sandbox import SandboxStatus, compare_topics, down, load_sample_topics, up
+from ferry.sandbox.demo_config import write_demo_config
+
+DIRECTORY = Path(".ferry/demo")
+DAG = "ferry.A.B"
+# A whole run takes half a minute; a slow machine may need several times that.
+RUN_SECONDS = 300.0
+POLL_SECONDS = 1.0
+
+app = typer.Typer(help="The demo.", no_args_is_help=True, pretty_exceptions_enable=False)
+console = Console(highlight=False)
+
+
+class DemoFailed(FerryError):
+    """The demo's run did not succeed."""
+
+
+@app.command("up")
+def demo_up() -> None:
+    """Start everything, run the DAG once, compare."""
+    directory = DIRECTORY.resolve()
+    with _working("starting two Kafka clusters"):
+        clusters = up(directory / "clusters")
+        config = write_demo_config(directory / "mm2.properties", clusters)
+    with _working("writing sample records: codecs, headers, tombstones, transactions with aborted ones"):
+        summary = load_sample_topics(clusters.source, seed=time.time_ns())
+    airflow = DemoAirflow(directory / "airflow", config)
+    with _working("starting Airflow"):
+        airflow.start()
+        api = AirflowApi(airflow.url, airflow.user, airflow.password)
+        api.wait_for_dag(DAG)
+    state = _run(api)
+    _show(state, api, summary.records, summary.aborted)
+    _compare(clusters)
+    console.print(f"\n[bold]Airflow[/]  {airflow.url}/dags/{DAG}   user [bold]{airflow.user}[/]  password [bold]{airflow.password}[/]")
+    console.print(f"[bold]Try[/]      .venv/bin/ferry status {_short(config)}")
+    console.print("         make demo        once more: copies only what is new")
+    console.print("         make demo-stop   removes everything")
+
+
+@app.command("down")
+def demo_down() -> None:
+    """Stop everything and remove its files."""
+    directory = DIRECTORY.resolve()
+    DemoAirflow(directory / "airflow", directory / "mm2.properties").stop()
+    down(directory / "clusters")
+    shutil.rmtree(directory, ignore_errors=True)
+    if directory.parent.exists() and not any(directory.parent.iterdir()):
+        directory.parent.rmdir()
+    console.print("the demo is stopped and removed")
+
+
+def _run(api: AirflowApi) -> RunState:
+    """Unpause and trigger the DAG, and follow its tasks and its copy job's progress."""
+    run = api.trigger(DAG)
+    deadline = time.monotonic() + RUN_SECONDS
+    with _bar() as progress:
+        bar = progress.add_task("the DAG runs", total=None)
+        while time.monotonic() < deadline:
+            state = api.run_state(DAG, run)
+            tasks = "  ".join(f"{name} {outcome}" for name, outcome in state.tasks.items())
+            progress.update(bar, description=f"{DAG}: {tasks}")
+            if state.finished:
+                progress.update(bar, description=f"{DAG}: {state.state}")
+                return state
+            time.sleep(POLL_SECONDS)
+    raise DemoFailed(f"run {run} of {DAG} did not end within {RUN_SECONDS:.0f} s; see its log in the UI: {api.url}")
+
+
+def _show(state: RunState, api: AirflowApi, produced: int, aborted: int) -> None:
+    report = api.report(DAG, state.run_id)
+    if state.state != "success" or report is None:
+        raise DemoFailed(f"run {state.run_id} of {DAG} ended as {state.state}: {state.tasks}; see its log in the UI: {api.url}")
+    table = Table("topic", "remote topic", "partitions", "records", "bytes", title=f"copied by {state.run_id}", title_justify="left")
+    by_topic: dict[tuple[str, str], list[dict[str, int]]] = {}
+    for entry in report["partitions"]:
+        by_topic.setdefault((entry["topic"], entry["remote_topic"]), []).append(entry)
+    for (topic, remote), entries in by_topic.items():
+        records, size = sum(entry["records"] for entry in entries), sum(entry["bytes"] for entry in entries)
+        table.add_row(topic, remote, str(len(entries)), f"{records:,}", f"{size:,}")
+    console.print(table)
+    totals = report["totals"]
+    console.print(
+        f"{totals['records']:,} records copied in {totals['seconds']:.1f} s; "
+        f"{produced:,} were written just now, {aborted:,} more in aborted transactions, which no reader may see"
+    )
+
+
+def _compare(clusters: SandboxStatus) -> None:
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - used once
+
+    topics = [name for name in AdminClient({"bootstrap.servers": clusters.source}).list_topics(timeout=15).topics if name[:2] != "__"]
+    with _working("comparing both sides with a client that shares no code with Ferry"):
+        found = compare_topics(clusters.source, clusters.target, {name: f"A.{name}" for name in topics})
+    if not found.equal:
+        raise DemoFailed(f"both sides differ: {found.differences[:3]}")
+    console.print(f"[green]equal[/]: {found.records:,} records in {found.topics} topics, record by record")
+
+
+def _working(text: str) -> Progress:
+    progress = _bar()
+    progress.add_task(text, total=None)
+    return progress
+
+
+def _bar() -> Progress:
+    return Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console)
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def main() -> None:
+    """Entry point; errors are one line."""
+    try:
+        app()
+    except FerryError as problem:
+        print(f"ferry: {type(problem).__name__}: {problem}", file=sys.stderr)  # noqa: T201 - plain, for scripts
+        sys.exit(problem.exit_code)
+    except KeyboardInterrupt:
+        print("ferry: interrupted; make demo-stop removes what was started", file=sys.stderr)  # noqa: T201 - plain, for scripts
+        sys.exit(ExitCode.OTHER)
+
+
+if __name__ == "__main__":
+    main()
