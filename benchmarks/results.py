@@ -87,9 +87,10 @@ def ratio(value: float | None, over: float | None) -> float | None:
     return None if value is None or not over else value / over
 
 
-def document(results: Iterable[ShapeResult], options: dict[str, Any]) -> dict[str, Any]:
-    """The whole run as JSON, with the machine it ran on."""
-    machine = {"cores": os.cpu_count(), "memory_gib": round(psutil.virtual_memory().total / 2**30, 1), "python": platform.python_version()}
+def document(results: Iterable[ShapeResult], options: dict[str, Any], load: float) -> dict[str, Any]:
+    """The whole run as JSON, with the machine it ran on and its load (of one minute) before the run."""
+    memory = round(psutil.virtual_memory().total / 2**30)
+    machine = {"cores": os.cpu_count(), "memory_gib": memory, "python": platform.python_version(), "load_before": round(load, 1)}
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return {"version": VERSION, "at": now, "machine": machine, "options": options, "shapes": [result.document() for result in results]}
 

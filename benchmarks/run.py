@@ -6,6 +6,7 @@ Writes one JSON file per run to benchmarks/results, prints the tables, and with 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from benchmarks.flow import Clusters
 from benchmarks.results import FERRY, MM2_DEFAULTS, MM2_TUNED, ShapeResult
 from benchmarks.rounds import Plan, run_shape
 from benchmarks.shapes import SHAPES, choose
-from benchmarks.table import markdown, put_between_markers, targets_markdown
+from benchmarks.table import caption, markdown, put_between_markers, targets_markdown
 from benchmarks.targets import Target, judge
 from ferry.sandbox import SandboxCluster
 
@@ -31,6 +32,8 @@ WORK = ROOT.parent / ".ferry" / "benchmark"
 # A broker as in production: both compilers, G1. The sandbox's own options favour a quick start.
 BROKER_JAVA = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
 ROUNDS = 3
+# Before the brokers start. What else runs takes the same cores.
+BUSY_LOAD = 0.5
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,13 +44,16 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as problem:
         print(problem, file=sys.stderr)
         return 2
+    load = os.getloadavg()[0]
+    if load > BUSY_LOAD:
+        _say(f"the machine is busy (load {load:.1f}): the numbers will be too low and uneven")
     found: list[ShapeResult] = []
     with _clusters(options) as (clusters, directory):
         plan = Plan(clusters, directory, 1 if options.quick else options.rounds, copiers(options), options.master, _say)
         for shape in shapes:
             found.append(run_shape(plan, shape))
             _say(markdown(found[-1:]))
-    _write(found, options)
+    _write(found, options, load)
     failures = [failure for result in found for failure in result.failures]
     return 1 if failures else 0
 
@@ -101,13 +107,14 @@ def _clusters(options: argparse.Namespace) -> Iterator[tuple[Clusters, Path]]:
             shutil.rmtree(cluster.directory / "data", ignore_errors=True)
 
 
-def _write(found: list[ShapeResult], options: argparse.Namespace) -> None:
+def _write(found: list[ShapeResult], options: argparse.Namespace, load: float) -> None:
     kind = "backlog" if options.backlog else "shapes"
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     path = RESULTS / f"{kind}-{stamp}.json"
     judged: list[Target] = [] if options.quick else [target for result in found for target in judge(result)]
-    results.write(results.document(found, vars(options)), path)
-    table = markdown(found)
+    content = results.document(found, vars(options), load)
+    results.write(content, path)
+    table = f"{caption(content)}\n\n{markdown(found)}"
     _say("\n".join([table, *([targets_markdown(judged)] if judged else []), f"written to {path}"]))
     if options.docs:
         put_between_markers(DOCS, kind, table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from benchmarks.results import FERRY, MM2_DEFAULTS, MM2_TUNED, ShapeResult
 from benchmarks.targets import Target
@@ -20,6 +21,14 @@ HEAD = (
     "of produce-only limit",
     "peak MiB",
 )
+
+
+def caption(content: dict[str, Any]) -> str:
+    """When and where a run was made, from its JSON."""
+    machine = content["machine"]
+    rounds = 1 if content["options"]["quick"] else content["options"]["rounds"]
+    place = f"{machine['cores']} cores and {machine['memory_gib']} GiB, load {machine['load_before']} before"
+    return f"{content['at'][:10]}, {rounds} round{'s' if rounds > 1 else ''}, {place}."
 
 
 def markdown(results: Iterable[ShapeResult]) -> str:

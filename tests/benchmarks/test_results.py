@@ -7,7 +7,7 @@ from benchmarks.measure import Sample
 from benchmarks.results import FERRY, MM2_DEFAULTS, MM2_TUNED, ShapeResult, document
 from benchmarks.rounds import rotated
 from benchmarks.shapes import SHAPES
-from benchmarks.table import markdown, put_between_markers, targets_markdown
+from benchmarks.table import caption, markdown, put_between_markers, targets_markdown
 from benchmarks.targets import judge
 
 pytestmark = pytest.mark.unit
@@ -74,7 +74,9 @@ def test_table_has_a_row_per_copier(result):
 
 
 def test_json_can_be_read_back(result):
-    content = json.loads(json.dumps(document([result], {"rounds": 3})))
+    content = json.loads(json.dumps(document([result], {"rounds": 3, "quick": False}, 0.25)))
+    assert ", 3 rounds, " in caption(content)
+    assert caption(content).endswith("load 0.2 before.")
     assert content["shapes"][0]["ferry_over_mm2"]["mm2-tuned"]["records_per_second"] == 10
     assert len(content["shapes"][0]["samples"]["ferry"]) == 3
 
