@@ -1,7 +1,7 @@
 """Everything that can go wrong, by what the caller can do about it.
 
-One small hierarchy. A class fixes two things: the exit code of the command line (a contract with scripts) and what an orchestrator should do
-(`RetryRule`). Errors about one partition never end a run by themselves: they are collected and reported, and the run ends with
+One small hierarchy. A class fixes two things: the exit code of the command line (a contract with scripts) and what an orchestrator should
+do (`RetryRule`). Errors about one partition never end a run by themselves: they are collected and reported, and the run ends with
 `PartitionsFailed`. Messages name what, where and what to change; they never hold a secret.
 """
 

@@ -311,7 +311,7 @@ def log_of(kafka: Any, entries: list[dict[str, Any]]) -> Log:
     limit=st.sampled_from([100, 2000, 4000, 1 << 19]),
     cut=st.sampled_from([0, 0, 1, 100]),
 )
-def test_exactly_what_a_consumer_sees_comes_out(  # noqa: PLR0917 (drawn by name)
+def test_exactly_what_a_consumer_sees_comes_out(
     kafka: Any, entries: list[dict[str, Any]], start: int, width: int, minimum: int, limit: int, cut: int
 ) -> None:
     log = log_of(kafka, entries)

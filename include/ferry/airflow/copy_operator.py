@@ -26,7 +26,7 @@ from ferry.spark.submit import copy_job_file, spark_home
 _EXIT_CODE = re.compile(r"Error code is: (\d+)")
 
 
-class CopyRecordsOperator(SparkSubmitOperator):  # type: ignore[misc]
+class CopyRecordsOperator(SparkSubmitOperator):
     """Copies up to the run's bound; skipped when the plan says that there is nothing to copy."""
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "planned")

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -158,9 +159,10 @@ class DemoAirflow:
             return None
         return process if alive else None
 
-    def _load(self) -> dict[str, object] | dict[str, dict[str, dict[str, float]]]:
+    def _load(self) -> dict[str, Any]:
         path = self._home / STATE_FILE
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return found
 
     def _save(self) -> None:
         scratch = self._home / f"{STATE_FILE}.new"

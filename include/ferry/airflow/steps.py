@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow.sdk import get_current_context
@@ -109,7 +109,7 @@ def _log_report(found: RunReport) -> None:
         _print(f"{type(problem).__name__}: {problem}")
 
 
-def _print_table(title: str, columns: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
+def _print_table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
     if not rows:
         _print(f"{title}: nothing")
         return

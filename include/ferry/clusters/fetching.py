@@ -96,7 +96,7 @@ def fetched_partitions(answer: Any, asked: Iterable[FetchPosition], leaders: Lea
 
 
 def _fetched(position: FetchPosition, part: Any) -> Fetched:
-    diverging = getattr(part, "diverging_epoch", None)
+    diverging: Any = getattr(part, "diverging_epoch", None)
     diverged = diverging is not None and (diverging.epoch >= 0 or diverging.end_offset >= 0)
     return Fetched(
         asked=position,

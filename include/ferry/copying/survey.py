@@ -171,8 +171,8 @@ def read_coverage(
 
 @dataclass(frozen=True)
 class _Offsets:
-    starts: Mapping[tuple[str, int], int]
-    stable_ends: Mapping[tuple[str, int], int]
+    starts: Mapping[TopicPartition, int]
+    stable_ends: Mapping[TopicPartition, int]
     policy: Mapping[tuple[str, int], int]
     until: Mapping[tuple[str, int], int]
     since: Mapping[tuple[str, int], int]
@@ -193,7 +193,7 @@ def _offsets(flow: Flow, request: RunRequest, source: ClusterAdmin, wanted: list
     until = at_time(epoch_milliseconds(request.until), usable) if request.until else {}
     since = at_time(epoch_milliseconds(request.since), usable) if request.since and request.backfill else {}
     new = [key for key in usable if (key.topic, key.partition) not in state.heads]
-    policy: dict[tuple[str, int], int] = dict(starts)
+    policy: dict[tuple[str, int], int] = {(key.topic, key.partition): offset for key, offset in starts.items()}
     if flow.start == "latest":
         policy.update({key: ends[key] for key in new})
     elif flow.start != "earliest":

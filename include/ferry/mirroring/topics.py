@@ -57,7 +57,7 @@ class TopicPlan:
 
     def grows(self, remote_topic: str) -> bool:
         """Whether the plan grows or creates this topic."""
-        return any(entry.remote_topic == remote_topic for entry in (*self.create, *self.grow))
+        return remote_topic in {*(new.remote_topic for new in self.create), *(growth.remote_topic for growth in self.grow)}
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
