@@ -6,7 +6,6 @@ the results, never left out.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -40,9 +38,6 @@ REQUEST_SECONDS = 30.0
 CONTACT_SECONDS = 10.0
 # Large enough for few round trips, small enough for a broker to answer in time.
 TOPICS_A_REQUEST = 500
-# An offset commit of a transaction that is being settled; longer than the 60 s after which brokers abort an abandoned one.
-STABLE_SECONDS = 90.0
-PAUSE_SECONDS = 0.1
 
 Offsets = tuple[dict[TopicPartition, int], dict[tuple[str, int], str]]
 
@@ -124,29 +119,6 @@ class ClusterAdmin:
         """The first offset whose record is at or after the time (None: there is none), and what went wrong by partition."""
         found, problems = self._list_offsets(partitions, OffsetSpec.for_timestamp(milliseconds), committed=True)
         return {key: offset if offset >= 0 else None for key, (offset, _) in found.items()}, problems
-
-    def committed_positions(self, group: str, *, settled: bool = True) -> dict[TopicPartition, int]:
-        """Committed offsets of a group; empty for an unknown one.
-
-        `settled`: wait for offset commits of transactions that are not decided yet, instead of taking the ones before them.
-        """
-        deadline = time.monotonic() + STABLE_SECONDS
-        while True:
-            request = [ConsumerGroupTopicPartitions(group)]
-            futures = self._client.list_consumer_group_offsets(request, require_stable=settled, request_timeout=REQUEST_SECONDS)
-            try:
-                found = self._result(f"reading the offsets of group {group}", futures[group]).topic_partitions
-            except FerryError as problem:
-                cause = problem.__cause__
-                if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-                    return {}
-                raise
-            unstable = [entry for entry in found if entry.error is not None]
-            if not unstable:
-                return {TopicPartition(entry.topic, entry.partition): entry.offset for entry in found if entry.offset >= 0}
-            if time.monotonic() > deadline:
-                raise explained(self._cluster, f"reading the offsets of group {group}", unstable[0].error, self._last_error)
-            time.sleep(PAUSE_SECONDS)
 
     def create_topic(self, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """Create a topic; one that exists already is fine."""

@@ -230,29 +230,36 @@ class Coordinator:
             return ProducerIdentity(answer.producer_id, answer.producer_epoch)
         return identity
 
-    async def positions(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Position]:
-        """Stable committed positions of the group; partitions without one are absent."""
+    async def positions(self, partitions: Iterable[tuple[str, int]] | None, *, settled: bool = True) -> dict[tuple[str, int], Position]:
+        """Committed positions of the group (None: of all its partitions); partitions without one are absent.
+
+        `settled`: wait for offset commits of transactions that are not decided yet, instead of taking the ones before them.
+        """
         topic_type = OffsetFetchRequest.OffsetFetchRequestTopic
         group_type = OffsetFetchRequest.OffsetFetchRequestGroup
-        by_topic = _grouped(partitions)
+        by_topic = None if partitions is None else _grouped(partitions)
 
         async def ask(node: int) -> tuple[int, Any]:
             answer = await self._connection.send(
                 OffsetFetchRequest(
                     group_id=self._group,
-                    topics=[topic_type(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()],
+                    topics=None
+                    if by_topic is None
+                    else [topic_type(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()],
                     groups=[
                         group_type(
                             group_id=self._group,
                             member_id=None,
                             member_epoch=-1,
-                            topics=[
+                            topics=None
+                            if by_topic is None
+                            else [
                                 group_type.OffsetFetchRequestTopics(name=topic, partition_indexes=numbers)
                                 for topic, numbers in by_topic.items()
                             ],
                         )
                     ],
-                    require_stable=True,
+                    require_stable=settled,
                     max_version=OFFSET_FETCH_BY_NAME,
                 ),
                 node,

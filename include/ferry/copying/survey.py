@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.groups import committed_positions
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.coverage import covered
@@ -62,7 +63,7 @@ def survey(
     wanted = [TopicPartition(topic, partition) for topic, _ in selection.selected for partition in range(source_topics[topic].partitions)]
     state, claims = read_state(flow, target_topics, settled=settled)
     offsets = _offsets(flow, request, source, wanted, state)
-    positions = target.committed_positions(position_group(flow.source.alias), settled=settled)
+    positions = committed_positions(flow.target, position_group(flow.source.alias), settled=settled)
     remote = dict(selection.selected)
     remote_ends = _remote_ends(target, wanted, remote, target_topics, state)
     coverage = read_coverage(flow, wanted, target_topics, remote) if request.since is not None else {}
