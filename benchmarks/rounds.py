@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,8 @@ from benchmarks.shapes import Shape
 from benchmarks.sources import produce_limit, source_topics
 from benchmarks.topics import Ends
 
-# A broker's JVM doubles its speed over the first GB or so.
-WARM_APPENDS = 4
+# A broker's JVM doubles its speed over the first seconds of work.
+WARM_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ def _job(plan: Plan, flow: Flow, copier: str, shape: Shape) -> Job:
 
 def _warm(clusters: Clusters, shape: Shape, topics: tuple[str, ...]) -> None:
     """Append and read before anything counts: the brokers' code is compiled, and the source's pages are in memory for all."""
-    for _ in range(WARM_APPENDS):
+    until = time.monotonic() + WARM_SECONDS
+    while time.monotonic() < until:
         produce_limit(clusters, shape)
     with Ends(clusters.source, [(topic, number) for topic in topics for number in range(shape.partitions)]) as ends:
         count_records(clusters.source, ends.read())

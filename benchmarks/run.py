@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -48,12 +49,17 @@ def main(arguments: list[str] | None = None) -> int:
     if load > BUSY_LOAD:
         _say(f"the machine is busy (load {load:.1f}): the numbers will be too low and uneven")
     found: list[ShapeResult] = []
-    with _clusters(options) as (clusters, directory):
-        plan = Plan(clusters, directory, 1 if options.quick else options.rounds, copiers(options), options.master, _say)
-        for shape in shapes:
-            found.append(run_shape(plan, shape))
-            _say(markdown(found[-1:]))
-    _write(found, options, load)
+    # A run that is ended from outside stops its brokers and copiers, and keeps the shapes it has.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        with _clusters(options) as (clusters, directory):
+            plan = Plan(clusters, directory, 1 if options.quick else options.rounds, copiers(options), options.master, _say)
+            for shape in shapes:
+                found.append(run_shape(plan, shape))
+                _say(markdown(found[-1:]))
+    finally:
+        if found:
+            _write(found, options, load)
     failures = [failure for result in found for failure in result.failures]
     return 1 if failures else 0
 
