@@ -15,6 +15,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from ferry.config import Flow, load_config
 from ferry.sandbox import SandboxCluster
 
+# Tests write records with old timestamps, which time-based retention would delete within the session.
+FOREVER = {"log.retention.ms": "-1"}
+
 ClusterFactory = Callable[..., SandboxCluster]
 TopicFactory = Callable[..., str]
 ConfigFile = Callable[..., Path]
@@ -26,7 +29,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox
     """One source and one target cluster for the whole session."""
     directory = tmp_path_factory.mktemp("clusters")
     with ThreadPoolExecutor(2) as pool:
-        source, target = pool.map(lambda name: SandboxCluster.start(directory / name, name), ("source", "target"))
+        source, target = pool.map(lambda name: SandboxCluster.start(directory / name, name, properties=FOREVER), ("source", "target"))
     yield source, target
     source.stop()
     target.stop()
@@ -50,9 +53,9 @@ def cluster_factory(tmp_path: Path) -> Iterator[ClusterFactory]:
     started: list[SandboxCluster] = []
     numbers = itertools.count()
 
-    def start(**options: object) -> SandboxCluster:
+    def start(properties: Mapping[str, str] | None = None, **options: object) -> SandboxCluster:
         name = f"extra{next(numbers)}"
-        cluster = SandboxCluster.start(tmp_path / name, name, **options)  # type: ignore[arg-type]
+        cluster = SandboxCluster.start(tmp_path / name, name, properties=FOREVER | dict(properties or {}), **options)  # type: ignore[arg-type]
         started.append(cluster)
         return cluster
 

@@ -118,7 +118,8 @@ def test_compacted_topics_with_holes(
         "max.compaction.lag.ms": "100",
         "segment.ms": "100",
     }
-    AdminClient({"bootstrap.servers": source_cluster.bootstrap}).create_topics([NewTopic(name, 1, 1, config=settings)])[name].result(30)
+    admin = AdminClient({"bootstrap.servers": source_cluster.bootstrap})
+    admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result(30)
     producer = Producer({"bootstrap.servers": source_cluster.bootstrap, "linger.ms": 20})
     for number in range(3_000):
         producer.produce(name, key=f"k{number % 50}".encode(), value=f"{number}".encode() * 20, partition=0)
@@ -194,7 +195,8 @@ def test_new_partitions_and_topics_join(
 
     fill(source_cluster, topic, 50)
     run_flow(flow)
-    AdminClient({"bootstrap.servers": source_cluster.bootstrap}).create_partitions([NewPartitions(topic, 5)])[topic].result(30)
+    admin = AdminClient({"bootstrap.servers": source_cluster.bootstrap})
+    admin.create_partitions([NewPartitions(topic, 5)])[topic].result(30)
     another = topic_factory(source_cluster, partitions=1, name=f"{topic}-more")
     fill(source_cluster, topic, 100, partitions=5)
     fill(source_cluster, another, 10, partitions=1)

@@ -20,7 +20,8 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[tuple[bytes, 
     """Append (key, value) records; returns when all replicas have them. ClusterUnreachable when they cannot be written."""
     from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
 
-    settings = {**cluster.librdkafka(ClientRole.PRODUCER), "enable.idempotence": True, "linger.ms": 0}
+    # Not idempotent: asking for a producer id costs half a second, and a record that stands there twice says the same.
+    settings = {**cluster.librdkafka(ClientRole.PRODUCER), "acks": "all", "linger.ms": 0}
     problems: list[str] = []
     producer = Producer(settings)
     try:
