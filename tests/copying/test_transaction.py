@@ -26,7 +26,7 @@ ALLOWED = {
 }
 
 
-@pytest.mark.parametrize(("state", "event"), itertools.product(State, Event))
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(State, Event)))
 def test_every_pair(state: State, event: Event) -> None:
     if (state, event) in ALLOWED:
         assert advance(state, event) is ALLOWED[state, event]
