@@ -163,6 +163,7 @@ class Lane:
     async def _copy(self) -> None:
         while True:
             self._take_arrivals()
+            self._stop_refused()  # before idle partitions are settled: what was refused is not settled
             idle = [cursor for key, cursor in self._cursors.items() if not self._records.busy(key)]
             for cursor in idle:
                 cursor.settle_fetched()
@@ -198,6 +199,8 @@ class Lane:
                 await self._target_leaders.refresh()
             except (RequestNotSent, RequestLost):
                 self._records.leaders_stale = True
+
+    def _stop_refused(self) -> None:
         for key, cursor in self._cursors.items():
             refusal = self._records.refusal(key)
             if refusal is not None and cursor.failure is None:

@@ -1,0 +1,251 @@
+"""A cursor keeps committed <= settled <= fetched whatever happens, and its receipts tell exactly what was accepted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ferry.copying.coverage import covered, uncovered
+from ferry.copying.cursor import PartitionCursor
+from ferry.copying.model import PartitionTask, Segment
+from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.errors import PartitionUnavailable, SourceTruncated
+from ferry.wire.treatment import Unit
+
+pytestmark = pytest.mark.unit
+
+COPIED, BACKFILLED = ReceiptKind.COPIED, ReceiptKind.BACKFILLED
+TOPIC_ID, REMOTE_ID = UUID(int=1), UUID(int=2)
+
+
+def unit(start: int, end: int, *, runs: tuple[tuple[int, int], ...] | None = None, epoch: int = 3) -> Unit:
+    """A unit that settles [start, end); all offsets are records unless `runs` says otherwise."""
+    runs = ((start, end - start),) if runs is None else runs
+    count = sum(run[1] for run in runs)
+    return Unit("forwarded", memoryview(b"x" * count), count, runs, start, end, 1_000 + start, 1_000 + end, epoch)
+
+
+def seed_at(position: int) -> Receipt:
+    return Receipt(ReceiptKind.SEED, "t", 0, str(TOPIC_ID), "A.t", str(REMOTE_ID), position, position)
+
+
+def task(*segments: Segment, position: int = 0, seed: Receipt | None = None, committed: bool = True) -> PartitionTask:
+    return PartitionTask("t", 0, TOPIC_ID, "A.t", REMOTE_ID, position, committed, segments, seed=seed)
+
+
+def test_a_transaction_accepted_and_confirmed() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 30)))
+    cursor.fetched_to(30, 5)
+    cursor.accept(unit(0, 10), 100)
+    cursor.accept(unit(10, 25, runs=((10, 5), (20, 5))), 110)
+    assert (cursor.position, cursor.settled, cursor.committed_position) == (25, 25, 0)
+    assert cursor.touched
+    receipts = cursor.receipts("run")
+    assert [(entry.kind, entry.upstream_start, entry.upstream_end, entry.downstream_end) for entry in receipts] == [(COPIED, 0, 25, 120)]
+    assert receipts[0].runs == ((0, 100, 15), (20, 115, 5))
+    assert (receipts[0].records, receipts[0].min_timestamp, receipts[0].max_timestamp) == (20, 1_000, 1_025)
+    assert (cursor.head("run", "ledger").position, cursor.head("run", "ledger").source_epoch) == (25, 3)
+    cursor.confirm()
+    assert (cursor.committed_position, cursor.touched) == (25, False)
+    cursor.settle_fetched()
+    assert cursor.position == 30
+    assert [(entry.upstream_start, entry.upstream_end, entry.records) for entry in cursor.receipts("run")] == [(25, 30, 0)]
+
+
+def test_revert_goes_back_to_what_was_confirmed() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 30), seed=seed_at(0)))
+    cursor.fetched_to(20, 1)
+    cursor.accept(unit(0, 20), 7)
+    cursor.revert()
+    assert (cursor.fetched, cursor.settled, cursor.position, cursor.committed_position) == (0, 0, 0, 0)
+    assert [entry.kind for entry in cursor.receipts("run")] == [ReceiptKind.SEED]
+    cursor.fetched_to(20, 1)
+    cursor.accept(unit(0, 20), 50)
+    assert [(entry.kind, entry.runs) for entry in cursor.receipts("run")] == [(ReceiptKind.SEED, ()), (COPIED, ((0, 50, 20),))]
+    cursor.confirm()
+    assert cursor.receipts("run") == []
+
+
+def test_an_expired_range_is_a_loss_and_closes_what_was_copied_before() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 30)))
+    cursor.fetched_to(10, 1)
+    cursor.accept(unit(0, 10), 0)
+    cursor.lose(25, "gone")
+    cursor.fetched_to(30, 2)
+    cursor.accept(unit(25, 30), 10)
+    found = [(entry.kind, entry.upstream_start, entry.upstream_end, entry.reason) for entry in cursor.receipts("run")]
+    assert found == [(COPIED, 0, 10, ""), (ReceiptKind.LOSS, 10, 25, "gone"), (COPIED, 25, 30, "")]
+    assert cursor.position == 30
+
+
+def test_everything_expired() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 5, 30), position=5))
+    cursor.lose(1_000, "gone")
+    assert [(entry.kind, entry.upstream_start, entry.upstream_end) for entry in cursor.receipts("r")] == [(ReceiptKind.LOSS, 5, 30)]
+    assert (cursor.done, cursor.position) == (True, 30)
+
+
+def test_a_backfilled_segment_moves_no_position_and_an_expired_one_is_skipped() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 40, 50), Segment(BACKFILLED, 0, 10), Segment(BACKFILLED, 20, 30), position=40))
+    cursor.fetched_to(50, 1)
+    cursor.accept(unit(40, 50), 0)
+    cursor.settle_fetched()
+    assert (cursor.fetched, cursor.position) == (0, 50)
+    cursor.fetched_to(10, 1)
+    cursor.accept(unit(0, 10), 10)
+    cursor.settle_fetched()
+    cursor.lose(25, "gone")
+    cursor.fetched_to(30, 1)
+    cursor.accept(unit(25, 30), 20)
+    cursor.settle_fetched()
+    assert (cursor.done, cursor.position) == (True, 50)
+    found = [(entry.kind, entry.upstream_start, entry.upstream_end) for entry in cursor.receipts("run")]
+    assert found == [(COPIED, 40, 50), (BACKFILLED, 0, 10), (ReceiptKind.SKIPPED, 20, 25), (BACKFILLED, 25, 30)]
+
+
+def test_a_failed_partition_keeps_what_is_settled_and_takes_no_more() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 30), seed=seed_at(0)))
+    cursor.fetched_to(30, 1)
+    cursor.accept(unit(0, 10), 0)
+    cursor.fail(SourceTruncated("t", 0, "first"))
+    cursor.fail(PartitionUnavailable("t", 0, "second"))
+    cursor.settle_fetched()
+    assert (cursor.done, cursor.wants_fetch, cursor.position) == (True, False, 10)
+    assert cursor.failure is not None
+    assert (cursor.failure.error, cursor.failure.problem, cursor.failure.passing) == ("SourceTruncated", "first", False)
+    assert [(entry.kind, entry.upstream_end) for entry in cursor.receipts("run")] == [(ReceiptKind.SEED, 0), (COPIED, 10)]
+    cursor.confirm()
+    assert cursor.outcome().position == 10
+    assert not cursor.touched
+
+
+def test_a_failed_partition_that_copied_nothing_writes_no_seed() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 30), seed=seed_at(0)))
+    assert cursor.touched
+    cursor.fail(SourceTruncated("t", 0, "gone"))
+    assert not cursor.touched
+
+
+def test_a_seed_alone_is_work() -> None:
+    cursor = PartitionCursor(task(position=12, seed=seed_at(12), committed=False))
+    assert (cursor.done, cursor.touched, cursor.wants_fetch) == (True, True, False)
+    assert cursor.head("run", "ledger").position == 12
+    cursor.confirm()
+    assert not cursor.touched
+
+
+def test_accepting_behind_the_last_segment_is_a_defect() -> None:
+    cursor = PartitionCursor(task(position=3))
+    with pytest.raises(RuntimeError, match="behind the last segment"):
+        cursor.accept(unit(3, 4), 0)
+
+
+@dataclass
+class Target:
+    """What the target would hold: offsets in log order, and the ledger."""
+
+    log: list[int]
+    ledger: list[Receipt]
+
+
+class CursorMachine(RuleBasedStateMachine):
+    """Fetches, answers, commits and aborts in any order; the model holds the committed log."""
+
+    segments = (Segment(COPIED, 40, 60), Segment(BACKFILLED, 0, 12), Segment(BACKFILLED, 20, 30))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cursor = PartitionCursor(task(*self.segments, position=40, seed=seed_at(40), committed=False))
+        self.log_start = 0
+        self.waiting: list[Unit] = []
+        self.committed = Target([], [])
+        self.open = Target([], [])
+
+    @rule(size=st.integers(1, 15), records=st.booleans())
+    def fetch(self, size: int, records: bool) -> None:
+        segment = self.cursor.segment
+        if not self.cursor.wants_fetch or segment is None:
+            return
+        if self.cursor.fetched < self.log_start:
+            if not self.waiting:
+                self.cursor.settle_fetched()
+                self.cursor.lose(self.log_start, "gone")
+            return
+        start, end = self.cursor.fetched, min(self.cursor.fetched + size, segment.end)
+        if records:
+            self.waiting.append(unit(start, end))
+        self.cursor.fetched_to(end, 1)
+
+    @precondition(lambda self: self.waiting)
+    @rule()
+    def answer(self) -> None:
+        taken = self.waiting.pop(0)
+        base = len(self.committed.log) + len(self.open.log)
+        self.open.log += [start + index for start, count in taken.runs for index in range(count)]
+        self.cursor.accept(taken, base)
+
+    @rule()
+    def settle(self) -> None:
+        if not self.waiting:
+            self.cursor.settle_fetched()
+
+    @rule(until=st.integers(0, 70))
+    def expire(self, until: int) -> None:
+        self.log_start = max(self.log_start, until)
+
+    @rule()
+    def commit(self) -> None:
+        if self.cursor.touched:
+            self.committed.ledger += self.cursor.receipts("run")
+            self.committed.log += self.open.log
+            self.open.log = []
+            self.cursor.confirm()
+
+    @rule()
+    def abandon(self) -> None:
+        self.waiting, self.open.log = [], []
+        self.cursor.revert()
+
+    @invariant()
+    def marks_are_in_order(self) -> None:
+        cursor = self.cursor
+        assert cursor.settled <= cursor.fetched
+        assert cursor.committed_position <= cursor.position
+        segment = cursor.segment
+        assert segment is None or segment.start <= cursor.settled <= cursor.fetched <= segment.end
+
+    @invariant()
+    def the_ledger_explains_the_log(self) -> None:
+        explained: dict[int, int] = {}
+        for receipt in self.committed.ledger:
+            for upstream, downstream, count in receipt.runs:
+                explained.update({downstream + index: upstream + index for index in range(count)})
+        assert [explained[offset] for offset in range(len(self.committed.log))] == self.committed.log
+        assert len(explained) == len(self.committed.log)
+        assert len(set(self.committed.log)) == len(self.committed.log)
+        assert sum(receipt.kind is ReceiptKind.SEED for receipt in self.committed.ledger) <= 1
+
+    def teardown(self) -> None:
+        """Whatever happened, the rest can be copied, and then every wanted range is covered, exactly."""
+        for _ in range(200):
+            if self.cursor.done and not self.waiting:
+                break
+            self.fetch(15, True)
+            if self.waiting:
+                self.answer()
+            self.settle()
+        self.commit()
+        assert self.cursor.done
+        for segment in self.segments:
+            assert uncovered((segment.start, segment.end), covered(self.committed.ledger)) == ()
+        settled = sum(entry.upstream_end - entry.upstream_start for entry in self.committed.ledger)
+        assert settled == sum(segment.end - segment.start for segment in self.segments)
+
+
+TestCursorMachine = CursorMachine.TestCase
+TestCursorMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
