@@ -1,0 +1,203 @@
+"""Every outcome of the plan, and every reason for which a partition stops by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.copying.model import Segment
+from ferry.copying.plan import PartitionFacts, PartitionPlan, PlanRules, ends_of, plan_partitions, seeded
+from ferry.copying.receipts import ReceiptKind
+from ferry.copying.state import Head
+from ferry.errors import (
+    AlreadyClaimed,
+    BackfillRefused,
+    PartitionError,
+    PositionDisagrees,
+    SourceRecreated,
+    SourceTruncated,
+    TargetRecreated,
+    TargetTooNarrow,
+)
+
+pytestmark = pytest.mark.unit
+
+SOURCE, OTHER_SOURCE, REMOTE, OTHER_REMOTE = (UUID(int=number) for number in range(1, 5))
+LEDGER = "ledger-1"
+RULES = PlanRules("A->B", "run-1")
+RESTART = PlanRules("A->B", "run-1", on_recreate="restart", on_target_recreate="restart")
+COPIED, BACKFILLED = ReceiptKind.COPIED, ReceiptKind.BACKFILLED
+
+
+def head(position: int = 50, *, source: UUID = SOURCE, remote: UUID = REMOTE, ledger: str = LEDGER) -> Head:
+    return Head("t", 0, position, str(source), "A.t", str(remote), ledger, source_epoch=7, run_id="run-0")
+
+
+NEW = PartitionFacts(
+    topic="t",
+    partition=0,
+    topic_id=SOURCE,
+    remote_topic="A.t",
+    remote_topic_id=REMOTE,
+    remote_partitions=1,
+    remote_end=0,
+    log_start=10,
+    end=100,
+    stable_end=120,
+    start=10,
+    ledger_topic_id=LEDGER,
+)
+KNOWN = replace(NEW, head=head(), committed=50, claimed_by="A->B", remote_end=40)
+
+
+def plan(facts: PartitionFacts, rules: PlanRules = RULES) -> PartitionPlan:
+    (only,) = plan_partitions([facts], rules)
+    return only
+
+
+def refused(facts: PartitionFacts, error: type[PartitionError], text: str, rules: PlanRules = RULES) -> None:
+    found = plan(facts, rules)
+    assert type(found.failure) is error
+    assert text in found.failure.problem
+    assert (found.has_work, found.segments, found.seed) == (False, (), None)
+
+
+def test_the_first_time_begins_at_the_start_policy_and_says_so() -> None:
+    found = plan(NEW)
+    assert (found.position, found.segments, found.offsets) == (10, (Segment(COPIED, 10, 100),), 90)
+    assert found.seed is not None
+    assert (found.seed.kind, found.seed.upstream_start, found.seed.upstream_end) == (ReceiptKind.SEED, 10, 10)
+    assert (found.seed.reason, found.seed.run_id, found.seed.remote_topic_id) == ("start policy earliest", "run-1", str(REMOTE))
+
+
+def test_the_first_time_with_nothing_to_copy_still_records_the_start() -> None:
+    found = plan(replace(NEW, start=120))
+    assert (found.position, found.segments, found.has_work) == (120, (), True)
+
+
+def test_a_remote_topic_that_does_not_exist_yet_is_planned() -> None:
+    assert plan(replace(NEW, remote_topic_id=None, remote_partitions=0)).segments == (Segment(COPIED, 10, 100),)
+
+
+def test_a_known_partition_goes_on_at_its_head() -> None:
+    found = plan(KNOWN)
+    assert (found.position, found.segments, found.seed, found.last_epoch) == (50, (Segment(COPIED, 50, 100),), None, 7)
+
+
+def test_nothing_to_do() -> None:
+    assert not plan(replace(KNOWN, end=50)).has_work
+    assert not plan(replace(KNOWN, end=20)).has_work
+
+
+def test_the_head_counts_when_the_group_offset_is_gone() -> None:
+    assert plan(replace(KNOWN, committed=None)).position == 50
+
+
+def test_expired_records_are_noted() -> None:
+    found = plan(replace(KNOWN, log_start=70))
+    assert found.segments == (Segment(COPIED, 50, 100),)
+    assert found.notes == ("[50, 70) expired at the source before it was copied",)
+
+
+def test_another_flow_writes_there() -> None:
+    refused(replace(NEW, claimed_by="C->B"), AlreadyClaimed, "flow C->B writes to remote topic A.t")
+
+
+def test_the_remote_topic_is_too_narrow() -> None:
+    refused(replace(NEW, partition=1), TargetTooNarrow, "has 1 partitions")
+
+
+def test_the_remote_topic_was_recreated_or_deleted() -> None:
+    recreated = replace(KNOWN, remote_topic_id=OTHER_REMOTE, committed=None)
+    refused(recreated, TargetRecreated, "ferry.on.target.recreate")
+    refused(replace(KNOWN, remote_topic_id=None, remote_partitions=0, committed=None), TargetRecreated, "it was deleted")
+    found = plan(recreated, RESTART)
+    assert (found.position, found.seed is not None and found.seed.reason) == (10, "restart: remote topic A.t was deleted and created again")
+
+
+def test_the_source_topic_was_recreated() -> None:
+    recreated = replace(KNOWN, topic_id=OTHER_SOURCE)
+    refused(recreated, SourceRecreated, "ferry.on.recreate")
+    found = plan(replace(recreated, log_start=3), RESTART)
+    assert (found.position, found.last_epoch) == (3, -1)
+    assert found.seed is not None
+    assert found.seed.source_topic_id == str(OTHER_SOURCE)
+
+
+def test_the_source_log_was_truncated() -> None:
+    truncated = replace(KNOWN, end=30, stable_end=30)
+    refused(truncated, SourceTruncated, "ends at 30")
+    found = plan(truncated, RESTART)
+    assert (found.position, found.segments) == (30, ())
+    assert found.seed is not None
+    assert "truncated from 50 to 30" in found.seed.reason
+
+
+def test_the_ledger_was_deleted() -> None:
+    refused(replace(KNOWN, ledger_topic_id="ledger-2"), PositionDisagrees, "ledger that explains position 50 was deleted")
+
+
+def test_group_and_head_differ() -> None:
+    refused(replace(KNOWN, committed=49), PositionDisagrees, "group says 49, the head says 50")
+
+
+def test_the_state_topic_was_lost() -> None:
+    refused(replace(KNOWN, head=None), PositionDisagrees, "the state topic lost it")
+
+
+def test_records_that_no_ledger_explains() -> None:
+    refused(replace(NEW, remote_end=5), PositionDisagrees, "holds records up to offset 5")
+
+
+def test_aborted_remains_of_a_first_run_do_not_stop_the_second() -> None:
+    assert plan(replace(NEW, remote_end=5, claimed_by="A->B")).has_work
+
+
+def test_a_backfill_copies_what_is_not_covered_below_the_position() -> None:
+    found = plan(replace(KNOWN, since=0, covered=((20, 30), (45, 50))))
+    assert found.segments == (Segment(COPIED, 50, 100), Segment(BACKFILLED, 10, 20), Segment(BACKFILLED, 30, 45))
+    assert plan(replace(KNOWN, since=0, end=25)).segments == (Segment(BACKFILLED, 10, 25),)
+    assert not plan(replace(KNOWN, since=0, end=40, covered=((0, 50),))).has_work
+
+
+def test_a_backfill_into_a_compacted_topic_is_refused_where_it_would_append() -> None:
+    refused(replace(KNOWN, since=0, compacted=True), BackfillRefused, "is compacted")
+    assert plan(replace(KNOWN, since=0, compacted=True, covered=((10, 50),))).segments == (Segment(COPIED, 50, 100),)
+
+
+def test_a_seed_of_an_operator_stands_alone() -> None:
+    found = seeded(KNOWN, 77, "run-9", "operator: x.csv")
+    assert (found.position, found.segments, found.has_work) == (77, (), True)
+    assert found.seed is not None
+    assert (found.seed.upstream_start, found.seed.reason, found.seed.run_id) == (77, "operator: x.csv", "run-9")
+
+
+def test_bounds_are_kept_for_a_second_plan() -> None:
+    assert ends_of([plan(KNOWN), plan(replace(KNOWN, partition=3, end=9))]) == {("t", 0): 100, ("t", 3): 9}
+
+
+@given(
+    position=st.integers(0, 60),
+    end=st.integers(0, 60),
+    since=st.none() | st.integers(0, 60),
+    log_start=st.integers(0, 60),
+    cuts=st.lists(st.integers(0, 60), max_size=6, unique=True),
+)
+def test_segments_are_disjoint_uncovered_and_bounded(position: int, end: int, since: int | None, log_start: int, cuts: list[int]) -> None:
+    edges = sorted(cuts)[: len(cuts) // 2 * 2]
+    held = tuple(zip(edges[::2], edges[1::2], strict=True))
+    found = plan(
+        replace(KNOWN, head=head(position), committed=position, end=end, stable_end=60, since=since, log_start=log_start, covered=held)
+    )
+    offsets = [offset for segment in found.segments for offset in range(segment.start, segment.end)]
+    wanted = set(range(position, end))
+    if since is not None:
+        below = set(range(max(since, log_start), min(end, position)))
+        wanted |= {offset for offset in below if not any(low <= offset < high for low, high in held)}
+    assert len(offsets) == len(set(offsets))
+    assert set(offsets) == wanted
+    assert all((segment.kind is COPIED) == (segment.start >= position) for segment in found.segments)

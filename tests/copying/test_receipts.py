@@ -1,0 +1,147 @@
+"""Receipts survive the ledger unchanged; what is damaged or newer is refused by name; a split receipt says the same."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.copying.receipts import (
+    FORMAT_VERSION,
+    RUNS_PER_RECEIPT,
+    Receipt,
+    ReceiptKind,
+    UnreadableRecord,
+    decode_receipt,
+    encode_receipt,
+    ledger_partition,
+    split_receipt,
+)
+
+pytestmark = pytest.mark.unit
+
+OFFSETS = st.integers(0, 2**62)
+
+
+@st.composite
+def receipts(draw: st.DrawFn) -> Receipt:
+    start = draw(st.integers(0, 2**40))
+    upstream, downstream, runs = start, draw(st.integers(0, 2**40)), []
+    for _ in range(draw(st.integers(0, 12))):
+        upstream += draw(st.integers(1, 1000))  # a gap on one side at least: joined runs would be one
+        downstream += draw(st.integers(0, 1000))
+        count = draw(st.integers(1, 5_000))
+        runs.append((upstream, downstream, count))
+        upstream, downstream = upstream + count, downstream + count
+    return Receipt(
+        kind=draw(st.sampled_from(list(ReceiptKind))),
+        topic=draw(st.text(max_size=20)),
+        partition=draw(st.integers(0, 100_000)),
+        source_topic_id=draw(st.text(max_size=5)),
+        remote_topic=draw(st.text(max_size=20)),
+        remote_topic_id=draw(st.text(max_size=5)),
+        upstream_start=start,
+        upstream_end=upstream + draw(st.integers(0, 9)),
+        downstream_end=downstream if runs else -1,
+        runs=tuple(runs),
+        records=sum(run[2] for run in runs),
+        bytes=draw(OFFSETS),
+        forwarded=draw(st.integers(0, 9)),
+        reframed=draw(st.integers(0, 9)),
+        transactions=draw(st.integers(0, 9)),
+        min_timestamp=draw(st.integers(-1, 2**62)),
+        max_timestamp=draw(st.integers(-1, 2**62)),
+        source_epoch=draw(st.integers(-1, 2**31 - 1)),
+        run_id=draw(st.text(max_size=9)),
+        reason=draw(st.text(max_size=9)),
+    )
+
+
+KEY, VALUE = encode_receipt(
+    Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 5, 9, downstream_end=11, runs=((5, 7, 4),), records=4, run_id="x")
+)
+
+
+@given(receipts())
+def test_round_trip(receipt: Receipt) -> None:
+    assert decode_receipt(*encode_receipt(receipt)) == receipt
+
+
+@given(receipts(), receipts())
+def test_the_key_is_the_same_only_for_the_same_start_and_kind(first: Receipt, second: Receipt) -> None:
+    def identity(entry: Receipt) -> tuple[object, ...]:
+        return entry.source_topic_id, entry.topic, entry.partition, entry.upstream_start, entry.kind
+
+    assert (encode_receipt(first)[0] == encode_receipt(second)[0]) == (identity(first) == identity(second))
+
+
+def test_a_newer_version_is_refused_and_says_what_to_do() -> None:
+    newer = json.dumps({**json.loads(VALUE), "version": FORMAT_VERSION + 1}).encode()
+    with pytest.raises(UnreadableRecord, match=f"format version {FORMAT_VERSION + 1}.*upgrade Ferry"):
+        decode_receipt(KEY, newer)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": None},
+        {"end": None},
+        {"runs": "%%"},
+        {"runs": base64.b64encode(b"\x09\x01").decode()},
+        {"runs": base64.b64encode(b"\x01\xff").decode()},
+        {"timestamps": [1]},
+        {"timestamps": 3},
+        {"records": "many"},
+    ],
+)
+def test_a_damaged_value_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(UnreadableRecord):
+        decode_receipt(KEY, json.dumps({**json.loads(VALUE), **change}).encode())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"", VALUE),
+        (b"[]", VALUE),
+        (b"null", VALUE),
+        (KEY, b"not json"),
+        (KEY, b"[]"),
+        (KEY, b"\xff\xfe"),
+        (KEY.replace(b"copied", b"stolen"), VALUE),
+    ],
+)
+def test_what_is_no_receipt_is_refused(key: bytes, value: bytes) -> None:
+    with pytest.raises(UnreadableRecord):
+        decode_receipt(key, value)
+
+
+@given(receipts(), st.integers(1, 5))
+def test_a_split_receipt_says_the_same(receipt: Receipt, limit: int) -> None:
+    pieces = split_receipt(receipt, limit)
+    assert sum((piece.runs for piece in pieces), ()) == receipt.runs
+    assert [piece.upstream_start for piece in pieces[1:]] == [piece.upstream_end for piece in pieces[:-1]]
+    assert (pieces[0].upstream_start, pieces[-1].upstream_end) == (receipt.upstream_start, receipt.upstream_end)
+    assert pieces[-1].downstream_end == receipt.downstream_end
+    for name in ("records", "bytes", "forwarded", "reframed", "transactions"):
+        assert sum(getattr(piece, name) for piece in pieces) == getattr(receipt, name)
+    for piece in pieces:
+        assert len(piece.runs) <= limit
+        assert all(piece.upstream_start <= start and start + count <= piece.upstream_end for start, _, count in piece.runs)
+    assert len({encode_receipt(piece)[0] for piece in pieces}) == len(pieces)
+
+
+def test_the_largest_receipt_stays_far_below_the_usual_limit() -> None:
+    runs = tuple((number * 4_000_000, number * 3_000_000_000, 2_000_000) for number in range(RUNS_PER_RECEIPT))
+    end = runs[-1][0] + runs[-1][2]
+    _, value = encode_receipt(Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 0, end, runs=runs))
+    assert len(value) < 400_000
+
+
+def test_receipts_of_one_partition_share_a_ledger_partition() -> None:
+    assert len({ledger_partition("topic", 7, 5) for _ in range(3)}) == 1
+    assert {ledger_partition("topic", number, 5) for number in range(5)} == set(range(5))
