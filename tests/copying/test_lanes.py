@@ -1,0 +1,56 @@
+"""Lanes are stable by name, and balancing loses nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.copying.lanes import balance, lane_of, run_transactional_id, transactional_id, upkeep_transactional_id
+
+pytestmark = pytest.mark.unit
+
+
+@dataclass(frozen=True)
+class Load:
+    name: int
+    weight: int
+
+
+@given(st.text(min_size=1, max_size=30), st.integers(0, 10_000), st.integers(1, 64))
+def test_a_lane_depends_on_name_number_and_count_alone(topic: str, partition: int, lanes: int) -> None:
+    lane = lane_of(topic, partition, lanes)
+    assert lane == (crc32(topic.encode()) + partition) % lanes
+    assert 0 <= lane < lanes
+
+
+def test_lanes_do_not_change_between_versions() -> None:
+    assert [lane_of("orders", number, 8) for number in range(4)] == [6, 7, 0, 1]
+
+
+@given(st.lists(st.integers(0, 1_000), max_size=40), st.integers(1, 10))
+def test_balancing_keeps_everything_once_and_groups_are_not_empty(weights: list[int], groups: int) -> None:
+    loads = [Load(name, weight) for name, weight in enumerate(weights)]
+    spread = balance(loads, groups)
+    assert sorted(load.name for group in spread for load in group) == list(range(len(loads)))
+    assert len(spread) <= groups
+    assert all(spread)
+
+
+@given(st.lists(st.integers(1, 1_000), min_size=1, max_size=40), st.integers(1, 10))
+def test_no_group_is_heavier_than_the_greedy_bound(weights: list[int], groups: int) -> None:
+    heaviest = max(sum(load.weight for load in group) for group in balance([Load(0, weight) for weight in weights], groups))
+    assert heaviest <= sum(weights) / groups + max(weights)
+
+
+def test_as_many_groups_as_there_are_lanes_with_work() -> None:
+    assert len(balance([Load(name, 5) for name in range(6)], 4)) == 4
+
+
+def test_transactional_ids_never_meet() -> None:
+    ids = [transactional_id("A->B", lane) for lane in range(100)] + [run_transactional_id("A->B"), upkeep_transactional_id("A->B")]
+    assert len(set(ids)) == 102
+    assert ids[3] == "ferry-A->B-3"

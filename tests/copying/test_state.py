@@ -1,0 +1,74 @@
+"""State records survive their topic unchanged; the newest of a key counts; what is damaged or newer is refused by name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.copying.receipts import FORMAT_VERSION, UnreadableRecord
+from ferry.copying.state import Claim, FlowRecord, Head, LossAcknowledged, StateEntry, decode_state, encode_state, fold_state
+
+pytestmark = pytest.mark.unit
+
+NAMES, NUMBERS = st.text(max_size=8), st.integers(0, 2**62)
+ENTRIES: st.SearchStrategy[StateEntry] = st.one_of(
+    st.builds(Head, NAMES, st.integers(0, 9), NUMBERS, NAMES, NAMES, NAMES, NAMES, st.integers(-1, 99), NAMES),
+    st.builds(FlowRecord, NAMES, st.integers(0, 500), NUMBERS),
+    st.builds(Claim, NAMES, NAMES, NAMES),
+    st.builds(LossAcknowledged, NAMES, st.integers(0, 9), NUMBERS),
+)
+HEAD = Head("t", 0, 5, "s", "A.t", "r", "l", 1, "run")
+
+
+@given(ENTRIES)
+def test_round_trip(entry: StateEntry) -> None:
+    assert decode_state(*encode_state(entry)) == entry
+
+
+@given(ENTRIES, ENTRIES)
+def test_kinds_never_share_a_key(first: StateEntry, second: StateEntry) -> None:
+    if type(first) is not type(second):
+        assert encode_state(first)[0] != encode_state(second)[0]
+
+
+@given(ENTRIES)
+def test_a_newer_version_is_refused(entry: StateEntry) -> None:
+    key, value = encode_state(entry)
+    newer = json.dumps({**json.loads(value), "version": FORMAT_VERSION + 1}).encode()
+    with pytest.raises(UnreadableRecord, match="upgrade Ferry"):
+        decode_state(key, newer)
+
+
+@pytest.mark.parametrize("field", ["version", "position", "source_id", "remote_topic", "remote_id", "ledger_id", "source_epoch", "run"])
+def test_a_head_that_lacks_something_is_refused(field: str) -> None:
+    key, value = encode_state(HEAD)
+    rest = {name: content for name, content in json.loads(value).items() if name != field}
+    with pytest.raises(UnreadableRecord):
+        decode_state(key, json.dumps(rest).encode())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(b"{}", b'{"version":1}'), (b"", b""), (b'{"head":["t"]}', encode_state(HEAD)[1]), (b'{"ack":[1]}', b'{"version":1}'), (b"[]", b"[]")],
+)
+def test_what_is_no_state_is_refused(key: bytes, value: bytes) -> None:
+    with pytest.raises(UnreadableRecord):
+        decode_state(key, value)
+
+
+def test_the_newest_counts_and_a_tombstone_removes() -> None:
+    newer = Head("t", 0, 9, "s", "A.t", "r", "l", 1, "run-2")
+    other = Head("t", 1, 3, "s", "A.t", "r", "l")
+    claim, flow, seen = Claim("A.t", "r", "A->B"), FlowRecord("A->B", 8, 4), LossAcknowledged("s", 0, 7)
+    records = [encode_state(entry) for entry in (HEAD, other, claim, flow, seen, newer)]
+    state = fold_state([*records, (encode_state(other)[0], None), (b"never written", None)])
+    assert state.heads == {("t", 0): newer}
+    assert (state.claims, state.flow, state.acknowledged) == ({"A.t": claim}, flow, frozenset({seen}))
+
+
+def test_an_empty_topic_is_an_empty_state() -> None:
+    state = fold_state([])
+    assert (state.heads, state.claims, state.flow, state.acknowledged) == ({}, {}, None, frozenset())
