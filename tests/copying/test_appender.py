@@ -304,6 +304,20 @@ def test_a_batch_that_is_too_large_is_halved_until_it_fits(bench: Bench) -> None
     assert bench.consistent()
 
 
+def test_a_batch_that_cannot_be_divided_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(_: FakeUnit) -> tuple[FakeUnit, FakeUnit]:
+        raise ValueError("no such codec")
+
+    monkeypatch.setattr(bench.appender, "_halve", damaged)
+    bench.enqueue((0,), (1, 2), (3,))
+    bench.broker.script.extend([None, TOO_LARGE, None])
+    bench.run()
+    refusal = bench.appender.refusal(KEY)
+    assert refusal is not None
+    assert "no such codec" in refusal.problem
+    assert bench.broker.log[KEY] == [0]
+
+
 def test_one_record_that_is_too_large_is_refused(bench: Bench) -> None:
     bench.enqueue((0,), (1,))
     bench.broker.script.extend([None, TOO_LARGE])

@@ -198,7 +198,7 @@ class Appender:
             case Verdict.OUT_OF_ORDER if queue.rejected:
                 queue.rejected.append(item.unit)
             case Verdict.TOO_LARGE if item.unit.count > 1:
-                queue.rejected.extend(self._halve(item.unit))
+                self._halve_rejected(queue, item.unit, answer.problem)
             case Verdict.TOO_LARGE | Verdict.REFUSED:
                 queue.refusal = queue.refusal or Refusal(answer.problem, passing=False)
                 queue.rejected.append(item.unit)
@@ -206,6 +206,13 @@ class Appender:
                 raise OutcomeUnknown(f"Produce to {queue.key[0]}-{queue.key[1]}: {answer.verdict.value}: {answer.problem}", queue.key)
         if not queue.in_flight:
             self._regroup(queue)
+
+    def _halve_rejected(self, queue: _Queue, unit: Appendable, problem: str) -> None:
+        try:
+            queue.rejected.extend(self._halve(unit))
+        except ValueError as unreadable:  # forwarded as it was, its records never were looked at
+            queue.refusal = queue.refusal or Refusal(f"{problem}; it cannot be divided: {unreadable}", passing=False)
+            queue.rejected.append(unit)
 
     def _regroup(self, queue: _Queue) -> None:
         """All answers are in: put what was not accepted back in front, with its sequences."""

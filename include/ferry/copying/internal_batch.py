@@ -60,3 +60,9 @@ def internal_batches(records: Iterable[tuple[bytes, bytes | None]]) -> Iterator[
         size += weight
     if chunk:
         yield InternalBatch(tuple(chunk), timestamp)
+
+
+def split_batch(batch: InternalBatch) -> tuple[InternalBatch, InternalBatch]:
+    """Two batches of half the records each, for a topic that takes only smaller ones; `batch` has two records at least."""
+    middle = batch.count // 2
+    return InternalBatch(batch.records[:middle], batch.timestamp), InternalBatch(batch.records[middle:], batch.timestamp)

@@ -8,9 +8,8 @@ from ferry.clusters.connections import ClusterConnection, Wakeup
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.leaders import Leaders
 from ferry.copying.appender import Appender, PartitionKey
-from ferry.copying.internal_batch import internal_batches
+from ferry.copying.internal_batch import internal_batches, split_batch
 from ferry.errors import ClusterUnreachable
-from ferry.wire.split import split_unit
 
 # Wakes the loop for back-offs.
 IDLE_SECONDS = 0.05
@@ -28,7 +27,7 @@ class InternalWriter:
         self._leaders = leaders
         self._wakeup = wakeup
         self._appender = Appender(
-            connection, leaders, wakeup, transactional_id=transactional_id, transactions_v2=transactions_v2, halve=split_unit
+            connection, leaders, wakeup, transactional_id=transactional_id, transactions_v2=transactions_v2, halve=split_batch
         )
 
     def adopt(self, identity: ProducerIdentity) -> None:
