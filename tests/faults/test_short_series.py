@@ -1,0 +1,24 @@
+"""A short series of kills in every test run; `make faults` runs long ones."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from series import run_series
+
+pytestmark = [pytest.mark.faults, pytest.mark.brokers, pytest.mark.spark]
+
+SEED = 20_261_121
+ROUNDS = 4
+
+
+@pytest.mark.timeout(900)
+def test_nothing_is_lost_doubled_or_reordered() -> None:
+    outcome = run_series(SEED, ROUNDS, print)
+    assert outcome.clean, "\n".join(outcome.lines())
+    assert outcome.records > 0
