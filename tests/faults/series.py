@@ -31,7 +31,7 @@ from ferry.sandbox import SandboxCluster, compare_topics, read_all
 
 TOPICS = {"plain": "none", "packed": "lz4", "settled": "zstd"}
 PARTITIONS = 3
-RECORDS_A_ROUND = 60_000
+RECORDS_A_ROUND = 90_000
 VALUE_BYTES = 1_000
 FLOW = "A->B"
 CONFIG = """\
@@ -51,6 +51,8 @@ RUN_SECONDS = 240.0
 # Until the lanes of a run are at work: Spark's start on a loaded machine.
 START_SECONDS = 90.0
 FIRST_TRANSACTION_SECONDS = 15.0
+# The share of strikes that wait for an open transaction; the others hit what lies between.
+AIMED = 0.85
 WATCH_SECONDS = 60.0
 OPEN_STATE = "Ongoing"
 
@@ -154,8 +156,10 @@ class Series:
         struck = False
         if self._at_work(process):
             self._await_open_transaction(process)
-            time.sleep(self._random.choice([0.0, self._random.uniform(0.0, 0.3), self._random.uniform(0.0, 1.5)]))
+            time.sleep(self._random.choice([0.0, self._random.uniform(0.0, 0.2), self._random.uniform(0.0, 1.0)]))
             tree = _tree(process.pid)
+            if self._random.random() < AIMED:
+                self._await_open_transaction(process)
             inside = self._open_transactions()
             struck = process.poll() is None
             self.outcome.inside += bool(inside and struck)
