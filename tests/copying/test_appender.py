@@ -234,6 +234,23 @@ def test_what_was_not_sent_goes_again(bench: Bench) -> None:
     assert bench.broker.log[KEY] == [0, 1]
 
 
+@pytest.mark.parametrize("early", [(2,), (0, 3), (1, 3), (0, 1, 2, 3)])
+def test_requests_that_fail_before_the_answers_of_earlier_ones_change_no_order(bench: Bench, early: tuple[int, ...]) -> None:
+    bench.enqueue((0,))
+    bench.run()
+    bench.enqueue((1,), (2,), (3,), (4,))
+    bench.appender.pump()
+    futures = [future for _, future in bench.broker.requests]
+    for index in reversed(early):
+        del bench.broker.requests[index]
+    for index in early:
+        futures[index].failure(OSError("not sent"))
+    bench.settle()
+    bench.run()
+    assert bench.broker.log[KEY] == [0, 1, 2, 3, 4]
+    assert bench.consistent()
+
+
 def test_a_lost_answer_leaves_the_outcome_open(bench: Bench) -> None:
     bench.enqueue((0,), (1,))
     bench.broker.script.extend([OSError("connection reset")])

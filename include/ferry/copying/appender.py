@@ -5,6 +5,7 @@ Per partition, sequences are given out when a batch is sent. Rules that keep the
 - the first batch of a partition in a transaction travels alone, so that a leader that is not ready cannot accept the second one only;
 - after a retriable answer nothing more is sent until every batch in flight is answered; then all that were not accepted go again, in
   order, with the same sequences;
+- answers are acted on in the order of sending, whatever the order in which they come;
 - a definite refusal stops the partition at its last accepted batch (a batch that is too large is halved first);
 - a batch that is accepted behind one that was not, a lost answer, or an answer that is not understood leaves the log's content open:
   OutcomeUnknown, and the transaction is abandoned.
@@ -66,6 +67,7 @@ class Refusal(NamedTuple):
 class _Sent:
     unit: Appendable
     sequence: int
+    answer: Answer | None = None
 
 
 @dataclass
@@ -178,11 +180,12 @@ class Appender:
             else:
                 answers = produce_answers(future.value, self._leaders)
             for queue, item in sent:
-                answer = answers.get(queue.key, Answer(Verdict.UNKNOWN, -1, "no answer for this partition"))
-                yield from self._settle_one(queue, item, answer)
+                item.answer = answers.get(queue.key, Answer(Verdict.UNKNOWN, -1, "no answer for this partition"))
+                # A request that could not leave fails at once, before the answers of those that left earlier: settle in sending order.
+                while queue.in_flight and (answer := queue.in_flight[0].answer) is not None:
+                    yield from self._settle_one(queue, queue.in_flight.popleft(), answer)
 
     def _settle_one(self, queue: _Queue, item: _Sent, answer: Answer) -> Iterator[Accepted]:
-        queue.in_flight.remove(item)
         if not queue.rejected:
             queue.resume_sequence = item.sequence
         match answer.verdict:
