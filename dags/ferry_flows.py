@@ -32,7 +32,7 @@ def replication(flow: Flow) -> DAG:
         def plan_run() -> dict[str, Any]:
             return steps.plan(flow.name)
 
-        @task
+        @task(max_active_tis_per_dag=1)
         def prepare_topics(planned: dict[str, Any]) -> dict[str, Any]:
             return steps.prepare(flow.name, planned)
 

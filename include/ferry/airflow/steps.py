@@ -60,7 +60,10 @@ def prepare(flow: str, planned: Mapping[str, Any]) -> dict[str, Any]:
     if not planned["needs_preparation"]:
         return {"created": [], "grown": [], "failed": []}
     with typed_retries():
-        return pipeline.prepare_topics(flow_for_running(flow), request_of(flow, get_current_context())).document()
+        changes = pipeline.prepare_topics(flow_for_running(flow), request_of(flow, get_current_context()))
+    for topic, name, reason in changes.failed:
+        _print(f"remote topic {name} of {topic}: {reason}")
+    return changes.document()
 
 
 def skip_unless_needed(planned: Mapping[str, Any]) -> None:

@@ -34,7 +34,7 @@ def seed(
 
 
 def acknowledge_losses(config: Config, flow: FlowName, as_json: AsJson = False) -> None:
-    """Mark the flow's losses as seen: they stay in the ledger and no longer fail runs."""
+    """Mark all losses of the flow as seen: they stay in the ledger, and `ferry status` no longer fails for them."""
     from ferry.recovery.losses import acknowledge_losses as acknowledge  # noqa: PLC0415 - see seed
 
     losses = acknowledge(load_flow(config, flow))

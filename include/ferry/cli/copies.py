@@ -94,8 +94,12 @@ def _carry_out(config: Path, request: RunRequest, master: str | None, report_fil
     codes = []
     if planned.needs_preparation:
         changes = prepare_topics(flow, request)
-        for name in (*changes.created, *changes.grown):
-            notice(f"remote topic {name}: created or grown")
+        for name in changes.created:
+            notice(f"remote topic {name}: created")
+        for name in changes.grown:
+            notice(f"remote topic {name}: grown")
+        for topic, name, reason in changes.failed:
+            notice(f"remote topic {name} of {topic}: {reason}")
     if planned.needs_copy:
         codes.append(_copy(config, flow, request, master))
     outcome = read_report(flow, request) if planned.needs_preparation or planned.needs_copy else idle_report(planned)
@@ -127,7 +131,10 @@ def load_flow(config: Path, name: str) -> Flow:
     """The flow of a config file. ConfigError, ArgumentError."""
     from ferry.config import load_config  # noqa: PLC0415 - see plan
 
-    return load_config(config).flow(name)
+    loaded = load_config(config)
+    for warning in loaded.warnings:
+        notice(f"warning: {warning}")
+    return loaded.flow(name)
 
 
 def _time(option: str, text: str) -> datetime:
@@ -172,6 +179,9 @@ def _show_report(report: RunReport) -> None:
     ]
     if rows:
         table(f"{report.flow}: {report.run_id}", ("topic", "partition", "remote topic", "from", "until", "records", "bytes"), rows)
-    line(f"{report.records:,} records, {report.bytes:,} bytes in {report.seconds:.1f} s (CPU {report.cpu_seconds:.1f} s)")
+    if report.partitions or report.problems():
+        line(f"{report.records:,} records, {report.bytes:,} bytes in {report.seconds:.1f} s (CPU {report.cpu_seconds:.1f} s)")
+    else:
+        line("nothing to copy")
     for problem in report.problems():
         notice(f"{type(problem).__name__}: {problem}")

@@ -97,7 +97,7 @@ def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
         for record in reader.read(topic, complete=False):
             if record.value is not None:
                 entry = decode(record.key, record.value)
-                yield {"record": type(entry).__name__, "partition": record.partition, "offset": record.offset, **asdict(entry)}
+                yield {"record": type(entry).__name__, "at": f"{record.partition}:{record.offset}", **asdict(entry)}
 
 
 def _decoder(kind: RecordKind, flow: Flow) -> tuple[str, Callable[[bytes, bytes], Any]]:

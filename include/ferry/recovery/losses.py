@@ -1,4 +1,4 @@
-"""`ferry ack-loss`: an operator has seen the losses; they stay in the ledger and no longer fail runs."""
+"""`ferry ack-loss`: an operator has seen the losses; they stay in the ledger and `ferry status` no longer counts them."""
 
 from __future__ import annotations
 

@@ -76,7 +76,6 @@ class RunReport:
     skipped: tuple[Skipped, ...] = ()
     failed: tuple[PartitionFailure, ...] = ()
     superseded: str | None = None
-    created_topics: tuple[str, ...] = ()
     syncs: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     cpu_seconds: float = 0.0

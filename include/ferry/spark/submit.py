@@ -34,6 +34,10 @@ NOISE = (
     "To adjust logging level",
     "WARNING: Using incubator modules",
     "Using Spark's repl log4j profile",
+    "INFO SparkContext",
+    "Setting Spark log level",
+    "resolves to a loopback address",
+    "Set SPARK_LOCAL_IP",
 )
 
 
