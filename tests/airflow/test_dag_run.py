@@ -1,0 +1,58 @@
+"""A whole DAG run over real brokers and a real Spark, as Airflow's CLI does it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from ferry.airflow.flows import dag_id
+from ferry.config import load_config
+from ferry.sandbox import SandboxCluster, compare_topics
+
+pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
+
+
+def run_dag(config: Path, **params: object) -> str:
+    flow = load_config(config).flows[0]
+    command = [sys.executable, "-m", "airflow", "dags", "test", dag_id(flow), "--conf", json.dumps(params)]
+    environment = {**os.environ, "FERRY_CONFIG": str(config)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    return done.stdout + done.stderr
+
+
+def test_a_run_copies_and_the_next_one_starts_no_spark(
+    airflow_database: None,
+    config_file: Callable[..., Path],
+    topic_factory: Callable[..., str],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster, partitions=3)
+    config = config_file(f"A->B.topics = {topic}")
+    remote = f"{load_config(config).flows[0].source.alias}.{topic}"
+    producer = Producer({"bootstrap.servers": source_cluster.bootstrap})
+    for number in range(600):
+        producer.produce(topic, value=str(number).encode(), partition=number % 3)
+    assert producer.flush(30) == 0
+
+    dry = run_dag(config, dry_run=True)
+    assert "dry run" in dry
+    assert remote not in AdminClient({"bootstrap.servers": target_cluster.bootstrap}).list_topics(timeout=15).topics
+
+    first = run_dag(config)
+    assert "600 records" in first, first[-4000:]
+    assert "successful" in first
+    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
+    assert (found.equal, found.records) == (True, 600)
+
+    second = run_dag(config)
+    assert "nothing to copy: Spark is not started" in second
+    assert "successful" in second

@@ -1,0 +1,85 @@
+"""The DAGs that a config file becomes: read without any network."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+pytestmark = pytest.mark.airflow
+
+TASKS = ["plan_run", "prepare_topics", "copy_records", "report_outcome"]
+CONFIG = """\
+clusters = A, B
+A.bootstrap.servers = nowhere.invalid:9092
+B.bootstrap.servers = elsewhere.invalid:9092
+A->B.enabled = true
+A->B.ferry.schedule = */10 * * * *
+B->A.enabled = true
+"""
+
+
+def dagbag(monkeypatch: pytest.MonkeyPatch) -> DagBag:
+    def refuse(*_: object) -> None:
+        raise AssertionError("parsing must not reach for a network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    return DagBag(dag_folder=str(Path(__file__).parents[2] / "dags"))
+
+
+@pytest.fixture
+def bag(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DagBag:
+    path = tmp_path / "mm2.properties"
+    path.write_text(CONFIG)
+    monkeypatch.setenv("FERRY_CONFIG", str(path))
+    return dagbag(monkeypatch)
+
+
+def test_one_dag_for_each_flow(bag: DagBag) -> None:
+    assert bag.import_errors == {}
+    assert sorted(bag.dags) == ["ferry.A.B", "ferry.B.A"]
+
+
+def test_the_tasks_and_their_order(bag: DagBag) -> None:
+    dag = bag.dags["ferry.A.B"]
+    assert [task.task_id for task in dag.topological_sort()] == TASKS
+    assert dag.get_task("copy_records").max_active_tis_per_dag == 1
+    report = dag.get_task("report_outcome")
+    assert (report.retries, report.trigger_rule) == (0, "all_done")
+    assert all(dag.get_task(name).retries == 3 for name in TASKS[:3])
+    assert [asset.name for asset in report.outlets] == ["ferry.A.B"]
+
+
+def test_schedules_have_data_intervals(bag: DagBag) -> None:
+    scheduled, manual = bag.dags["ferry.A.B"], bag.dags["ferry.B.A"]
+    assert type(scheduled.timetable).__name__ == "CronDataIntervalTimetable"
+    assert type(manual.timetable).__name__ == "NullTimetable"
+    assert scheduled.is_paused_upon_creation is True
+    assert scheduled.catchup is False
+
+
+def test_the_form_and_the_runbook(bag: DagBag) -> None:
+    dag = bag.dags["ferry.A.B"]
+    assert set(dag.params) == {"topics", "bound", "dry_run"}
+    assert all(f"`{name}`" in (dag.doc_md or "") for name in TASKS)
+
+
+def test_no_config_means_no_dags(airflow_database: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FERRY_CONFIG", raising=False)
+    bag = dagbag(monkeypatch)
+    assert (bag.dags, bag.import_errors) == ({}, {})
+
+
+def test_a_bad_config_is_an_import_error_that_names_the_line(
+    airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(CONFIG + "A->B.topicz = x\n")
+    monkeypatch.setenv("FERRY_CONFIG", str(path))
+    bag = dagbag(monkeypatch)
+    assert bag.dags == {}
+    (trace,) = bag.import_errors.values()
+    assert f"{path}:7" in trace
+    assert "topicz" in trace

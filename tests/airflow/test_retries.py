@@ -1,0 +1,37 @@
+"""What Airflow does with each error and exit code."""
+
+from __future__ import annotations
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from ferry.airflow.retries import failure_of_exit_code, typed_retries
+from ferry.errors import ClusterUnreachable, ConfigError, ExitCode, FerryError, SourceDataLost, Superseded
+
+pytestmark = pytest.mark.airflow
+
+
+@pytest.mark.parametrize(
+    ("code", "final"),
+    [
+        (ExitCode.OTHER, False),
+        (ExitCode.BAD_INPUT, True),
+        (ExitCode.UNREACHABLE, False),
+        (ExitCode.DATA_LOST, True),
+        (ExitCode.PARTLY_FAILED, False),
+        (ExitCode.SUPERSEDED, True),
+        (137, False),
+    ],
+)
+def test_exit_codes(code: int, final: bool) -> None:
+    failure = failure_of_exit_code(code)
+    assert isinstance(failure, AirflowFailException) is final
+    assert str(int(code)) in str(failure)
+
+
+@pytest.mark.parametrize(("error", "final"), [(ConfigError, True), (Superseded, True), (SourceDataLost, True), (ClusterUnreachable, False)])
+def test_errors(error: type[FerryError], final: bool) -> None:
+    with pytest.raises(AirflowException) as caught, typed_retries():
+        raise error("what and where")
+    assert isinstance(caught.value, AirflowFailException) is final
+    assert "what and where" in str(caught.value)
