@@ -249,6 +249,16 @@ def test_timestamps_out_of_the_targets_limits(flow: Flow, topic: str, source: Si
     assert "message.timestamp" in report.failed[0].problem
 
 
+def test_a_remote_topic_that_replaces_timestamps_is_refused(flow: Flow, topic: str, source: Side, target: Side, run_flow: RunFlow) -> None:
+    source.produce(topic, 10)
+    run_flow(flow)
+    target.configure(remote(flow, topic), "message.timestamp.type", "LogAppendTime")
+    source.produce(topic, 10)
+    report = run_flow(flow)
+    assert (errors(report), report.records) == ({"BatchRefused"}, 0)
+    assert "message.timestamp.type" in report.failed[0].problem
+
+
 def test_two_flows_do_not_write_one_topic(
     flow_factory: Callable[..., Flow],
     topic: str,

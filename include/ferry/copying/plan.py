@@ -20,6 +20,7 @@ from ferry.copying.state import Head
 from ferry.errors import (
     AlreadyClaimed,
     BackfillRefused,
+    BatchRefused,
     PartitionError,
     PositionDisagrees,
     SourceRecreated,
@@ -35,7 +36,8 @@ class PartitionFacts:
 
     Source offsets: `log_start`, `end` (exclusive bound of this run), `stable_end` (last stable offset), `since` (first offset of a
     backfill's interval), `start` (offset of the start policy). Target: topic id None when the remote topic does not exist (yet),
-    `remote_partitions` its width, `remote_end` its log end. `head`, `committed` and `claimed_by` are what the flow's own state says.
+    `remote_partitions` its width, `remote_end` its log end, `stamps_itself` whether it replaces timestamps. `head`, `committed` and
+    `claimed_by` are what the flow's own state says.
     """
 
     topic: str
@@ -55,6 +57,7 @@ class PartitionFacts:
     claimed_by: str | None = None
     covered: tuple[tuple[int, int], ...] = ()
     compacted: bool = False
+    stamps_itself: bool = False
     ledger_topic_id: str = ""
     batch_limit: int = 1_048_588
 
@@ -129,6 +132,10 @@ def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
     if facts.remote_topic_id is not None and facts.partition >= facts.remote_partitions:
         problem = f"remote topic {facts.remote_topic} has {facts.remote_partitions} partitions and could not be grown"
         raise TargetTooNarrow(facts.topic, facts.partition, problem)
+
+    if facts.stamps_itself:
+        problem = f"remote topic {facts.remote_topic} has message.timestamp.type=LogAppendTime and would replace timestamps: set CreateTime"
+        raise BatchRefused(facts.topic, facts.partition, problem)
 
 
 def _settle(facts: PartitionFacts, rules: PlanRules) -> _Settled:

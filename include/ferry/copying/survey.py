@@ -97,6 +97,7 @@ def survey(
                 claimed_by=claims.get(remote_topic),
                 covered=coverage.get(key, ()),
                 compacted="compact" in limits.get("cleanup.policy", ""),
+                stamps_itself=limits.get("message.timestamp.type") == "LogAppendTime",
                 ledger_topic_id=(ledger.topic_id or "") if ledger else "",
                 batch_limit=int(limits.get("max.message.bytes", 1_048_588)),
             )
