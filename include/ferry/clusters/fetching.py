@@ -115,6 +115,8 @@ async def log_bounds(connection: ClusterConnection, leaders: Leaders, topic: str
 
 async def _offset(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int, which: int) -> int:
     leader = leaders.of(topic, partition)
+    if leader.node < 0:
+        raise RequestNotSent(f"ListOffsets for {topic}-{partition}: it has no leader")
     topic_type = ListOffsetsRequest.ListOffsetsTopic
     answer = await connection.send(
         ListOffsetsRequest(
@@ -130,7 +132,7 @@ async def _offset(connection: ClusterConnection, leaders: Leaders, topic: str, p
             ],
             timeout_ms=LIST_OFFSETS_MILLISECONDS,
         ),
-        leader.node if leader.node >= 0 else None,
+        leader.node,
     )
     part = answer.topics[0].partitions[0]
     if part.error_code:

@@ -1,9 +1,13 @@
-"""Which broker leads each partition, and which topic id a name has today."""
+"""Which broker leads each partition, and which topic id a name has today.
+
+A name that leads to another topic id than the expected one has no leaders here: nothing is read from or written to a topic that was
+deleted and created again under a run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest
@@ -11,6 +15,8 @@ from kafka.protocol.metadata import MetadataRequest
 from ferry.clusters.connections import ClusterConnection
 
 NO_TOPIC_ID = UUID(int=0)  # what clusters older than 2.8 answer
+# org.apache.kafka.common.protocol.Errors: unknown topic or partition, unknown topic id. Any other error says nothing about existence.
+_GONE = frozenset({3, 100})
 
 
 class Leader(NamedTuple):
@@ -26,9 +32,10 @@ NO_LEADER = Leader(-1, -1)
 class Leaders:
     """Leaders of some topics of one cluster; refreshed when a broker says that it is not the leader."""
 
-    def __init__(self, connection: ClusterConnection, topics: Iterable[str]) -> None:
+    def __init__(self, connection: ClusterConnection, topics: Iterable[str], expected: Mapping[str, UUID] | None = None) -> None:
         self._connection = connection
         self._topics = sorted(set(topics))
+        self._expected = {topic: topic_id for topic, topic_id in (expected or {}).items() if topic_id != NO_TOPIC_ID}
         self._leaders: dict[tuple[str, int], Leader] = {}
         self._topic_ids: dict[str, UUID] = {}
         self._names: dict[UUID, str] = {}
@@ -43,11 +50,17 @@ class Leaders:
         self._leaders = {
             (topic.name, partition.partition_index): Leader(partition.leader_id, getattr(partition, "leader_epoch", -1))
             for topic in answer.topics
-            if topic.error_code == 0
+            if topic.error_code == 0 and self._is_expected(topic)
             for partition in topic.partitions
         }
+        known = {topic.name: self._topic_ids.get(topic.name) for topic in answer.topics if topic.error_code not in {0, *_GONE}}
         self._topic_ids = {topic.name: topic.topic_id or NO_TOPIC_ID for topic in answer.topics if topic.error_code == 0}
-        self._names = {topic_id: name for name, topic_id in self._topic_ids.items()}
+        self._topic_ids.update({name: topic_id for name, topic_id in known.items() if topic_id is not None})
+        self._names = {topic_id: name for name, topic_id in (*self._topic_ids.items(), *self._expected.items())}
+
+    def _is_expected(self, topic: Any) -> bool:
+        expected = self._expected.get(topic.name)
+        return expected is None or (topic.topic_id or NO_TOPIC_ID) in {expected, NO_TOPIC_ID}
 
     def of(self, topic: str, partition: int) -> Leader:
         """The leader, or NO_LEADER."""

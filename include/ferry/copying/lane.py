@@ -39,6 +39,8 @@ RECOVERIES = 6
 # A partition that leaves the outcome open this often is stopped, so that it does not stop the lane.
 BLAMES = 3
 RECOVERY_PAUSE_SECONDS = 0.2
+# A broker that just started, or has not heard of a new topic yet, denies topics that exist.
+GONE_SECONDS = 5.0
 
 
 class Lane:
@@ -49,9 +51,10 @@ class Lane:
         self._wakeup = Wakeup(loop)
         self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
         self._coordinator = Coordinator(loop, target, task.transactional_id, job.group)
-        self._source_leaders = Leaders(source, [partition.topic for partition in task.partitions])
-        remote_topics = [partition.remote_topic for partition in task.partitions]
-        self._target_leaders = Leaders(target, [*remote_topics, job.ledger_topic, job.state_topic])
+        source_ids = {partition.topic: partition.topic_id for partition in task.partitions}
+        remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
+        self._source_leaders = Leaders(source, source_ids, source_ids)
+        self._target_leaders = Leaders(target, [*remote_ids, job.ledger_topic, job.state_topic], remote_ids)
         self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values())
         self._identity = task.identity
         self._state = TransactionState.READY
@@ -60,6 +63,7 @@ class Lane:
         self._opened = 0.0
         self._sent_bytes = 0
         self._registered: set[PartitionKey] = set()
+        self._gone_since: dict[str, float] = {}
         self._blamed: dict[PartitionKey, int] = {}
         self._transactions_v2 = True
         self._records: Appender
@@ -85,16 +89,25 @@ class Lane:
         self._identity = await self._coordinator.init(self._identity)
         await self._source_leaders.refresh()
         await self._target_leaders.refresh()
-        await self._check_remote_topics()
+        self._feed.check_identities()
+        self._check_remote_topics()
         await self._fresh_appenders()
         await self._compare_positions()
 
-    async def _check_remote_topics(self) -> None:
+    def _check_remote_topics(self) -> bool:
+        """Stop the cursors whose remote topic is another one now, or has been gone for a while; whether any was stopped."""
+        now, stopped = time.monotonic(), False
         for cursor in self._cursors.values():
             task, found = cursor.task, self._target_leaders.topic_id(cursor.task.remote_topic)
-            if found != task.remote_topic_id:
+            if found == task.remote_topic_id:
+                self._gone_since.pop(task.remote_topic, None)
+                continue
+            gone_for = now - self._gone_since.setdefault(task.remote_topic, now)
+            if cursor.failure is None and (found is not None or gone_for > GONE_SECONDS):
                 problem = f"remote topic {task.remote_topic} is gone or was deleted and created again since the run was planned"
                 cursor.fail(TargetRecreated(task.topic, task.partition, problem))
+                stopped = True
+        return stopped
 
     async def _compare_positions(self) -> None:
         """What the group says now must be what the driver, or the last confirmed commit, left (unless a seed overrides it)."""
@@ -199,6 +212,9 @@ class Lane:
                 await self._target_leaders.refresh()
             except (RequestNotSent, RequestLost):
                 self._records.leaders_stale = True
+            else:
+                if self._check_remote_topics():
+                    raise OutcomeUnknown("a remote topic was replaced")  # what is queued or in flight for it must not be sent again
 
     def _stop_refused(self) -> None:
         for key, cursor in self._cursors.items():
@@ -296,6 +312,7 @@ class Lane:
         self._identity = await self._coordinator.init(self._identity)
         await self._fresh_appenders()
         await self._target_leaders.refresh()
+        self._check_remote_topics()
         positions = await self._coordinator.positions(self._cursors) if self._in_doubt else {}
         for key, cursor in self._cursors.items():
             if self._in_doubt and cursor.touched and key in positions and positions[key].mark == self._mark:

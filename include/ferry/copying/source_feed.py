@@ -105,7 +105,7 @@ class SourceFeed:
             except (RequestNotSent, RequestLost):
                 self._stale = True
             else:
-                self._check_identities()
+                self.check_identities()
         for cursor in idle:
             if cursor.out_of_range and cursor.failure is None:
                 await self._out_of_range(cursor)
@@ -190,7 +190,8 @@ class SourceFeed:
             task = cursor.task
             cursor.fail(PartitionUnavailable(task.topic, task.partition, f"not readable for {PATIENCE_SECONDS:.0f} s: {problem}"))
 
-    def _check_identities(self) -> None:
+    def check_identities(self) -> None:
+        """Stop the cursors whose topic is another one now, or is gone. To be called after every refresh of the leaders."""
         for cursor in self._cursors.values():
             task, found = cursor.task, self._leaders.topic_id(cursor.task.topic)
             if found is not None and found != task.topic_id:

@@ -1,0 +1,63 @@
+"""Leaders follow a topic, never a name: a topic that took another one's name has no leaders."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from ferry.clusters.leaders import NO_LEADER, NO_TOPIC_ID, Leader, Leaders
+
+pytestmark = pytest.mark.unit
+
+FIRST, SECOND = UUID(int=1), UUID(int=2)
+
+
+def topic(name: str, topic_id: UUID | None, error: int = 0) -> Any:
+    partition = SimpleNamespace(partition_index=0, leader_id=4, leader_epoch=9)
+    return SimpleNamespace(name=name, topic_id=topic_id, error_code=error, partitions=[] if error else [partition])
+
+
+class Listing:
+    """A connection that answers Metadata requests from a list."""
+
+    def __init__(self, *answers: list[Any]) -> None:
+        self._answers = list(answers)
+
+    async def send(self, _: Any) -> Any:
+        return SimpleNamespace(topics=self._answers.pop(0))
+
+
+def refreshed(*answers: list[Any], expected: dict[str, UUID] | None = None) -> Leaders:
+    connection: Any = Listing(*answers)
+    leaders = Leaders(connection, ["t"], expected)
+    for _ in answers:
+        asyncio.run(leaders.refresh())
+    return leaders
+
+
+def test_leader_and_id() -> None:
+    leaders = refreshed([topic("t", FIRST)], expected={"t": FIRST})
+    assert (leaders.of("t", 0), leaders.of("t", 1), leaders.topic_id("t")) == (Leader(4, 9), NO_LEADER, FIRST)
+    assert (leaders.name_of(None, FIRST), leaders.name_of("x", None), leaders.name_of(None, SECOND)) == ("t", "x", "")
+
+
+def test_a_topic_under_the_same_name_has_no_leader_but_is_named() -> None:
+    leaders = refreshed([topic("t", FIRST)], [topic("t", SECOND)], expected={"t": FIRST})
+    assert (leaders.of("t", 0), leaders.topic_id("t")) == (NO_LEADER, SECOND)
+    assert leaders.name_of(None, FIRST) == "t"  # late answers still tell whom they are about
+
+
+@pytest.mark.parametrize("expected", [{"t": FIRST}, {"t": NO_TOPIC_ID}, None])
+def test_clusters_without_topic_ids_are_taken_by_name(expected: dict[str, UUID] | None) -> None:
+    leaders = refreshed([topic("t", None)], expected=expected)
+    assert (leaders.of("t", 0), leaders.topic_id("t")) == (Leader(4, 9), NO_TOPIC_ID)
+
+
+@pytest.mark.parametrize(("error", "found"), [(3, None), (100, None), (5, FIRST), (29, FIRST)])
+def test_only_an_unknown_topic_is_gone(error: int, found: UUID | None) -> None:
+    leaders = refreshed([topic("t", FIRST)], [topic("t", NO_TOPIC_ID, error)])
+    assert (leaders.of("t", 0), leaders.topic_id("t")) == (NO_LEADER, found)

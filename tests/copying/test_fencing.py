@@ -1,0 +1,265 @@
+"""Two runs of one flow, stale pairs, lost workers, and topics that are replaced under a running copy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ferry.config import Flow
+from ferry.copying import driver
+from ferry.copying.lane import Lane
+from ferry.copying.lane_runner import InlineLaneRunner, run_lanes
+from ferry.copying.model import CopyJob, LaneResult, LaneTask
+from ferry.errors import ExitCode, Superseded
+from ferry.reporting.run_report import RunReport
+from ferry.sandbox import SandboxCluster, compare_topics, read_all
+
+pytestmark = pytest.mark.brokers
+
+RunFlow = Callable[..., RunReport]
+Between = Callable[[], object]
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause that is there for real brokers' restarts."""
+    monkeypatch.setattr(driver, "FIRST_PAUSE_SECONDS", 0.05)
+
+
+@pytest.fixture
+def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
+    return topic_factory(source_cluster, partitions=3)
+
+
+@pytest.fixture
+def flow(flow_factory: Callable[..., Flow], topic: str) -> Flow:
+    return flow_factory(f"A->B.topics = {topic}.*", "A->B.ferry.transaction.mb = 1", "A->B.ferry.lanes = 2")
+
+
+@pytest.fixture
+def fill(source_cluster: SandboxCluster, topic: str) -> Callable[..., None]:
+    numbers = iter(range(1_000_000))
+
+    def produce(count: int = 5_000, *, name: str = topic) -> None:
+        producer = Producer({"bootstrap.servers": source_cluster.bootstrap, "linger.ms": 5})
+        for _ in range(count):
+            number = next(numbers)
+            producer.produce(name, value=f"{number} ".encode().ljust(1_000, b"x"), partition=number % 3)
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
+    return produce
+
+
+@pytest.fixture
+def equal(flow: Flow, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> Callable[[], bool]:
+    remote = f"{flow.source.alias}.{topic}"
+    return lambda: compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote}).equal
+
+
+class Scripted:
+    """A runner that does something before, or instead of, running the lanes of each call."""
+
+    def __init__(self, *steps: Callable[[CopyJob, Sequence[LaneTask]], Iterator[LaneResult]]) -> None:
+        self._steps = list(steps)
+        self.calls: list[tuple[CopyJob, list[LaneTask]]] = []
+
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+        self.calls.append((job, list(tasks)))
+        step = self._steps.pop(0) if self._steps else run_lanes
+        return step(job, tasks)
+
+
+def after(act: Between) -> Callable[[CopyJob, Sequence[LaneTask]], Iterator[LaneResult]]:
+    def step(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+        act()
+        return run_lanes(job, tasks)
+
+    return step
+
+
+def without_results(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+    """The lanes did their work, but the worker died before it could say so."""
+    list(run_lanes(job, tasks))
+    return iter(())
+
+
+def never_ran(_: CopyJob, __: Sequence[LaneTask]) -> Iterator[LaneResult]:
+    return iter(())
+
+
+def at_commit(monkeypatch: pytest.MonkeyPatch, number: int, act: Between) -> None:
+    """`act` once, when the `number`th commit of any lane begins: records are appended, the transaction is open."""
+    commit, count = Lane._commit, iter(range(1, 1_000_000))
+
+    async def interrupted(lane: Lane) -> None:
+        if next(count) == number:
+            act()
+        await commit(lane)
+
+    monkeypatch.setattr(Lane, "_commit", interrupted)
+
+
+def log_ends(cluster: SandboxCluster, topic: str) -> list[int]:
+    """True ends, with what was never committed."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "ends", "isolation.level": "read_uncommitted"})
+    try:
+        return [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=15)[1] for number in range(3)]
+    finally:
+        consumer.close()
+
+
+def test_a_newer_run_supersedes_one_that_has_not_begun(
+    flow: Flow, fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool]
+) -> None:
+    fill()
+    newer: list[RunReport] = []
+    with pytest.raises(Superseded, match="newer run took over"):
+        run_flow(flow, runner=Scripted(after(lambda: newer.append(run_flow(flow)))))
+    assert [(report.exit_code, report.records) for report in newer] == [(ExitCode.DONE, 5_000)]
+    assert equal()
+    assert run_flow(flow).records == 0
+
+
+def test_a_newer_run_supersedes_one_inside_its_transaction(
+    flow: Flow, fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill()
+    newer: list[RunReport] = []
+    at_commit(monkeypatch, 2, lambda: newer.append(run_flow(flow)))
+    with pytest.raises(Superseded):
+        run_flow(flow)
+    assert newer[0].exit_code is ExitCode.DONE
+    assert 0 < newer[0].records < 5_000  # the first transaction of the older run counts
+    assert equal()
+
+
+def test_the_report_of_a_superseded_run_says_so(flow: Flow, fill: Callable[..., None], run_flow: RunFlow) -> None:
+    from ferry.copying import pipeline  # noqa: PLC0415
+    from ferry.copying.request import RunRequest  # noqa: PLC0415
+
+    fill(30)
+    request = RunRequest(flow.name, "older")
+    pipeline.prepare_topics(flow, request)
+    with pytest.raises(Superseded):
+        pipeline.copy_ranges(flow, request, Scripted(after(lambda: run_flow(flow))), lambda _: None)
+    report = pipeline.read_report(flow, request)
+    assert report.exit_code is ExitCode.SUPERSEDED
+    assert report.superseded is not None
+
+
+def test_a_stale_pair_writes_nothing_at_all(
+    flow: Flow, topic: str, fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool], target_cluster: SandboxCluster
+) -> None:
+    fill()
+    kept = Scripted(never_ran)
+    assert run_flow(flow, runner=kept).exit_code is ExitCode.DONE
+    (job, stale), (_, renewed) = kept.calls
+    assert {task.lane for task in stale} == {task.lane for task in renewed}
+    before = log_ends(target_cluster, f"{flow.source.alias}.{topic}")
+    for tasks in (stale, renewed):  # one whose pair was replaced, one whose pair has served
+        results = list(run_lanes(job, tasks))
+        assert [result.fenced for result in results] == [True] * len(tasks)
+        assert all(result.failure is not None and result.failure.error == "Superseded" for result in results)
+    assert log_ends(target_cluster, f"{flow.source.alias}.{topic}") == before
+    assert equal()
+    fill(60)
+    assert run_flow(flow).records == 60
+    assert equal()
+
+
+@pytest.mark.parametrize("steps", [(never_ran,), (without_results,), (never_ran, without_results), (without_results, never_ran)])
+def test_lanes_of_dead_workers_are_tried_again(
+    steps: tuple[Callable[..., Iterator[LaneResult]], ...],
+    flow: Flow,
+    fill: Callable[..., None],
+    run_flow: RunFlow,
+    equal: Callable[[], bool],
+) -> None:
+    fill()
+    report = run_flow(flow, runner=Scripted(*steps))
+    assert (report.exit_code, report.records) == (ExitCode.DONE, 5_000)
+    assert equal()
+
+
+def test_lanes_that_never_come_back_are_given_up_by_name(
+    flow: Flow, topic: str, fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool]
+) -> None:
+    fill()
+    report = run_flow(flow, runner=Scripted(*[never_ran] * driver.LANE_ATTEMPTS))
+    assert report.exit_code is ExitCode.PARTLY_FAILED
+    assert {(failure.topic, failure.partition, failure.error) for failure in report.failed} == {
+        (topic, number, "PartitionUnavailable") for number in range(3)
+    }
+    assert run_flow(flow).records == 5_000
+    assert equal()
+
+
+def replace_topic(cluster: SandboxCluster, topic: str, *, again: bool = True) -> None:
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    client.delete_topics([topic])[topic].result(30)
+    deadline = time.monotonic() + 20
+    while topic in client.list_topics(timeout=10).topics:
+        assert time.monotonic() < deadline
+    if again:
+        client.create_topics([NewTopic(topic, 3, 1)])[topic].result(30)
+
+
+def test_a_remote_topic_replaced_under_a_run_gets_no_records(
+    flow: Flow,
+    topic: str,
+    fill: Callable[..., None],
+    run_flow: RunFlow,
+    monkeypatch: pytest.MonkeyPatch,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    topic_factory: Callable[..., str],
+) -> None:
+    other = topic_factory(source_cluster, partitions=3, name=f"{topic}-other")
+    fill(9_000)
+    fill(300, name=other)
+    remote = f"{flow.source.alias}.{topic}"
+    at_commit(monkeypatch, 2, lambda: replace_topic(target_cluster, remote))
+    report = run_flow(flow)
+    assert report.exit_code is ExitCode.PARTLY_FAILED
+    assert {failure.error for failure in report.failed} == {"TargetRecreated"}
+    assert {failure.topic for failure in report.failed} == {topic}
+    assert read_all(target_cluster.bootstrap, remote) == [[], [], []]
+    assert [len(side) for side in read_all(target_cluster.bootstrap, f"{flow.source.alias}.{other}")] == [100, 100, 100]
+    assert {failure.error for failure in run_flow(flow).failed} == {"TargetRecreated"}
+
+
+@pytest.mark.parametrize(("again", "error"), [(True, "SourceRecreated"), (False, "SourceMissing")])
+def test_a_source_topic_replaced_under_a_run_is_not_mixed(
+    again: bool,
+    error: str,
+    flow: Flow,
+    topic: str,
+    fill: Callable[..., None],
+    run_flow: RunFlow,
+    monkeypatch: pytest.MonkeyPatch,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    fill(60_000)
+    wanted = read_all(source_cluster.bootstrap, topic)
+
+    def strike() -> None:
+        replace_topic(source_cluster, topic, again=again)
+        if again:
+            fill(9_000)
+
+    at_commit(monkeypatch, 2, strike)
+    report = run_flow(flow)
+    assert {failure.error for failure in report.failed} == {error}
+    for number, copies in enumerate(read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")):
+        assert [copy.content for copy in copies] == [record.content for record in wanted[number][: len(copies)]]
+
+
+def test_the_inline_runner_is_what_the_driver_expects(flow: Flow, fill: Callable[..., None], run_flow: RunFlow) -> None:
+    fill(30)
+    assert run_flow(flow, runner=InlineLaneRunner()).records == 30
