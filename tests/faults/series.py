@@ -25,6 +25,7 @@ from tempfile import TemporaryDirectory
 
 import psutil
 from confluent_kafka.admin import AdminClient, NewTopic
+from hanging import settle_hanging
 from processes import jvms_of, send, tree_of, workers_of
 from producing import Trickle, numbers, produce_batch
 from watching import OpenTransactions, Watcher, number_of
@@ -66,13 +67,15 @@ CLEAN_RUNS = 4
 
 @dataclass
 class Outcome:
-    """What a series found. `inside` counts strikes during an open transaction of the flow; `exits` the exit codes of struck runs."""
+    """What a series found. `inside` counts strikes during an open transaction of the flow; `exits` the exit codes of struck runs;
+    `hanging` the transactions that a killed broker forgot and the series settled as an operator would."""
 
     seed: int
     rounds: int = 0
     strikes: Counter[str] = field(default_factory=Counter)
     exits: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     inside: int = 0
+    hanging: int = 0
     records: int = 0
     problems: list[str] = field(default_factory=list)
     trickle: str = ""
@@ -93,7 +96,7 @@ class Outcome:
             f"seed {self.seed}: {self.rounds} rounds, {self.inside} struck inside an open transaction",
             f"  struck: {struck}",
             f"  exit codes of the struck runs: {codes}",
-            f"  {self.records:,} records compared; {self.trickle}",
+            f"  {self.records:,} records compared; {self.trickle}; {self.hanging} hanging transactions of the broker settled",
             *(f"  PROBLEM {problem}" for problem in self.problems),
             "  equal, once, in order, explained by the ledger" if self.clean else "  NOT CLEAN",
         ]
@@ -198,7 +201,11 @@ class Series:
         self.outcome.inside += bool(inside)
         if code is not None:
             self.outcome.exits[strike][code] += 1
-        if strike in SURVIVABLE and code != 0:
+        if strike not in SURVIVABLE or code == 0:
+            return
+        hanging = settle_hanging(self._target.bootstrap, f"ferry-{FLOW}-")
+        self.outcome.hanging += hanging
+        if not hanging:
             self.outcome.problems.append(f"round {number}: the run did not survive {strike}: exit code {code}")
 
     def _produce(self) -> None:

@@ -22,3 +22,4 @@ def test_nothing_is_lost_doubled_or_reordered() -> None:
     outcome = run_series(SEED, ROUNDS, print)
     assert outcome.clean, "\n".join(outcome.lines())
     assert outcome.records > 0
+    assert outcome.inside > 0, "no strike met an open transaction"
