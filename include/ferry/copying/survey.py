@@ -66,7 +66,7 @@ def survey(
     positions = committed_positions(flow.target, position_group(flow.source.alias), settled=settled)
     remote = dict(selection.selected)
     remote_ends = _remote_ends(target, wanted, remote, target_topics, state)
-    coverage = read_coverage(flow, wanted, target_topics, remote) if request.since is not None else {}
+    coverage = read_coverage(flow, wanted, source_topics, target_topics, remote) if request.since is not None else {}
     configs = _remote_configs(target, {remote[topic] for topic, _ in selection.selected} & set(target_topics))
     ledger = target_topics.get(ledger_topic(flow.source.alias))
     facts = []
@@ -160,15 +160,24 @@ def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -
 
 
 def read_coverage(
-    flow: Flow, wanted: Iterable[TopicPartition], target_topics: Mapping[str, TopicDescription], remote: Mapping[str, str]
+    flow: Flow,
+    wanted: Iterable[TopicPartition],
+    source_topics: Mapping[str, TopicDescription],
+    target_topics: Mapping[str, TopicDescription],
+    remote: Mapping[str, str],
 ) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
-    """What the ledger covers per source partition; receipts of a remote topic that was recreated since are void."""
+    """What the ledger covers per source partition; receipts of topics that were recreated since, on either side, are void."""
     by_partition: dict[tuple[str, int], list[Receipt]] = {}
     for receipt in read_receipts(flow, wanted):
-        description = target_topics.get(remote.get(receipt.topic, ""))
-        if description is not None and receipt.remote_topic_id == str(UUID(description.topic_id or str(UUID(int=0)))):
+        today = _id_of(source_topics.get(receipt.topic)), _id_of(target_topics.get(remote.get(receipt.topic, "")))
+        if (receipt.source_topic_id, receipt.remote_topic_id) == today:
             by_partition.setdefault((receipt.topic, receipt.partition), []).append(receipt)
     return {key: covered(receipts) for key, receipts in by_partition.items()}
+
+
+def _id_of(description: TopicDescription | None) -> str:
+    """As receipts hold it: zeros for clusters without topic ids, empty when there is no such topic."""
+    return "" if description is None else str(UUID(description.topic_id or str(UUID(int=0))))
 
 
 @dataclass(frozen=True)
