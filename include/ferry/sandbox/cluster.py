@@ -213,7 +213,7 @@ class SandboxCluster:
     def _format(self, features: Sequence[str]) -> None:
         identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{resolve_jars()}/*", "kafka.tools.StorageTool", "format"]
-        command += ["-t", identity, "-c", str(self.directory / "server.properties")]
+        command += [f"--cluster-id={identity}", "--config", str(self.directory / "server.properties")]  # an id may begin with a dash
         for feature in features:
             command += ["--feature", feature]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
