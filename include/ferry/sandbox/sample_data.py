@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -99,7 +99,25 @@ def _transactions(bootstrap: str, topic: str, count: int, randomness: random.Ran
         else:
             producer.commit_transaction(30)
             committed += size
+    _await_markers(bootstrap, topic)
     return committed, aborted
+
+
+def _await_markers(bootstrap: str, topic: str) -> None:
+    """A commit returns before its markers are written: until then readers, and a run, end before those records."""
+    levels = ("read_committed", "read_uncommitted")
+    readers = [Consumer({"bootstrap.servers": bootstrap, "group.id": "ferry-sample", "isolation.level": level}) for level in levels]
+    try:
+        deadline = time.monotonic() + FLUSH_SECONDS
+        for number in readers[0].list_topics(topic, timeout=15).topics[topic].partitions:
+            partition = TopicPartition(topic, number)
+            while len({reader.get_watermark_offsets(partition, timeout=15)[1] for reader in readers}) > 1:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{bootstrap}: a transaction of {topic} was not settled in {FLUSH_SECONDS:.0f} s")
+                time.sleep(0.01)
+    finally:
+        for reader in readers:
+            reader.close()
 
 
 def _produce(producer: Producer, topic: str, record: Record, timestamp: int | None = None) -> None:
