@@ -211,6 +211,12 @@ class CursorMachine(RuleBasedStateMachine):
         self.waiting, self.open.log = [], []
         self.cursor.revert()
 
+    @rule()
+    def commit_with_a_lost_answer(self) -> None:
+        """The recovery confirms what was committed, and drops what was fetched ahead."""
+        self.commit()
+        self.abandon()
+
     @invariant()
     def marks_are_in_order(self) -> None:
         cursor = self.cursor

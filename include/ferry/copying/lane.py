@@ -317,8 +317,7 @@ class Lane:
         for key, cursor in self._cursors.items():
             if self._in_doubt and cursor.touched and key in positions and positions[key].mark == self._mark:
                 cursor.confirm()
-            else:
-                cursor.revert()
+            cursor.revert()  # in any case: units that were fetched ahead went with the appender
         self._registered.clear()
         self._in_doubt = False
         self._state = advance(self._state, TransactionEvent.SETTLED)
