@@ -220,9 +220,10 @@ class Series:
         ready = threading.Event()
 
         def drain() -> None:
-            for line in process.stderr or ():
-                if "offsets to go" in line:
-                    ready.set()
+            with process.stderr or contextlib.nullcontext(()) as lines:
+                for line in lines:
+                    if "offsets to go" in line:
+                        ready.set()
             ready.set()
 
         threading.Thread(target=drain, daemon=True).start()
