@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,8 @@ from ferry.sandbox import SandboxCluster
 
 # Tests write records with old timestamps, which time-based retention would delete within the session.
 FOREVER = {"log.retention.ms": "-1"}
+# What `A` and `B` stand for at the start of a config line: `A->B.topics`, `B->A.enabled`, `A.client.id`.
+ALIASES = re.compile(r"^([AB])(?:->([AB]))?(?=\.)")
 
 ClusterFactory = Callable[..., SandboxCluster]
 TopicFactory = Callable[..., str]
@@ -26,13 +30,16 @@ FlowFactory = Callable[..., Flow]
 
 @pytest.fixture(scope="session")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxCluster, SandboxCluster]]:
-    """One source and one target cluster for the whole session."""
+    """One source and one target cluster for the whole session, started at the same time."""
     directory = tmp_path_factory.mktemp("clusters")
-    with ThreadPoolExecutor(2) as pool:
-        source, target = pool.map(lambda name: SandboxCluster.start(directory / name, name, properties=FOREVER), ("source", "target"))
-    yield source, target
-    source.stop()
-    target.stop()
+    with ExitStack() as running, ThreadPoolExecutor(2) as pool:
+        starting = [pool.submit(SandboxCluster.start, directory / name, name, properties=FOREVER) for name in ("source", "target")]
+        # Where one fails, the other is stopped all the same.
+        for future in starting:
+            if future.exception() is None:
+                running.enter_context(future.result())
+        source, target = (future.result() for future in starting)
+        yield source, target
 
 
 @pytest.fixture(scope="session")
@@ -49,19 +56,19 @@ def target_cluster(clusters: tuple[SandboxCluster, SandboxCluster]) -> SandboxCl
 
 @pytest.fixture
 def cluster_factory(tmp_path: Path) -> Iterator[ClusterFactory]:
-    """Extra clusters for tests that kill, restrict or format them: `cluster_factory(properties=…, features=…)`."""
-    started: list[SandboxCluster] = []
+    """Extra clusters for tests that kill, restrict or format them, stopped at the end of the test.
+
+    `cluster_factory(properties=…, features=…, users=…, authorizer=…, java_options=…)`, as of SandboxCluster.start.
+    """
     numbers = itertools.count()
+    with ExitStack() as running:
 
-    def start(properties: Mapping[str, str] | None = None, **options: object) -> SandboxCluster:
-        name = f"extra{next(numbers)}"
-        cluster = SandboxCluster.start(tmp_path / name, name, properties=FOREVER | dict(properties or {}), **options)  # type: ignore[arg-type]
-        started.append(cluster)
-        return cluster
+        def start(properties: Mapping[str, str] | None = None, **options: object) -> SandboxCluster:
+            name = f"extra{next(numbers)}"
+            settings = FOREVER | dict(properties or {})
+            return running.enter_context(SandboxCluster.start(tmp_path / name, name, properties=settings, **options))  # type: ignore[arg-type]
 
-    yield start
-    for cluster in started:
-        cluster.stop()
+        yield start
 
 
 @pytest.fixture
@@ -70,7 +77,7 @@ def topic_factory() -> TopicFactory:
 
     def create(cluster: SandboxCluster, *, partitions: int = 1, config: Mapping[str, str] | None = None, name: str | None = None) -> str:
         topic = name or f"t-{secrets.token_hex(4)}"
-        client = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        client = AdminClient(cluster.client_settings())
         client.create_topics([NewTopic(topic, partitions, 1, config=dict(config or {}))])[topic].result(30)
         return topic
 
@@ -79,27 +86,23 @@ def topic_factory() -> TopicFactory:
 
 @pytest.fixture
 def config_file(tmp_path: Path, request: pytest.FixtureRequest) -> ConfigFile:
-    """An mm2.properties with a fresh source alias: `config_file("A->B.topics = x", source=cluster, target=cluster)`.
+    """An mm2.properties with aliases of this test's own: `config_file("A->B.topics = x", source=cluster, target=cluster)`.
 
-    `A->B` and `A.` in the extra lines stand for the fresh aliases; the session's clusters are the default.
+    `A` and `B` at the start of a line stand for the aliases; the session's clusters are the default. No two tests share internal topics.
     """
-    alias = f"s{secrets.token_hex(4)}"
+    aliases = {"A": f"a{secrets.token_hex(4)}", "B": f"b{secrets.token_hex(4)}"}
+
+    def own(found: re.Match[str]) -> str:
+        return "->".join(aliases[alias] for alias in found.groups() if alias)
 
     def write(
         *lines: str, source: SandboxCluster | None = None, target: SandboxCluster | None = None, name: str = "mm2.properties"
     ) -> Path:
         source = source or request.getfixturevalue("source_cluster")
         target = target or request.getfixturevalue("target_cluster")
-        text = [f"clusters = {alias}, B", f"{alias}.bootstrap.servers = {source.bootstrap}", f"B.bootstrap.servers = {target.bootstrap}"]
-        text += [f"{alias}->B.enabled = true", "replication.factor = 1"]
-        text += [
-            line.replace("A->B", f"{alias}->B", 1)
-            if line.startswith("A->B")
-            else line.replace("A.", f"{alias}.", 1)
-            if line.startswith("A.")
-            else line
-            for line in lines
-        ]
+        text = [f"clusters = {aliases['A']}, {aliases['B']}", "replication.factor = 1", "ferry.internal.topics.replication.factor = 1"]
+        given = [f"A.bootstrap.servers = {source.bootstrap}", f"B.bootstrap.servers = {target.bootstrap}", "A->B.enabled = true", *lines]
+        text += [ALIASES.sub(own, line) for line in given]
         path = tmp_path / name
         path.write_text("\n".join(text) + "\n", encoding="latin-1")
         return path
@@ -118,11 +121,19 @@ def flow_factory(config_file: ConfigFile) -> FlowFactory:
 
 
 @pytest.fixture
+def source_producer(source_cluster: SandboxCluster) -> Iterator[Producer]:
+    """A producer on the source cluster; all that it was given has arrived at the end of the test."""
+    producer = Producer({**source_cluster.client_settings(), "linger.ms": 5, "acks": "all"})
+    yield producer
+    assert producer.flush(60) == 0
+
+
+@pytest.fixture
 def produce() -> Callable[..., None]:
     """Append records: `produce(cluster, topic, [(partition, key, value), …], **producer settings)`."""
 
     def append(cluster: SandboxCluster, topic: str, records: list[tuple[int, bytes | None, bytes | None]], **settings: object) -> None:
-        producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 5, **settings})
+        producer = Producer({**cluster.client_settings(), "linger.ms": 5, **settings})
         for partition, key, value in records:
             producer.produce(topic, value=value, key=key, partition=partition)
             producer.poll(0)

@@ -1,13 +1,15 @@
 """Real Kafka clusters on this machine, for the demo, the tests and the benchmarks."""
 
 from ferry.sandbox.cluster import SandboxCluster
-from ferry.sandbox.comparison import Comparison, RecordSeen, compare_topics, read_all
+from ferry.sandbox.comparison import Comparison, Difference, compare_topics
 from ferry.sandbox.jars import resolve_jars
 from ferry.sandbox.pair import SandboxStatus, down, status, up
+from ferry.sandbox.reading import RecordSeen, read_all
 from ferry.sandbox.sample_data import load_sample_topics
 
 __all__ = [
     "Comparison",
+    "Difference",
     "RecordSeen",
     "SandboxCluster",
     "SandboxStatus",

@@ -1,21 +1,17 @@
 """One-node KRaft clusters on 127.0.0.1: started, killed, paused, resumed, stopped.
 
-Every cluster runs in its own session, so signals meant for the caller do not reach it, and is only ever signalled by a pid whose start time
-still matches: a recycled pid is never hit.
+Every broker runs in its own session, so signals meant for the caller do not reach it, and ends with the process that started it
+(`guard.py`) unless it is `detached`. It is only ever signalled after a look at what the process runs (`broker_process.py`): a stranger is
+never hit.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
-import secrets
 import signal
-import socket
 import subprocess
-import threading
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,33 +20,35 @@ import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ferry.errors import FerryError
+from ferry.sandbox.access import login_settings
+from ferry.sandbox.broker_process import MAIN_CLASS, find_broker, recorded_broker
+from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.guard import guard
 from ferry.sandbox.jars import java, resolve_jars
+from ferry.sandbox.ports import free_ports, listens
+from ferry.sandbox.server_properties import format_storage, write_server_properties
+
+__all__ = ["JAVA_OPTIONS", "PROPERTIES_FILE", "SandboxCluster", "SandboxFailed", "free_ports"]
 
 # A broker is up in about five seconds; a loaded machine may need several times that.
 START_SECONDS = 90.0
+# A broker that does not end by SIGTERM within this is killed: it must not hold up the end of a test session.
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.1
+# One look for metadata, of many while it starts.
+ANSWER_SECONDS = 5.0
 LOG_TAIL_LINES = 15
 JAVA_OPTIONS = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 STATE_FILE = "cluster.json"
-LISTENER_PROTOCOLS = "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT"
-FIRST_PORT = 20_000
-PORT_ATTEMPTS = 1_000
+PROPERTIES_FILE = "server.properties"
 
-_given_out: set[int] = set()
 # Children of this process: they must be waited for when they end, and may outlive it.
 _children: dict[int, subprocess.Popen[bytes]] = {}
-_ports_lock = threading.Lock()
-
-
-class SandboxFailed(FerryError):
-    """A sandbox cluster did not start."""
 
 
 @dataclass
 class SandboxCluster:
-    """A running (or stopped) cluster; `settings` are its broker properties."""
+    """A running (or stopped) cluster; `settings` are its extra broker properties, `started` its start in seconds since the epoch."""
 
     name: str
     directory: Path
@@ -58,6 +56,9 @@ class SandboxCluster:
     controller_port: int
     settings: dict[str, str] = field(default_factory=dict)
     java_options: tuple[str, ...] = JAVA_OPTIONS
+    users: dict[str, str] = field(default_factory=dict)
+    authorizer: bool = False
+    detached: bool = False
     pid: int = 0
     started: float = 0.0
 
@@ -70,25 +71,43 @@ class SandboxCluster:
         properties: Mapping[str, str] | None = None,
         java_options: Sequence[str] = JAVA_OPTIONS,
         features: Sequence[str] = (),
+        users: Mapping[str, str] | None = None,
+        authorizer: bool = False,
+        detached: bool = False,
     ) -> SandboxCluster:
-        """Format and start a cluster with extra broker `properties`; returns when it answers. `features` as `name=level` for the format."""
+        """Format and start a cluster; returns when it answers. SandboxFailed with the end of its log otherwise, and no process stays.
+
+        properties: broker properties that come on top of the sandbox's; `{port}` in a value becomes the client port.
+        features: `name=level` for the format, e.g. transaction.version=1.
+        users: user → password; clients must then log in by SASL PLAIN. The first one is the broker's own and super user.
+        authorizer: everybody but the super user needs ACLs.
+        detached: it outlives this process, and is stopped by `load(directory).stop()`.
+        """
+        directory = directory.resolve()
         directory.mkdir(parents=True, exist_ok=True)
         port, controller_port = free_ports(2)
         cluster = cls(name, directory, port, controller_port, dict(properties or {}), tuple(java_options))
-        cluster._write_properties()
-        cluster._format(features)
+        cluster.users, cluster.authorizer, cluster.detached = dict(users or {}), authorizer, detached
+        if not detached:
+            guard.watch(cluster.properties_file)
+        write_server_properties(cluster.properties_file, (port, controller_port), cluster.settings, cluster.users, authorizer=authorizer)
+        format_storage(cluster.properties_file, features)
         cluster.run()
         return cluster
 
     @classmethod
     def load(cls, directory: Path) -> SandboxCluster | None:
-        """The cluster that was started in `directory`, running or not; None when there is none."""
+        """The cluster that was started in `directory`, running or not; None when there is none. Finds a process that went unrecorded."""
+        directory = directory.resolve()
         path = directory / STATE_FILE
         if not path.exists():
             return None
         fields = json.loads(path.read_text(encoding="utf-8"))
         fields["directory"], fields["java_options"] = directory, tuple(fields["java_options"])
-        return cls(**fields)
+        cluster = cls(**fields)
+        if not cluster.running and (process := find_broker(cluster.properties_file)):
+            cluster.pid, cluster.started = process.pid, process.create_time()
+        return cluster
 
     @property
     def bootstrap(self) -> str:
@@ -96,20 +115,49 @@ class SandboxCluster:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def properties_file(self) -> Path:
+        """Its server.properties; absolute."""
+        return self.directory / PROPERTIES_FILE
+
+    @property
     def running(self) -> bool:
         """Whether its process lives (paused counts)."""
         return self._process() is not None
 
+    def client_settings(self, user: str | None = None) -> dict[str, str]:
+        """librdkafka settings that reach it, as `user` (default: the super user) where it wants a login."""
+        settings = {"bootstrap.servers": self.bootstrap}
+        if self.users:
+            name = user or next(iter(self.users))
+            settings |= login_settings(name, self.users[name])
+        return settings
+
+    def answers(self) -> bool:
+        """Whether a client gets metadata from it; a cluster with listeners of the caller's own only has to listen."""
+        if "listeners" in self.settings:
+            return listens(self.port)
+        client = AdminClient({**self.client_settings(), "log_level": 0})
+        try:
+            return bool(client.list_topics(timeout=ANSWER_SECONDS).brokers)
+        except KafkaException:
+            return False
+
     def run(self) -> None:
-        """Start the process on the data that is there; returns when it answers."""
+        """Start the process on the data that is there; returns when it answers. SandboxFailed when it runs already or does not start."""
+        if self.running:
+            raise SandboxFailed(f"cluster {self.name} runs already, as process {self.pid}: stop it first")
         command = [java(), *self.java_options, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-        command += ["-cp", f"{resolve_jars()}/*", "kafka.Kafka", str(self.directory / "server.properties")]
-        with (self.directory / "server.log").open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-        _children[process.pid] = process
-        self.pid, self.started = process.pid, psutil.Process(process.pid).create_time()
+        command += ["-cp", f"{resolve_jars()}/*", MAIN_CLASS, str(self.properties_file)]
+        # Recorded first: whatever interrupts the start, the process is found by what it runs.
+        self.pid, self.started = 0, 0.0
         self._save()
-        self._wait_until_it_answers(process)
+        if not self.detached:
+            guard.watch(self.properties_file)
+        try:
+            self._launch(command)
+        except BaseException:
+            self._kill_found()
+            raise
 
     def restart(self) -> None:
         """Stop if needed, then start again on the same ports and data."""
@@ -117,7 +165,7 @@ class SandboxCluster:
         self.run()
 
     def stop(self) -> None:
-        """Let it shut down; kill it when it takes too long."""
+        """Let it shut down; kill it when it takes too long. Nothing happens when it does not run."""
         process = self._process()
         if process is None:
             return
@@ -128,10 +176,40 @@ class SandboxCluster:
             self.kill()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """SIGKILL; returns when it is gone. Nothing happens when it does not run."""
         self._signal(signal.SIGKILL)
         if not self._ended(STOP_SECONDS):
             raise SandboxFailed(f"cluster {self.name}: process {self.pid} survives SIGKILL")
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay, nothing answers. SandboxFailed when it does not run."""
+        self._signal(signal.SIGSTOP, needed=True)
+
+    def resume(self) -> None:
+        """SIGCONT. SandboxFailed when it does not run."""
+        self._signal(signal.SIGCONT, needed=True)
+
+    def __enter__(self) -> SandboxCluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _launch(self, command: Sequence[str]) -> None:
+        with (self.directory / "server.log").open("ab") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+        _children[process.pid] = process
+        self.pid = process.pid
+        with contextlib.suppress(psutil.NoSuchProcess):  # it may have ended at once: the wait below says why
+            self.started = psutil.Process(process.pid).create_time()
+        self._save()
+        self._wait_until_it_answers(process)
+
+    def _kill_found(self) -> None:
+        """Kill what was launched, recorded or not."""
+        if (process := find_broker(self.properties_file)) is not None:
+            self.pid, self.started = process.pid, process.create_time()
+            self.kill()
 
     def _ended(self, seconds: float) -> bool:
         """Wait for the process to end, as its parent or as a stranger."""
@@ -139,7 +217,7 @@ class SandboxCluster:
         try:
             if child is not None:
                 child.wait(seconds)
-                del _children[self.pid]
+                _children.pop(self.pid, None)
             elif (process := self._process()) is not None:
                 process.wait(seconds)
         except (subprocess.TimeoutExpired, psutil.TimeoutExpired):
@@ -148,135 +226,37 @@ class SandboxCluster:
             return True
         return True
 
-    def pause(self) -> None:
-        """SIGSTOP: connections stay, nothing answers."""
-        self._signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        self._signal(signal.SIGCONT)
-
-    def __enter__(self) -> SandboxCluster:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def _signal(self, number: int) -> None:
+    def _signal(self, number: int, *, needed: bool = False) -> None:
         process = self._process()
         if process is not None:
             process.send_signal(number)
+        elif needed:
+            raise SandboxFailed(f"cluster {self.name} does not run")
 
     def _process(self) -> psutil.Process | None:
-        try:
-            process = psutil.Process(self.pid) if self.pid else None
-            if process is None or process.create_time() != self.started or process.status() == psutil.STATUS_ZOMBIE:
-                return None
-        except psutil.NoSuchProcess:
-            return None
-        return process
+        child = _children.get(self.pid)
+        if child is not None and child.poll() is None:  # poll reaps it if it has ended: a zombie does not run
+            return psutil.Process(child.pid)
+        return recorded_broker(self.pid, self.started, self.properties_file)
 
     def _save(self) -> None:
         fields = {**asdict(self), "directory": str(self.directory)}
         scratch = self.directory / f"{STATE_FILE}.new"
+        scratch.touch(mode=0o600)  # it may hold passwords
         scratch.write_text(json.dumps(fields), encoding="utf-8")
         scratch.replace(self.directory / STATE_FILE)
-
-    def _write_properties(self) -> None:
-        address = f"127.0.0.1:{self.port}"
-        settings = {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
-            "listeners": f"PLAINTEXT://{address},CONTROLLER://127.0.0.1:{self.controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{address}",
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": LISTENER_PROTOCOLS,
-            "inter.broker.listener.name": "PLAINTEXT",
-            "log.dirs": str(self.directory / "data"),
-            "auto.create.topics.enable": "false",
-            # One broker: nothing can be replicated; few partitions start quickly.
-            "offsets.topic.replication.factor": "1",
-            "offsets.topic.num.partitions": "5",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-            "transaction.state.log.num.partitions": "5",
-            "share.coordinator.state.topic.replication.factor": "1",
-            "share.coordinator.state.topic.min.isr": "1",
-            "group.initial.rebalance.delay.ms": "0",
-            "log.segment.delete.delay.ms": "1000",
-            **{key: value.replace("{port}", str(self.port)) for key, value in self.settings.items()},
-        }
-        text = "".join(f"{key}={value}\n" for key, value in settings.items())
-        (self.directory / "server.properties").write_text(text, encoding="latin-1")
-
-    def _format(self, features: Sequence[str]) -> None:
-        identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{resolve_jars()}/*", "kafka.tools.StorageTool", "format"]
-        command += [f"--cluster-id={identity}", "--config", str(self.directory / "server.properties")]  # an id may begin with a dash
-        for feature in features:
-            command += ["--feature", feature]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SandboxFailed(f"cluster {self.name}: formatting failed:\n{(done.stdout + done.stderr)[-2000:]}")
 
     def _wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if process.poll() is not None:
+                _children.pop(process.pid, None)
                 raise SandboxFailed(f"cluster {self.name} ended with code {process.returncode}; its log ends with:\n{self._log_tail()}")
-            if _listens(self.port) and self._answers():
+            if listens(self.port) and self.answers():
                 return
             time.sleep(POLL_SECONDS)
-        self.kill()
         raise SandboxFailed(f"cluster {self.name} did not answer within {START_SECONDS:.0f} s; its log ends with:\n{self._log_tail()}")
-
-    def _answers(self) -> bool:
-        """Metadata over the plain listener; a cluster without one only has to listen."""
-        if "listeners" in self.settings:
-            return True
-        client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        try:
-            return bool(client.list_topics(timeout=5).brokers)
-        except KafkaException:
-            return False
 
     def _log_tail(self) -> str:
         text = (self.directory / "server.log").read_text(encoding="utf-8", errors="replace")
         return "\n".join(text.splitlines()[-LOG_TAIL_LINES:])
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nothing listens on now, below the range that the system hands out to clients."""
-    found: list[int] = []
-    with _ports_lock:
-        for _ in range(PORT_ATTEMPTS):
-            port = FIRST_PORT + secrets.randbelow(max(1, _ephemeral_start() - FIRST_PORT))
-            if port not in _given_out and _can_bind(port):
-                _given_out.add(port)
-                found.append(port)
-            if len(found) == count:
-                return found
-    raise SandboxFailed("no free ports on 127.0.0.1")
-
-
-def _ephemeral_start() -> int:
-    try:
-        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
-    except (OSError, ValueError):
-        return 32_768
-
-
-def _can_bind(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex(("127.0.0.1", port)) == 0

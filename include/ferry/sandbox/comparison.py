@@ -1,44 +1,33 @@
 """Are two topics equal? An answer by clients that share no code with what copied them (librdkafka).
 
 Both sides are read by read_committed consumers, partition by partition, to the last stable offset of the beginning, in step, so memory is
-bounded. Compared are order, key, value, headers (order, duplicates, nulls) and timestamp.
+bounded. Compared are order, key, value, headers (order, duplicates, nulls), timestamp and its type, and the partitions themselves.
 """
 
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 
-# A comparison that makes no headway is a finding, not a reason to hang.
-STALL_SECONDS = 60.0
+from ferry.sandbox.alignment import Aligned, Step, align
+from ferry.sandbox.reading import Address, RecordSeen, partition_bounds, read_partition
+
 DIFFERENCES_A_PARTITION = 5
-# A poll returns only when it is full or this has passed.
-POLL_SECONDS = 0.03
-
-
-class RecordSeen(NamedTuple):
-    """One record as a reader sees it; `offset` is not compared."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
-    timestamp: int
-    offset: int
-
-    @property
-    def content(self) -> tuple[object, ...]:
-        """What must be equal on both sides."""
-        return self.key, self.value, self.headers, self.timestamp
+# A partition that one side does not have.
+NOTHING = (0, 0)
+FIELDS = ("key", "value", "headers", "timestamp", "timestamp_type")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first things that differ: `kind` is missing, extra or altered; `position` counts records from the start of the partition."""
+    """One place that differs.
+
+    kind: missing, extra, order; or the one field that differs (key, value, headers, timestamp, timestamp_type), or record for several.
+    position: counts records from the start of the partition of the source topic, for an extra record of the remote topic.
+    """
 
     topic: str
     partition: int
@@ -50,7 +39,10 @@ class Difference:
 
 @dataclass
 class Comparison:
-    """The outcome over all topics."""
+    """The outcome over all topics. `records`: places that were compared; where both sides are equal, the records of the source.
+
+    A partition is left after its first few differences.
+    """
 
     topics: int = 0
     records: int = 0
@@ -62,79 +54,51 @@ class Comparison:
         return not self.differences
 
 
-def compare_topics(source_bootstrap: str, target_bootstrap: str, pairs: Mapping[str, str]) -> Comparison:
-    """Compare each source topic with its remote topic (`pairs`)."""
-    outcome = Comparison()
+@dataclass(frozen=True)
+class _Compared:
+    """A record, equal by content only."""
+
+    content: tuple[object, ...]
+    record: RecordSeen = field(compare=False)
+
+
+def compare_topics(source: Address, target: Address, pairs: Mapping[str, str]) -> Comparison:
+    """Compare each source topic with its remote topic (`pairs`). NotReadable when one is not there: nothing is not equal to nothing."""
+    source_bounds = {topic: partition_bounds(source, topic) for topic in pairs}
+    target_bounds = {remote: partition_bounds(target, remote) for remote in pairs.values()}
+    outcome = Comparison(topics=len(pairs))
     for topic, remote in pairs.items():
-        outcome.topics += 1
-        for partition in _partitions(source_bootstrap, topic):
-            found = itertools.zip_longest(
-                read_partition(source_bootstrap, topic, partition), read_partition(target_bootstrap, remote, partition)
-            )
-            differing = 0
-            for position, (wanted, copied) in enumerate(found):
-                outcome.records += 1
-                if wanted is not None and copied is not None and wanted.content == copied.content:
-                    continue
-                kind = "missing" if copied is None else "extra" if wanted is None else "altered"
-                outcome.differences.append(Difference(topic, partition, position, kind, wanted, copied))
-                differing += 1
-                if differing >= DIFFERENCES_A_PARTITION:
-                    break
+        for partition in sorted({*source_bounds[topic], *target_bounds[remote]}):
+            wanted = read_partition(source, topic, partition, source_bounds[topic].get(partition, NOTHING))
+            found = read_partition(target, remote, partition, target_bounds[remote].get(partition, NOTHING))
+            differences = (difference for difference in _places(outcome, topic, partition, wanted, found) if difference)
+            outcome.differences += itertools.islice(differences, DIFFERENCES_A_PARTITION)
     return outcome
 
 
-def read_all(bootstrap: str, topic: str) -> list[list[RecordSeen]]:
-    """Every committed record of a topic, by partition."""
-    return [list(read_partition(bootstrap, topic, partition)) for partition in _partitions(bootstrap, topic)]
+def _places(
+    outcome: Comparison, topic: str, partition: int, wanted: Iterator[RecordSeen], found: Iterator[RecordSeen]
+) -> Iterator[Difference | None]:
+    as_wanted = (_compared(record._replace(timestamp_type=_copied_type(record.timestamp_type))) for record in wanted)
+    for place in align(as_wanted, (_compared(record) for record in found)):
+        outcome.records += 1
+        yield None if place.step is Step.SAME else _difference(topic, partition, place)
 
 
-def read_partition(bootstrap: str, topic: str, partition: int) -> Iterator[RecordSeen]:
-    """The committed records of one partition up to the last stable offset of now."""
-    consumer = _consumer(bootstrap)
-    try:
-        # For a read_committed client this is the last stable offset.
-        low, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=15)
-        if low >= end:
-            return
-        consumer.assign([TopicPartition(topic, partition, low)])
-        deadline = time.monotonic() + STALL_SECONDS
-        while time.monotonic() < deadline:
-            for message in consumer.consume(5_000, POLL_SECONDS):
-                error = message.error()
-                if error is None:
-                    if message.offset() >= end:
-                        return
-                    deadline = time.monotonic() + STALL_SECONDS
-                    headers = tuple(message.headers() or ())
-                    yield RecordSeen(message.key(), message.value(), headers, message.timestamp()[1], message.offset())
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's public name for it
-                    if message.offset() >= end:
-                        return
-                else:
-                    raise KafkaException(error)
-        raise TimeoutError(f"{bootstrap}: {topic}-{partition} could not be read to offset {end} in {STALL_SECONDS:.0f} s")
-    finally:
-        consumer.close()
+def _difference(topic: str, partition: int, place: Aligned[_Compared]) -> Difference:
+    source = place.wanted.record if place.wanted else None
+    target = place.found.record if place.found else None
+    kind = place.step.value
+    if place.step is Step.ALTERED and source and target:
+        differing = [name for name in FIELDS if getattr(source, name) != getattr(target, name)]
+        kind = differing[0] if len(differing) == 1 else "record"
+    return Difference(topic, partition, place.position, kind, source, target)
 
 
-def _partitions(bootstrap: str, topic: str) -> list[int]:
-    consumer = _consumer(bootstrap)
-    try:
-        return sorted(consumer.list_topics(topic, timeout=15).topics[topic].partitions)
-    finally:
-        consumer.close()
+def _compared(record: RecordSeen) -> _Compared:
+    return _Compared(tuple(getattr(record, name) for name in FIELDS), record)
 
 
-def _consumer(bootstrap: str) -> Consumer:
-    return Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "ferry-comparison",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "error",
-            "fetch.wait.max.ms": 20,
-        }
-    )
+def _copied_type(kind: int) -> int:
+    """The broker's append time at the source arrives as the record's own: the target's append time would be another one."""
+    return TIMESTAMP_CREATE_TIME if kind == TIMESTAMP_LOG_APPEND_TIME else kind

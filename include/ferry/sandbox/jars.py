@@ -1,12 +1,14 @@
 """Apache Kafka's jars, resolved once into a cache by the Ivy that ships inside PySpark.
 
-A set of jars becomes visible by a rename, so an interrupted resolution leaves nothing that looks complete; a lock file keeps two processes
-from resolving the same set.
+A set of jars becomes visible by a rename, so an interrupted resolution leaves nothing that looks complete. One lock serves the whole cache,
+because sets share Ivy's own cache, which two processes may not write at once. A directory is named after all its coordinates: other
+coordinates are another set, whatever its name.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -18,16 +20,20 @@ from pathlib import Path
 
 from ferry.errors import ArgumentError, FerryError
 
+Coordinate = tuple[str, str, str]
+
 KAFKA_VERSION = "4.3.1"
 # The broker's jars bring no SLF4J binding; without one a broker logs nothing.
 LOGGING = ("org.slf4j", "slf4j-simple", "1.7.36")
-BROKER: Sequence[tuple[str, str, str]] = (("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), LOGGING)
-MIRROR_MAKER: Sequence[tuple[str, str, str]] = (
+BROKER: Sequence[Coordinate] = (("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), LOGGING)
+MIRROR_MAKER: Sequence[Coordinate] = (
     ("org.apache.kafka", "connect-mirror", KAFKA_VERSION),
     ("org.apache.kafka", "connect-runtime", KAFKA_VERSION),
     LOGGING,
 )
-# A slow mirror needs minutes, not more.
+TOOLS: Sequence[Coordinate] = (("org.apache.kafka", "kafka-tools", KAFKA_VERSION), LOGGING)
+SETS = {"kafka": BROKER, "mirror": MIRROR_MAKER, "tools": TOOLS}
+# A slow mirror needs minutes, not more: without a bound a dead network would hang everything that waits for the lock.
 RESOLVE_SECONDS = 600
 
 
@@ -35,48 +41,72 @@ class JarsMissing(FerryError):
     """The jars could not be resolved."""
 
 
-def resolve_jars(name: str = "kafka", coordinates: Sequence[tuple[str, str, str]] = BROKER) -> Path:
-    """Directory with the jars of `coordinates` (group, artifact, version) and what they depend on. JarsMissing when it cannot be made."""
-    version = "-".join(sorted({coordinate[2] for coordinate in coordinates}))
-    directory = cache_directory() / f"{name}-{version}"
+def resolve_jars(name: str = "kafka", coordinates: Sequence[Coordinate] | None = None) -> Path:
+    """Directory with the jars of `coordinates` (group, artifact, version) and of all that they depend on.
+
+    Without coordinates `name` is one of `SETS`. JarsMissing when one cannot be downloaded; ArgumentError without Java or set.
+    """
+    wanted = _known(name) if coordinates is None else coordinates
+    directory = cache_directory() / f"{name}-{wanted[0][2]}-{_digest(wanted)}"
     if directory.is_dir():
         return directory
-    with _locked(directory.with_suffix(".lock")):
+    with _locked(cache_directory() / "resolve.lock"):
         if not directory.is_dir():
-            _resolve(directory, coordinates)
+            _resolve(directory, wanted)
     return directory
 
 
 def cache_directory() -> Path:
-    """`$FERRY_CACHE`, or `~/.cache/ferry`."""
-    return Path(os.environ.get("FERRY_CACHE") or Path.home() / ".cache" / "ferry")
+    """`$FERRY_CACHE`, or `~/.cache/ferry`; absolute."""
+    return Path(os.environ.get("FERRY_CACHE") or Path.home() / ".cache" / "ferry").absolute()
 
 
 def java() -> str:
-    """The java to run. ArgumentError naming what to install when there is none."""
-    found = shutil.which("java") or (str(Path(os.environ["JAVA_HOME"]) / "bin" / "java") if os.environ.get("JAVA_HOME") else None)
+    """The java to run: of JAVA_HOME, as Spark takes it, or the first on PATH. ArgumentError naming what to install when there is none."""
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if found is None:
         raise ArgumentError("java is not installed: install Java 17 or newer (Debian, Ubuntu: openjdk-17-jre-headless), or set JAVA_HOME")
+    if not os.access(found, os.X_OK):
+        raise ArgumentError(f"JAVA_HOME={home} has no bin/java: set it to a Java 17 or newer, or unset it")
     return found
 
 
-def _resolve(directory: Path, coordinates: Sequence[tuple[str, str, str]]) -> None:
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
-        for group, artifact, version in coordinates:
-            command = [java(), "-jar", str(_ivy()), "-dependency", group, artifact, version, "-confs", "default"]
-            command += ["-retrieve", f"{scratch}/jars/[artifact]-[revision].[ext]"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=RESOLVE_SECONDS, check=False, cwd=scratch)
-            if done.returncode or "UNRESOLVED DEPENDENCIES" in done.stdout:
-                tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-8:])
-                raise JarsMissing(f"{group}:{artifact}:{version} could not be downloaded; is there a network? Ivy said:\n{tail}")
-        (Path(scratch) / "jars").rename(directory)
+def _known(name: str) -> Sequence[Coordinate]:
+    if name not in SETS:
+        raise ArgumentError(f"no set of jars is called {name}: there are {', '.join(SETS)}")
+    return SETS[name]
+
+
+def _digest(coordinates: Sequence[Coordinate]) -> str:
+    return hashlib.sha256("\n".join(":".join(one) for one in sorted(coordinates)).encode()).hexdigest()[:10]
+
+
+def _resolve(directory: Path, coordinates: Sequence[Coordinate]) -> None:
+    with tempfile.TemporaryDirectory(dir=directory.parent, prefix="resolving-") as scratch:
+        jars = Path(scratch) / "jars"
+        for coordinate in coordinates:
+            _retrieve(coordinate, jars)
+        jars.rename(directory)
+
+
+def _retrieve(coordinate: Coordinate, jars: Path) -> None:
+    group, artifact, version = coordinate
+    command = [java(), "-jar", str(_ivy()), "-cache", str(cache_directory() / "ivy")]
+    command += ["-dependency", group, artifact, version, "-confs", "default", "-retrieve", f"{jars}/[artifact]-[revision].[ext]"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=RESOLVE_SECONDS, check=False, cwd=jars.parent)
+    except subprocess.TimeoutExpired:
+        raise JarsMissing(f"{group}:{artifact}:{version} was not downloaded within {RESOLVE_SECONDS} s: check the network") from None
+    if done.returncode or not (jars / f"{artifact}-{version}.jar").is_file() or "UNRESOLVED DEPENDENCIES" in done.stdout:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-8:])
+        raise JarsMissing(f"{group}:{artifact}:{version} could not be downloaded: check the network; Ivy said:\n{tail}")
 
 
 def _ivy() -> Path:
     specification = importlib.util.find_spec("pyspark")
     if specification is None or not specification.submodule_search_locations:
-        raise JarsMissing("pyspark is not installed: its Ivy resolves Kafka's jars")
+        raise JarsMissing("pyspark is not installed: its Ivy resolves Kafka's jars; run make setup")
     jars = sorted(Path(specification.submodule_search_locations[0]).glob("jars/ivy-*.jar"))
     if not jars:
         raise JarsMissing("pyspark has no Ivy jar: install the full pyspark, not pyspark-client alone")

@@ -1,20 +1,29 @@
 """`ferry sandbox up|down|status`: two clusters, A and B, and a ready `mm2.properties`.
 
-What runs is known from each cluster's own state file (pid and start time), so `up` twice keeps what runs and `down` works after any
-interruption.
+What runs is known from each cluster's own state file and from what its process runs, so `up` twice keeps what runs and `down` works after
+any interruption. One call at a time works on a directory.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ferry.sandbox.cluster import SandboxCluster
+from ferry.sandbox.broker_process import kill_all
+from ferry.sandbox.cluster import PROPERTIES_FILE, SandboxCluster
+from ferry.sandbox.mm2_properties import names_clusters, write_flow_config
 
 NAMES = ("A", "B")
 CONFIG_FILE = "mm2.properties"
+# A loaded broker may miss one look; what runs stays.
+LOOKS = 3
+DEFAULT_DIRECTORY = Path(".ferry/sandbox")
 
 
 @dataclass(frozen=True)
@@ -29,29 +38,31 @@ class SandboxStatus:
     target_pid: int
 
 
-def up(directory: Path) -> SandboxStatus:
-    """Start what does not run yet, and write the config."""
+def up(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
+    """Start what does not run yet, on the data that is there; both outlive the caller. A config that names these clusters is kept."""
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(len(NAMES)) as pool:
-        clusters = list(pool.map(lambda name: _running(directory / name, name), NAMES))
-    (directory / CONFIG_FILE).write_text(_config(*clusters), encoding="latin-1")
-    return status(directory)
+    with _alone(directory):
+        with ThreadPoolExecutor(len(NAMES)) as pool:
+            source, target = pool.map(lambda name: _running(directory / name, name), NAMES)
+        config = directory / CONFIG_FILE
+        if not names_clusters(config, source.bootstrap, target.bootstrap):
+            write_flow_config(config, source.bootstrap, target.bootstrap)
+        return status(directory)
 
 
-def down(directory: Path) -> SandboxStatus:
-    """Stop both clusters and remove their data."""
+def down(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
+    """Stop both clusters and remove their data and the config."""
     directory = directory.resolve()
-    for name in NAMES:
-        cluster = SandboxCluster.load(directory / name)
-        if cluster is not None:
-            cluster.stop()
-        shutil.rmtree(directory / name, ignore_errors=True)
-    (directory / CONFIG_FILE).unlink(missing_ok=True)
+    if directory.is_dir():
+        with _alone(directory):
+            for name in NAMES:
+                _remove(directory / name)
+            (directory / CONFIG_FILE).unlink(missing_ok=True)
     return status(directory)
 
 
-def status(directory: Path) -> SandboxStatus:
+def status(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
     """What runs now."""
     directory = directory.resolve()
     clusters = [SandboxCluster.load(directory / name) for name in NAMES]
@@ -69,24 +80,31 @@ def status(directory: Path) -> SandboxStatus:
 
 def _running(directory: Path, name: str) -> SandboxCluster:
     cluster = SandboxCluster.load(directory)
-    if cluster is not None and cluster.running:
-        return cluster
-    if cluster is not None:
+    if cluster is None:
+        _remove(directory)  # what an interrupted first start left
+        return SandboxCluster.start(directory, name, detached=True)
+    if cluster.running and not any(cluster.answers() for _ in range(LOOKS)):  # an interrupted start, or a paused broker
+        cluster.stop()
+    if not cluster.running:
+        cluster.detached = True
         cluster.run()
-        return cluster
-    shutil.rmtree(directory, ignore_errors=True)  # an interrupted first start left no state file
-    return SandboxCluster.start(directory, name)
+    return cluster
 
 
-def _config(source: SandboxCluster, target: SandboxCluster) -> str:
-    return (
-        "# Two sandbox clusters. MirrorMaker 2 reads the same file.\n"
-        "clusters = A, B\n"
-        f"A.bootstrap.servers = {source.bootstrap}\n"
-        f"B.bootstrap.servers = {target.bootstrap}\n"
-        "A->B.enabled = true\n"
-        "A->B.topics = .*\n"
-        "replication.factor = 1\n"
-        "# Airflow starts a run every ten minutes once the DAG is unpaused.\n"
-        "A->B.ferry.schedule = */10 * * * *\n"
-    )
+def _remove(directory: Path) -> None:
+    cluster = SandboxCluster.load(directory)
+    if cluster is not None:
+        cluster.stop()
+    kill_all(directory / PROPERTIES_FILE)  # an interrupted format, or a broker whose state file was removed by hand
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Holds the directory itself, so that no lock file stays behind."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

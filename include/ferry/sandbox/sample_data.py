@@ -7,13 +7,19 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from ferry.errors import FerryError
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 FLUSH_SECONDS = 60.0
 Headers = list[tuple[str, bytes | None]]
 Record = tuple[bytes | None, bytes | None, Headers]
+
+
+class SampleNotWritten(FerryError):
+    """Sample records did not reach the cluster."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ def _plain(bootstrap: str, topic: str, codec: str, count: int, randomness: rando
     start = int(time.time() * 1000) - 3_600_000
     for number, record in enumerate(_records(count, randomness)):
         _produce(producer, topic, record, start + number)
-    producer.flush(FLUSH_SECONDS)
+    _deliver(producer, topic)
     return count
 
 
@@ -79,7 +85,7 @@ def _accounts(bootstrap: str, count: int, randomness: random.Random) -> int:
     for number in range(count):
         key = f"account-{randomness.randrange(300)}".encode()
         _produce(producer, "accounts", (key, None if number % 17 == 3 else str(randomness.random()).encode(), []))
-    producer.flush(FLUSH_SECONDS)
+    _deliver(producer, "accounts")
     return count
 
 
@@ -93,7 +99,7 @@ def _transactions(bootstrap: str, topic: str, count: int, randomness: random.Ran
         for record in _records(size, randomness):
             _produce(producer, topic, record)
         if round_number % 4 == 2:
-            producer.flush(FLUSH_SECONDS)  # the aborted records must reach the log to be left out on the way
+            _deliver(producer, topic)  # the aborted records must reach the log to be left out on the way
             producer.abort_transaction(30)
             aborted += size
         else:
@@ -113,11 +119,21 @@ def _await_markers(bootstrap: str, topic: str) -> None:
             partition = TopicPartition(topic, number)
             while len({reader.get_watermark_offsets(partition, timeout=15)[1] for reader in readers}) > 1:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"{bootstrap}: a transaction of {topic} was not settled in {FLUSH_SECONDS:.0f} s")
+                    raise SampleNotWritten(f"{bootstrap}: a transaction of {topic} was not settled in {FLUSH_SECONDS:.0f} s")
                 time.sleep(0.01)
     finally:
         for reader in readers:
             reader.close()
+
+
+def _deliver(producer: Producer, topic: str) -> None:
+    if left := producer.flush(FLUSH_SECONDS):
+        raise SampleNotWritten(f"{left} records of {topic} were not accepted within {FLUSH_SECONDS:.0f} s: does the cluster run?")
+
+
+def _delivered(error: KafkaError | None, message: Message) -> None:
+    if error is not None:  # raised out of the poll or flush that calls this
+        raise SampleNotWritten(f"a record of {message.topic()} was refused: {error}")
 
 
 def _produce(producer: Producer, topic: str, record: Record, timestamp: int | None = None) -> None:
@@ -125,7 +141,7 @@ def _produce(producer: Producer, topic: str, record: Record, timestamp: int | No
     extra = {} if timestamp is None else {"timestamp": timestamp}
     while True:
         try:
-            producer.produce(topic, value=value, key=key, headers=headers, **extra)
+            producer.produce(topic, value=value, key=key, headers=headers, on_delivery=_delivered, **extra)
         except BufferError:
             producer.poll(0.1)
         else:

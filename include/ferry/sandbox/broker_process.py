@@ -1,0 +1,53 @@
+"""A broker's processes, known by what they run: Kafka's classes with one server.properties, whose absolute path is the cluster's own.
+
+Pids are recycled and start times shift with the system's clock, so a process is ours only if its command line says so as well. The same
+rule finds a broker that nothing has recorded, after an interruption between its start and the record of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import psutil
+
+MAIN_CLASS = "kafka.Kafka"
+STORAGE_TOOL = "kafka.tools.StorageTool"
+# psutil derives start times from the boot time, which Linux recomputes from a clock that is being adjusted.
+START_TOLERANCE_SECONDS = 5.0
+# A killed process is gone at once, unless the disk hangs; its caller then goes on.
+KILL_SECONDS = 10.0
+
+
+def recorded_broker(pid: int, started: float, properties: Path) -> psutil.Process | None:
+    """The process with this pid and start time (seconds since the epoch), if it lives and runs that server.properties."""
+    try:
+        process = psutil.Process(pid) if pid > 0 else None
+        if process is None or abs(process.create_time() - started) > START_TOLERANCE_SECONDS:
+            return None
+    except psutil.NoSuchProcess:
+        return None
+    return process if _main_class(process, properties) == MAIN_CLASS else None
+
+
+def find_broker(properties: Path) -> psutil.Process | None:
+    """The process that runs that server.properties, whoever started it."""
+    return next((process for process in psutil.process_iter() if _main_class(process, properties) == MAIN_CLASS), None)
+
+
+def kill_all(properties: Path) -> None:
+    """Kill whatever works with that server.properties: the broker, and a storage tool that would still write to a removed directory."""
+    killed = [process for process in psutil.process_iter() if _main_class(process, properties)]
+    for process in killed:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(killed, KILL_SECONDS)
+
+
+def _main_class(process: psutil.Process, properties: Path) -> str | None:
+    """What of Kafka it runs with that file; None for all else, and for zombies: their command line is gone."""
+    with contextlib.suppress(psutil.Error):
+        arguments = process.cmdline()
+        if str(properties) in arguments and process.status() != psutil.STATUS_ZOMBIE:
+            return next((name for name in (MAIN_CLASS, STORAGE_TOOL) if name in arguments), None)
+    return None

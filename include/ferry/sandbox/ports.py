@@ -1,0 +1,67 @@
+"""Free ports of 127.0.0.1 that stay free until a broker takes them, and after it was killed."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+from pathlib import Path
+
+from ferry.errors import FerryError
+
+FIRST_PORT = 20_000
+LAST_PORT = 60_999
+# Below this many ports under the range for clients, that range is not worth avoiding.
+ENOUGH_PORTS = 1_000
+ATTEMPTS = 1_000
+
+_given_out: set[int] = set()
+_lock = threading.Lock()
+
+
+class NoFreePort(FerryError):
+    """No port is free."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nothing listens on now, if possible below the range that the system hands out to clients.
+
+    A port of that range could become some client's local port while its broker is down, and the broker could not come back.
+    """
+    end = _ephemeral_start()
+    last = end if end - FIRST_PORT >= ENOUGH_PORTS else LAST_PORT
+    found: list[int] = []
+    with _lock:
+        for _ in range(ATTEMPTS):
+            port = FIRST_PORT + secrets.randbelow(last - FIRST_PORT)
+            if port not in _given_out and _can_bind(port):
+                _given_out.add(port)
+                found.append(port)
+            if len(found) == count:
+                return found
+    raise NoFreePort(f"no free ports on 127.0.0.1 between {FIRST_PORT} and {last}")
+
+
+def listens(port: int) -> bool:
+    """Whether something accepts connections there."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _ephemeral_start() -> int:
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return 32_768
+
+
+def _can_bind(port: int) -> bool:
+    with socket.socket() as probe:
+        # As a broker does: connections of a killed broker that still wait to expire do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,73 @@
+"""The server.properties of a sandbox broker, and the storage that belongs to it."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ferry.sandbox.access import listener_properties
+from ferry.sandbox.broker_process import STORAGE_TOOL
+from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.jars import java, resolve_jars
+
+# A storage tool that hangs would hang whoever starts a cluster.
+FORMAT_SECONDS = 60.0
+REASON_LINES = 5
+LISTENER_PROTOCOLS = "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT"
+SANDBOX = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": LISTENER_PROTOCOLS,
+    # One broker: nothing can be replicated; few partitions start quickly.
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "5",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.segment.delete.delay.ms": "1000",
+    "auto.create.topics.enable": "false",
+}
+
+
+def write_server_properties(
+    path: Path, ports: tuple[int, int], extra: Mapping[str, str], users: Mapping[str, str], *, authorizer: bool
+) -> None:
+    """Write the properties of a broker whose data lies beside `path`. `ports`: for clients, for the controller. `extra` wins.
+
+    The file may hold passwords: only its owner reads it.
+    """
+    port, controller_port = ports
+    settings = {
+        **SANDBOX,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "log.dirs": str(path.parent / "data"),
+        **listener_properties(users, port, controller_port, authorizer=authorizer),
+        **{key: value.replace("{port}", str(port)) for key, value in extra.items()},
+    }
+    path.touch(mode=0o600)
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="latin-1")
+
+
+def format_storage(path: Path, features: Sequence[str]) -> None:
+    """Give the storage of that server.properties a cluster id. `features`: `name=level`. SandboxFailed with what the tool said."""
+    identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{resolve_jars()}/*", STORAGE_TOOL, "format"]
+    command += [f"--cluster-id={identity}", "--config", str(path)]  # an id may begin with a dash
+    for feature in features:
+        command += ["--feature", feature]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FORMAT_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise SandboxFailed(f"{path}: the storage tool did not end within {FORMAT_SECONDS:.0f} s") from None
+    if done.returncode:
+        said = done.stdout + done.stderr
+        # It prints all its settings before the reason.
+        reason = said[max(0, said.rfind("Exception in thread")) :].strip().splitlines()[:REASON_LINES]
+        raise SandboxFailed("\n".join([f"{path}: formatting failed:", *reason]))

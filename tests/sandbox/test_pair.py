@@ -1,0 +1,86 @@
+"""`up` keeps what runs, and `down` leaves nothing, whatever interrupted what."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ferry.config import load_config
+from ferry.sandbox import down, status, up
+from ferry.sandbox.broker_process import find_broker
+
+pytestmark = pytest.mark.brokers
+
+UP = "import sys; from pathlib import Path; from ferry.sandbox import up; up(Path(sys.argv[1]))"
+# Java's own start, on a loaded machine.
+SECONDS = 60.0
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[Path]:
+    """A sandbox's directory; nothing of it runs at the end, whatever the test found."""
+    yield tmp_path / "sandbox"
+    down(tmp_path / "sandbox")
+
+
+def test_up_twice_and_down(directory: Path) -> None:
+    assert status(directory).source == ""
+    assert down(directory).target == ""
+    first = up(directory)
+    assert up(directory) == first
+    assert status(directory) == first
+    config = Path(first.config)
+    (flow,) = load_config(config).flows
+    assert (flow.name, flow.internal_topics_replication_factor) == ("A->B", 1)
+    # An edited config stays, and so does the data of a cluster that was killed.
+    config.write_text(config.read_text() + "A->B.tasks.max = 3\n")
+    psutil.Process(first.source_pid).kill()
+    again = up(directory)
+    assert (again.source, again.target, again.target_pid) == (first.source, first.target, first.target_pid)
+    assert again.source_pid != first.source_pid
+    assert "tasks.max = 3" in config.read_text()
+    gone = down(directory)
+    assert (gone.source, gone.target, gone.config) == ("", "", "")
+    assert not psutil.pid_exists(again.source_pid)
+    assert not list(directory.iterdir())
+    assert status(directory) == gone == down(directory)
+
+
+def brokers(directory: Path) -> list[psutil.Process]:
+    found = [find_broker(directory / name / "server.properties") for name in ("A", "B")]
+    return [process for process in found if process is not None]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_up_is_cleaned_by_down(directory: Path, number: signal.Signals) -> None:
+    interrupted = subprocess.Popen([sys.executable, "-c", UP, str(directory)], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + SECONDS
+    while not brokers(directory):  # a broker's process is there: it cannot answer yet
+        assert time.monotonic() < deadline
+    interrupted.send_signal(number)
+    interrupted.wait(SECONDS)
+    left = brokers(directory)
+    assert left
+    down(directory)
+    assert not brokers(directory)
+    assert not any(process.is_running() for process in left)
+    assert not list(directory.iterdir())
+
+
+def test_up_after_an_interrupted_up_has_both(directory: Path) -> None:
+    interrupted = subprocess.Popen([sys.executable, "-c", UP, str(directory)])
+    deadline = time.monotonic() + SECONDS
+    while not brokers(directory):
+        assert time.monotonic() < deadline
+    interrupted.kill()
+    interrupted.wait(SECONDS)
+    found = up(directory)
+    assert all((found.source, found.target, found.config))
+    assert {process.pid for process in brokers(directory)} == {found.source_pid, found.target_pid}
