@@ -26,7 +26,7 @@ from ferry.copying.survey import read_receipts
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
-from ferry.sandbox.comparison import RecordSeen
+from ferry.sandbox.reading import RecordSeen
 
 pytestmark = pytest.mark.brokers
 

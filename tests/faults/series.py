@@ -32,8 +32,7 @@ from watching import OpenTransactions, Watcher, number_of
 
 from ferry.config import load_config
 from ferry.copying.survey import read_receipts
-from ferry.sandbox import SandboxCluster, compare_topics
-from ferry.sandbox.comparison import read_partition
+from ferry.sandbox import RecordSeen, SandboxCluster, compare_topics, read_all
 
 TOPICS = {"plain": "none", "packed": "lz4", "settled": "zstd"}
 TRANSACTIONAL = "settled"
@@ -168,19 +167,18 @@ class Series:
         watcher.finish(found.records)
         mapped = self._mapped()
         for topic in TOPICS:
-            for number in range(PARTITIONS):
-                self._compare(topic, number, watcher, mapped[topic, number])
+            sides = zip(read_all(self._source.bootstrap, topic), read_all(self._target.bootstrap, f"A.{topic}"), strict=True)
+            for number, (source, target) in enumerate(sides):
+                self._explain(f"A.{topic}-{number}", source, target, watcher.seen[f"A.{topic}", number], mapped[topic, number])
         return self.outcome
 
-    def _compare(self, topic: str, number: int, watcher: Watcher, mapped: dict[int, int]) -> None:
-        upstream = [(record.offset, number_of(record.value or b"")) for record in read_partition(self._source.bootstrap, topic, number)]
-        downstream = [record.offset for record in read_partition(self._target.bootstrap, f"A.{topic}", number)]
-        seen, wanted = watcher.seen[f"A.{topic}", number], [value for _, value in upstream]
-        where = f"A.{topic}-{number}"
+    def _explain(self, where: str, source: list[RecordSeen], target: list[RecordSeen], seen: list[int], mapped: dict[int, int]) -> None:
+        """What the watcher saw, and where the ledger says that each record is."""
+        wanted = [number_of(record.value or b"") for record in source]
         if seen != wanted:
             twice = len(seen) - len(set(seen))
             self.outcome.problems.append(f"the watcher saw {len(seen)} of {len(wanted)} records of {where}, {twice} of them twice")
-        if mapped != dict(zip((offset for offset, _ in upstream), downstream, strict=False)):
+        if mapped != dict(zip((record.offset for record in source), (record.offset for record in target), strict=False)):
             self.outcome.problems.append(f"the ledger does not explain {where}")
 
     def _mapped(self) -> defaultdict[tuple[str, int], dict[int, int]]:
