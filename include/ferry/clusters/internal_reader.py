@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from ferry.clusters.failures import explained
 from ferry.errors import ClusterUnreachable
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ METADATA_SECONDS = 15.0
 # A poll returns only when it is full or this has passed, and a run reads several small topics.
 POLL_SECONDS = 0.03
 MESSAGES_A_POLL = 5_000
+# Above every offset: the read ends where the partition does.
+UNBOUNDED = 1 << 63
+# A topic that was deleted since it was listed.
+_GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001 - public names
 
 
 class InternalRecord(NamedTuple):
@@ -97,37 +102,58 @@ class InternalTopicReader:
             low, high = self._watermarks(topic, partition)
             begin = max(low, (start or {}).get(partition, low))
             if begin < high:
-                bounds[partition] = high
+                bounds[topic, partition] = high
                 positions.append(TopicPartition(topic, partition, begin if begin > low else OFFSET_BEGINNING))
+        for _, record in self._from(positions, bounds, complete=complete):
+            yield record
+
+    def glance(self, topics: Mapping[str, int]) -> Iterator[tuple[str, InternalRecord]]:
+        """Every committed record of many small topics (name → number of partitions) in one pass, with the topic's name.
+
+        Each partition ends where an open transaction begins: good enough to look at, not to decide by.
+        """
+        keys = [(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
+        positions = [TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in keys]
+        yield from self._from(positions, dict.fromkeys(keys, UNBOUNDED), complete=False)
+
+    def _from(
+        self, positions: list[TopicPartition], bounds: dict[tuple[str, int], int], *, complete: bool
+    ) -> Iterator[tuple[str, InternalRecord]]:
         if not positions:
             return
         self._consumer.assign(positions)
         try:
-            yield from self._until(topic, bounds, complete=complete)
+            yield from self._until(bounds, complete=complete)
         finally:
             if not self._closed:  # a reader that was left early is closed before its generator
                 self._consumer.unassign()
 
-    def _until(self, topic: str, bounds: dict[int, int], *, complete: bool) -> Iterator[InternalRecord]:
+    def _until(self, bounds: dict[tuple[str, int], int], *, complete: bool) -> Iterator[tuple[str, InternalRecord]]:
         deadline = time.monotonic() + COMPLETE_READ_SECONDS
         while bounds:
             for message in self._consumer.consume(MESSAGES_A_POLL, POLL_SECONDS):
-                error = message.error()
+                error, key = message.error(), (message.topic() or "", message.partition())
                 if error is None:
-                    if message.partition() in bounds:
-                        yield _record(message)
-                        if message.offset() + 1 >= bounds[message.partition()]:
-                            del bounds[message.partition()]
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's public name for it
-                    if not complete or message.offset() >= bounds.get(message.partition(), 0):
-                        bounds.pop(message.partition(), None)
-                elif error.fatal():
-                    raise ClusterUnreachable(f"cluster {self._cluster.alias}: reading {topic}: {error.str()}")
+                    if key in bounds:
+                        yield key[0], _record(message)
+                        if message.offset() + 1 >= bounds[key]:
+                            del bounds[key]
+                elif self._ends_here(key, message.offset() or 0, error, bounds.get(key, 0), complete=complete):
+                    bounds.pop(key, None)
             if time.monotonic() > deadline:
+                named = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(bounds))
                 raise ClusterUnreachable(
-                    f"cluster {self._cluster.alias}: {topic} could not be read to its end within {COMPLETE_READ_SECONDS:.0f} s; "
-                    f"an open transaction or a missing leader holds back partitions {sorted(bounds)}"
+                    f"cluster {self._cluster.alias}: {named} could not be read to the end within {COMPLETE_READ_SECONDS:.0f} s; "
+                    "an open transaction or a missing leader holds it back"
                 )
+
+    def _ends_here(self, key: tuple[str, int], offset: int, error: KafkaError, bound: int, *, complete: bool) -> bool:
+        """Whether there is no more to read of a partition that reported `error`; other errors than a passing one are raised."""
+        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's public name for it
+            return not complete or offset >= bound
+        if error.fatal() or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise explained(self._cluster, f"reading {key[0]}", error)
+        return error.code() in _GONE and not complete
 
     def _watermarks(self, topic: str, partition: int) -> tuple[int, int]:
         try:

@@ -60,6 +60,9 @@ class LossAcknowledged:
     upstream_start: int
 
 
+# How the keys of claims begin: what a look at another flow's state is after.
+CLAIM_KEY = b'{"claim"'
+
 StateEntry = Head | FlowRecord | Claim | LossAcknowledged
 
 

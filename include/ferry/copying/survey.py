@@ -19,7 +19,7 @@ from ferry.copying.coverage import covered
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.receipts import Receipt, decode_receipt, ledger_partition
 from ferry.copying.request import RunRequest, epoch_milliseconds
-from ferry.copying.state import FlowState, fold_state
+from ferry.copying.state import CLAIM_KEY, FlowState, fold_state
 from ferry.errors import ArgumentError, ConfigError
 from ferry.policy.naming import is_ferry_topic, ledger_topic, position_group, state_topic
 from ferry.policy.selection import Selection, select_topics
@@ -125,19 +125,20 @@ def refuse_same_cluster(flow: Flow, source: ClusterAdmin, target: ClusterAdmin) 
         )
 
 
-def read_state(flow: Flow, target_topics: Iterable[str], *, settled: bool) -> tuple[FlowState, dict[str, str]]:
+def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, settled: bool) -> tuple[FlowState, dict[str, str]]:
     """The flow's own state, and the claims of every flow into the target."""
     own = state_topic(flow.source.alias)
-    claims: dict[str, str] = {}
-    state = FlowState()
+    states = {
+        name: found.partitions for name, found in target_topics.items() if name.startswith(STATE_PREFIX) and name.endswith(STATE_SUFFIX)
+    }
+    others: dict[str, list[tuple[bytes, bytes | None]]] = {name: [] for name in states if name != own}
     with InternalTopicReader(flow.target) as reader:
-        for topic in sorted(name for name in target_topics if name.startswith(STATE_PREFIX) and name.endswith(STATE_SUFFIX)):
-            complete = settled and topic == own
-            folded = fold_state((record.key, record.value) for record in reader.read(topic, complete=complete))
-            claims.update({claim.remote_topic: claim.flow for claim in folded.claims.values()})
-            if topic == own:
-                state = folded
-    return state, claims
+        for name, record in reader.glance({name: states[name] for name in others}):
+            if record.key.startswith(CLAIM_KEY):
+                others[name].append((record.key, record.value))
+        mine = fold_state((record.key, record.value) for record in reader.read(own, complete=settled)) if own in states else FlowState()
+    folded = [*(fold_state(records) for records in others.values()), mine]
+    return mine, {claim.remote_topic: claim.flow for state in folded for claim in state.claims.values()}
 
 
 def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -> list[Receipt]:
