@@ -19,8 +19,8 @@ import psutil
 
 # Walking the tree costs about a millisecond of the same cores that are measured.
 SAMPLE_SECONDS = 0.1
-# How a Spark Python worker is recognised: `python -m pyspark.daemon` and the workers it forks.
-PYTHON_WORKER = "pyspark.daemon"
+# How a Spark Python worker is recognised: `python -m ferry.spark.worker_daemon` and the workers it forks.
+PYTHON_WORKER = "ferry.spark.worker_daemon"
 # A copier that does not end by then gets SIGKILL; MM2 leaves its groups within a few seconds.
 END_SECONDS = 40.0
 

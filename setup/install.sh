@@ -48,8 +48,10 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || ! [ -x .venv/bin/ferry ]; t
     fi
     say "installing the locked requirements"
     .venv/bin/python -m pip install --quiet --disable-pip-version-check uv
-    .venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --require-hashes -r requirements-dev.txt
+    # Compiled now, or every process would compile what it imports where PYTHONDONTWRITEBYTECODE is set.
+    .venv/bin/uv pip install --quiet --compile-bytecode --python .venv/bin/python --no-deps --require-hashes -r requirements-dev.txt
     .venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps -e .
+    .venv/bin/python -m compileall -q include
     printf '%s\n' "$wanted" >"$stamp"
 fi
 

@@ -2,7 +2,11 @@
 
 import sys
 
-from ferry.spark.copy_job import main
+from ferry.spark.installed import prefer_installed_pyspark
+
+prefer_installed_pyspark()
+
+from ferry.spark.copy_job import main  # noqa: E402 - after the path is set
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -46,7 +46,7 @@ def test_exit_code_of_a_failure(tmp_path):
 
 
 def test_memory_of_the_tree_and_of_its_python_workers(tmp_path):
-    tree = start(HOLDS_MEMORY, tmp_path, "pyspark.daemon")
+    tree = start(HOLDS_MEMORY, tmp_path, "ferry.spark.worker_daemon")
     try:
         wait_until(lambda: tree.cost().worker_peak_bytes > 80 << 20)
     finally:

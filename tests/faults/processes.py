@@ -19,7 +19,7 @@ def tree_of(pid: int) -> list[psutil.Process]:
 
 def workers_of(tree: Iterable[psutil.Process]) -> list[psutil.Process]:
     """Spark's Python workers: what the daemon forked, where lanes run."""
-    daemons = [member for member in tree if "pyspark.daemon" in command_of(member)]
+    daemons = [member for member in tree if "ferry.spark.worker_daemon" in command_of(member)]
     return [member for member in daemons if _parent(member) in {daemon.pid for daemon in daemons}]
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ferry.cache import cache_directory
 from ferry.errors import ArgumentError
-from ferry.sandbox.jars import BROKER, KAFKA_VERSION, LOGGING, JarsMissing, cache_directory, java, resolve_jars
+from ferry.sandbox.jars import BROKER, KAFKA_VERSION, LOGGING, JarsMissing, java, resolve_jars
 
 
 @pytest.mark.unit

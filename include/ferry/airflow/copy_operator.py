@@ -20,6 +20,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from ferry.airflow.flows import config_path
 from ferry.airflow.retries import failure_of_exit_code
 from ferry.airflow.steps import request_of, skip_unless_needed
+from ferry.spark.class_archive import ClassArchive
 from ferry.spark.settings import spark_conf, spark_environment
 from ferry.spark.submit import copy_job_file, spark_home
 
@@ -42,10 +43,10 @@ class CopyRecordsOperator(SparkSubmitOperator):
         master = self._master()
         self.application = str(copy_job_file())
         self.application_args = [str(config_path().resolve()), "--request", request_of(self.flow, context).to_json()]
-        self.conf = spark_conf(master)
         home = str(spark_home())
+        self.conf = spark_conf(master, ClassArchive(Path(home)).use)
         path = os.pathsep.join([str(Path(home) / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        wanted = ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONUNBUFFERED")
+        wanted = ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONUNBUFFERED", "SPARK_LAUNCHER_OPTS")
         self.env_vars = {**{key: spark_environment(home)[key] for key in wanted}, "PATH": path}
         try:
             super().execute(context)

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ferry.cache import cache_directory
 from ferry.errors import ArgumentError, FerryError
 
 Coordinate = tuple[str, str, str]
@@ -54,11 +55,6 @@ def resolve_jars(name: str = "kafka", coordinates: Sequence[Coordinate] | None =
         if not directory.is_dir():
             _resolve(directory, wanted)
     return directory
-
-
-def cache_directory() -> Path:
-    """`$FERRY_CACHE`, or `~/.cache/ferry`; absolute."""
-    return Path(os.environ.get("FERRY_CACHE") or Path.home() / ".cache" / "ferry").absolute()
 
 
 def java() -> str:

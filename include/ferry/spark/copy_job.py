@@ -19,6 +19,7 @@ from ferry.copying.pipeline import copy_ranges
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError
 from ferry.spark.connections import connection_lookup
+from ferry.spark.installed import without_pandas
 from ferry.spark.runner import SparkLaneRunner
 
 
@@ -41,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _copy(config: Path, request: RunRequest) -> None:
     flow = load_config(config, connections=connection_lookup()).flow(request.flow)
-    context = SparkContext(conf=SparkConf().setAppName(f"ferry {flow.name} {request.run_id}"))
+    with without_pandas():
+        context = SparkContext(conf=SparkConf().setAppName(f"ferry {flow.name} {request.run_id}"))
     try:
         tasks = flow.tasks_max or context.defaultParallelism
         copy_ranges(flow, request, SparkLaneRunner(context, tasks), _say)

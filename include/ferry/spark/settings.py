@@ -14,8 +14,12 @@ LOOPBACK = "127.0.0.1"
 DRIVER_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
-def spark_conf(master: str) -> dict[str, str]:
-    """Spark properties for one copy job on `master`."""
+# The launcher is a JVM of its own, which only builds the command line of the next one.
+LAUNCHER_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
+
+def spark_conf(master: str, java_options: str = "") -> dict[str, str]:
+    """Spark properties for one copy job on `master`; `java_options` are the driver's further ones."""
     conf = {
         "spark.task.maxFailures": "1",
         "spark.speculation": "false",
@@ -24,7 +28,8 @@ def spark_conf(master: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
-        "spark.driver.extraJavaOptions": DRIVER_JAVA_OPTIONS,
+        "spark.driver.extraJavaOptions": f"{DRIVER_JAVA_OPTIONS} {java_options}".rstrip(),
+        "spark.python.daemon.module": "ferry.spark.worker_daemon",
         # A stopped worker that comes back is fenced by the brokers, not by Spark: its heartbeats may lapse.
         "spark.executorEnv.PYTHONUNBUFFERED": "1",
     }
@@ -46,4 +51,5 @@ def spark_environment(spark_home: str, environment: Mapping[str, str] | None = N
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONUNBUFFERED": "1",
+        "SPARK_LAUNCHER_OPTS": LAUNCHER_JAVA_OPTIONS,
     }

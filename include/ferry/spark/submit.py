@@ -20,6 +20,7 @@ from pathlib import Path
 import ferry
 from ferry.copying.request import RunRequest
 from ferry.errors import SparkMissing
+from ferry.spark.class_archive import ClassArchive
 from ferry.spark.settings import spark_conf, spark_environment
 
 MASTERS = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|spark://[^/]+:\d+(,[^/]+:\d+)*|yarn|k8s://\S+")
@@ -45,8 +46,9 @@ def submit_copy(config: Path, request: RunRequest, master: str, say: Callable[[s
     """Run the copy job on `master`; its exit code. SparkMissing when it cannot be started."""
     check_master(master)
     home = spark_home()
+    archive = ClassArchive(home)
     command = [str(home / "bin" / "spark-submit"), "--master", master, "--name", f"ferry {request.flow}"]
-    for key, value in spark_conf(master).items():
+    for key, value in spark_conf(master, archive.use_or_write).items():
         command += ["--conf", f"{key}={value}"]
     command += [str(copy_job_file()), str(config.resolve()), "--request", request.to_json()]
     with (
@@ -65,6 +67,7 @@ def submit_copy(config: Path, request: RunRequest, master: str, say: Callable[[s
             for text in process.stdout:
                 if not any(noise in text for noise in NOISE) and text.strip():
                     say(text.rstrip())
+    archive.keep(good=process.returncode == 0)
     return process.returncode
 
 

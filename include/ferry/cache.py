@@ -1,0 +1,11 @@
+"""Where Ferry keeps what it would otherwise fetch or compute again: Kafka's jars for the sandbox, Spark's class archive. Safe to remove."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def cache_directory() -> Path:
+    """`$FERRY_CACHE`, or `~/.cache/ferry`; absolute."""
+    return Path(os.environ.get("FERRY_CACHE") or Path.home() / ".cache" / "ferry").absolute()
