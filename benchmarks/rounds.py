@@ -38,6 +38,7 @@ def run_shape(plan: Plan, shape: Shape) -> ShapeResult:
     result = ShapeResult(shape)
     with source_topics(plan.clusters, shape) as topics:
         _warm(plan.clusters, shape, topics)
+        _warm_by_copying(plan, shape, topics)
         for number in range(plan.rounds):
             plan.say(f"{shape.name}, round {number + 1}")
             _limit(plan, result)
@@ -85,6 +86,21 @@ def _warm(clusters: Clusters, shape: Shape, topics: tuple[str, ...]) -> None:
         produce_limit(clusters, shape)
     with Ends(clusters.source, [(topic, number) for topic in topics for number in range(shape.partitions)]) as ends:
         count_records(clusters.source, ends.read())
+
+
+def _warm_by_copying(plan: Plan, shape: Shape, topics: tuple[str, ...]) -> None:
+    """One round of each that does not count, but for MM2's defaults, which do nothing that tuned MM2 does not: transactions and fetches are
+    other code in the brokers than plain appends."""
+    for copier in plan.copiers:
+        if copier != MM2_DEFAULTS:
+            flow = Flow.fresh(plan.clusters, topics, shape.partitions)
+            try:
+                sample = measure(_job(plan, flow, copier, shape), shape)
+                plan.say(f"  warming up, {copier}: {_line(sample, shape)}")
+            except CopyFailed as failure:
+                plan.say(f"  warming up, {copier}: FAILED: {failure}")
+            finally:
+                flow.remove()
 
 
 def _line(sample: Sample, shape: Shape) -> str:

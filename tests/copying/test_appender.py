@@ -88,9 +88,9 @@ class Broker:
             future.failure(self.script.popleft())
             return
         topics = []
-        for topic in request.topic_data:
-            parts = [self._append((topic.name, part.index), part.records) for part in topic.partition_data]
-            topics.append(SimpleNamespace(name=topic.name, topic_id=None, partition_responses=parts))
+        for name, _, batches in request.batches:
+            parts = [self._append((name, index), batch) for index, batch in batches]
+            topics.append(SimpleNamespace(name=name, topic_id=None, partition_responses=parts))
         future.success(SimpleNamespace(responses=topics))
 
     def _append(self, key: tuple[str, int], batch: Any) -> Any:

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.unit
 RECORDS = st.lists(st.tuples(st.binary(max_size=20), st.none() | st.binary(max_size=50)), min_size=1, max_size=30)
 
 
-def records_of(encoded: bytearray) -> list[tuple[bytes, bytes | None]]:
-    batch = MemoryRecords(bytes(encoded)).next_batch()
+def records_of(encoded: tuple[bytes]) -> list[tuple[bytes, bytes | None]]:
+    batch = MemoryRecords(b"".join(encoded)).next_batch()
     assert batch is not None
     return [(record.key, record.value) for record in batch]
 

@@ -145,7 +145,7 @@ def read_units(units: Sequence[Any]) -> list[Row]:
     """The records of units under their upstream offsets; checks on the way what a broker checks."""
     rows = []
     for unit in units:
-        batch = unit.encode(900, 4, 77, True)
+        batch = b"".join(unit.encode(900, 4, 77, True))
         base_offset, length, epoch, magic, _, attributes, delta, _, _, pid, producer_epoch, sequence, count = struct.unpack_from(
             ">qiiBIhiqqqhii", batch
         )

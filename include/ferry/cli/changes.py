@@ -28,7 +28,7 @@ def seed(
         document(report.document())
     else:
         for failure in report.failed:
-            notice(f"{failure.topic}-{failure.partition}: {failure.error}: {failure.problem}")
+            notice(str(failure))
         line("positions written" if not report.failed else f"{len(report.failed)} partitions failed")
     raise typer.Exit(report.exit_code)
 

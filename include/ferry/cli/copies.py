@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ferry.cli.output import document, line, notice, table
+from ferry.cli.output import complain, document, line, notice, table
 from ferry.copying.request import RunRequest, parse_time
 from ferry.errors import ArgumentError, ExitCode, worst_exit_code
 
@@ -91,6 +91,13 @@ def _carry_out(config: Path, request: RunRequest, master: str | None, report_fil
 
     flow = load_flow(config, request.flow)
     planned = plan_run(flow, request)
+    master = master or _local_master(flow)
+    if planned.needs_copy and master != INLINE:
+        from ferry.spark.submit import check_master  # noqa: PLC0415 - only runs that copy need Spark
+
+        check_master(master)  # before anything is created
+    if not planned.partitions and not planned.failed:
+        notice(f"warning: flow {flow.name} has nothing to copy: no topic that {flow.source.alias} shows to the user matches topics")
     codes = []
     if planned.needs_preparation:
         changes = prepare_topics(flow, request)
@@ -113,17 +120,20 @@ def _carry_out(config: Path, request: RunRequest, master: str | None, report_fil
     raise typer.Exit(worst_exit_code(codes))
 
 
-def _copy(config: Path, flow: Flow, request: RunRequest, master: str | None) -> ExitCode:
+def _local_master(flow: Flow) -> str:
+    return f"local[{'*' if flow.tasks_max is None else flow.tasks_max}]"
+
+
+def _copy(config: Path, flow: Flow, request: RunRequest, master: str) -> ExitCode:
     if master == INLINE:
         from ferry.copying.lane_runner import InlineLaneRunner  # noqa: PLC0415 - see plan
         from ferry.copying.pipeline import copy_ranges  # noqa: PLC0415 - see plan
 
         copy_ranges(flow, request, InlineLaneRunner(), notice)
         return ExitCode.DONE
-    from ferry.spark.submit import submit_copy  # noqa: PLC0415 - only runs that copy need Spark
+    from ferry.spark.submit import submit_copy  # noqa: PLC0415 - see _carry_out
 
-    tasks = "*" if flow.tasks_max is None else str(flow.tasks_max)
-    code = submit_copy(config, request, master or f"local[{tasks}]", notice)
+    code = submit_copy(config, request, master, notice)
     return ExitCode(code) if code in set(ExitCode) else ExitCode.OTHER
 
 
@@ -169,7 +179,7 @@ def _show_plan(planned: RunPlan) -> None:
     ]
     table(f"{planned.flow}: to copy", ("topic", "partition", "remote topic", "position", "end", "offsets", "notes"), rows)
     for failure in planned.failed:
-        line(f"{failure.topic}-{failure.partition}: {failure.error}: {failure.problem}")
+        line(str(failure))
 
 
 def _show_report(report: RunReport) -> None:
@@ -184,4 +194,4 @@ def _show_report(report: RunReport) -> None:
     else:
         line("nothing to copy")
     for problem in report.problems():
-        notice(f"{type(problem).__name__}: {problem}")
+        complain(f"{type(problem).__name__}: {problem}")

@@ -23,7 +23,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewPartitions, NewTopic, OffsetSpec, ResourceType
 
 from ferry.clusters.describe import ConfigValue, TopicDescription
-from ferry.clusters.failures import explained
+from ferry.clusters.failures import explained, most_telling, refused_login
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import FerryError
 
@@ -36,6 +36,10 @@ T = TypeVar("T")
 REQUEST_SECONDS = 30.0
 # The first contact: a wrong address or password should show quickly.
 CONTACT_SECONDS = 10.0
+# The client tells of connections that fail only when asked; as long as this, the answer may be there already.
+CONTACT_POLL_SECONDS = 0.02
+# What a client complains of may be said by an earlier error than the last one.
+ERRORS_KEPT = 20
 # Large enough for few round trips, small enough for a broker to answer in time.
 TOPICS_A_REQUEST = 500
 
@@ -47,7 +51,7 @@ class ClusterAdmin:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._errors: deque[KafkaError] = deque(maxlen=1)
+        self._errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
         self._client: AdminClient
 
     def __enter__(self) -> ClusterAdmin:
@@ -70,8 +74,13 @@ class ClusterAdmin:
         return self._cluster.alias
 
     def cluster_id(self) -> str:
-        """The cluster's own id. The first contact: ClusterUnreachable or AuthenticationFailed within ten seconds."""
+        """The cluster's own id. The first contact: ClusterUnreachable within ten seconds, AuthenticationFailed sooner."""
         future = self._client.describe_cluster(request_timeout=CONTACT_SECONDS)
+        while not future.done():
+            self._client.poll(CONTACT_POLL_SECONDS)
+            refusal = refused_login(self._errors)
+            if refusal is not None:  # the client would go on trying
+                raise explained(self._cluster, "logging in", refusal)
         return str(self._result("describing the cluster", future, CONTACT_SECONDS).cluster_id)
 
     def brokers(self) -> int:
@@ -91,8 +100,20 @@ class ClusterAdmin:
                     found[name] = _description(future.result(REQUEST_SECONDS))
                 except KafkaException as problem:
                     if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # deleted in between
-                        raise self._explained(f"describing topic {name}", problem) from problem
+                        raise self._explained(f"describing topic {name}", problem, f"Describe on topic {name}") from problem
         return found
+
+    def denied_topics(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of `names` that the user may not describe, so that `topics` leaves them out, whether they exist or not."""
+        denied = []
+        for chunk in _chunks(sorted(names), TOPICS_A_REQUEST):
+            for name, future in self._client.describe_topics(TopicCollection(list(chunk)), request_timeout=REQUEST_SECONDS).items():
+                try:
+                    future.result(REQUEST_SECONDS)
+                except KafkaException as problem:
+                    if problem.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                        denied.append(name)
+        return tuple(denied)
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
         """Effective config of topics; topics that are gone are absent."""
@@ -125,22 +146,22 @@ class ClusterAdmin:
         futures = self._client.create_topics(
             [NewTopic(name, partitions, replication_factor, config=dict(config))], request_timeout=REQUEST_SECONDS
         )
-        self._tolerating(f"creating topic {name}", futures[name], KafkaError.TOPIC_ALREADY_EXISTS)
+        self._tolerating(f"creating topic {name}", futures[name], KafkaError.TOPIC_ALREADY_EXISTS, f"Create on topic {name}")
 
     def create_partitions(self, name: str, partitions: int) -> None:
         """Grow a topic to `partitions`."""
         futures = self._client.create_partitions([NewPartitions(name, partitions)], request_timeout=REQUEST_SECONDS)
-        self._result(f"growing topic {name} to {partitions} partitions", futures[name])
+        self._result(f"growing topic {name} to {partitions} partitions", futures[name], grant=f"Alter on topic {name}")
 
     def delete_topics(self, names: Sequence[str]) -> None:
         """Delete topics; those that are gone already are fine."""
         for name, future in self._client.delete_topics(list(names), request_timeout=REQUEST_SECONDS).items():
-            self._tolerating(f"deleting topic {name}", future, KafkaError.UNKNOWN_TOPIC_OR_PART)
+            self._tolerating(f"deleting topic {name}", future, KafkaError.UNKNOWN_TOPIC_OR_PART, f"Delete on topic {name}")
 
     def delete_group(self, group: str) -> None:
         """Delete a group; one that is gone already is fine."""
         future = self._client.delete_consumer_groups([group], request_timeout=REQUEST_SECONDS)[group]
-        self._tolerating(f"deleting group {group}", future, KafkaError.GROUP_ID_NOT_FOUND)
+        self._tolerating(f"deleting group {group}", future, KafkaError.GROUP_ID_NOT_FOUND, f"Delete on group {group}")
 
     def _list_offsets(
         self, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, committed: bool
@@ -156,12 +177,14 @@ class ClusterAdmin:
             try:
                 info = future.result(REQUEST_SECONDS)
             except KafkaException as problem:
-                problems[partition.topic, partition.partition] = str(self._explained("listing its offsets", problem))
+                explanation = self._explained("listing its offsets", problem, f"Describe on topic {partition.topic}")
+                problems[partition.topic, partition.partition] = str(explanation)
             else:
                 found[key] = (info.offset, info.timestamp)
         return found, problems
 
     def _configs(self, kind: ResourceType, names: Iterable[str]) -> Iterator[tuple[str, dict[str, ConfigValue]]]:
+        of_topics = kind == ResourceType.TOPIC
         for chunk in _chunks(sorted(names), TOPICS_A_REQUEST):
             resources = [ConfigResource(kind, name) for name in chunk]
             for resource, future in self._client.describe_configs(resources, request_timeout=REQUEST_SECONDS).items():
@@ -169,33 +192,35 @@ class ClusterAdmin:
                     entries = future.result(REQUEST_SECONDS)
                 except KafkaException as problem:
                     if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        raise self._explained(f"describing the config of {resource.name}", problem) from problem
+                        what = f"topic {resource.name}" if of_topics else f"broker {resource.name}"
+                        grant = f"DescribeConfigs on {what if of_topics else 'the cluster'}"
+                        raise self._explained(f"describing the config of {what}", problem, grant) from problem
                     continue
                 yield resource.name, {name: _config_value(entry) for name, entry in entries.items()}
 
-    def _tolerating(self, doing: str, future: Future[Any], code: int) -> None:
+    def _tolerating(self, doing: str, future: Future[Any], code: int, grant: str) -> None:
         try:
-            self._result(doing, future)
+            self._result(doing, future, grant=grant)
         except FerryError as problem:
             cause = problem.__cause__
             if not isinstance(cause, KafkaException) or cause.args[0].code() != code:
                 raise
 
-    def _result(self, doing: str, future: Future[T], seconds: float = REQUEST_SECONDS) -> T:
+    def _result(self, doing: str, future: Future[T], seconds: float = REQUEST_SECONDS, grant: str = "") -> T:
         try:
             return future.result(seconds + 1.0)
         except KafkaException as problem:
-            raise self._explained(doing, problem) from problem
+            raise self._explained(doing, problem, grant) from problem
         except FutureTimeout as problem:
             error = KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - librdkafka's public name for it
-            raise explained(self._cluster, doing, error, self._last_error) from problem
+            raise explained(self._cluster, doing, error, self._earlier_error()) from problem
 
-    def _explained(self, doing: str, problem: KafkaException) -> FerryError:
-        return explained(self._cluster, doing, problem.args[0], self._last_error)
+    def _explained(self, doing: str, problem: KafkaException, grant: str = "") -> FerryError:
+        return explained(self._cluster, doing, problem.args[0], self._earlier_error(), grant=grant)
 
-    @property
-    def _last_error(self) -> KafkaError | None:
-        return self._errors[-1] if self._errors else None
+    def _earlier_error(self) -> KafkaError | None:
+        self._client.poll(0)  # it keeps what it has to tell until it is asked
+        return most_telling(self._errors)
 
 
 def _description(found: Any) -> TopicDescription:

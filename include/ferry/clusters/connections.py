@@ -1,13 +1,12 @@
 """Connections of the data path: kafka-python's protocol, connection and event-loop classes, behind this room.
 
 One event loop serves a source and a target cluster. kafka-python negotiates versions, authenticates, backs off and obeys throttling; this
-module adds large socket reads (kafka-python reads 4 KiB at a time, one 1 MiB read is worth 15-30 % of throughput) and says of every
-failed request whether it may have reached the broker: `RequestNotSent` never did, `RequestLost` may have.
+module gives it quicker sockets and says of every failed request whether it may have reached the broker: `RequestNotSent` never did,
+`RequestLost` may have.
 """
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,8 +15,9 @@ from kafka.future import Future
 from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
-from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.net.transport import KafkaTCPTransport
 
+from ferry.clusters.transports import EncryptedTransport, PlainTransport, SocketSelector
 from ferry.errors import AuthenticationFailed, ClusterUnreachable
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-READ_BYTES = 1 << 20
 # A broker that accepts connections and answers nothing must not hang a run.
 BOOTSTRAP_MILLISECONDS = 30_000
 # Longer than any broker-side wait that is asked for, shorter than the transaction time-out, so that a lane settles its own transaction.
@@ -44,34 +43,6 @@ class RequestLost(Exception):
     """The request may have reached the broker, its answer did not come back."""
 
 
-class _LargeReads(KafkaTCPTransport):  # type: ignore[misc]
-    """One large read per readiness event."""
-
-    def _sock_recv(self) -> tuple[bytes, Exception | None]:
-        try:
-            data = self._sock.recv(READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return b"", None
-        except OSError as problem:
-            return b"", kafka_errors.KafkaConnectionError(problem)
-        return (data, None) if data else (b"", kafka_errors.KafkaConnectionError("socket disconnected"))
-
-
-class _LargeEncryptedReads(KafkaSSLTransport):  # type: ignore[misc]
-    """Reads until TLS has nothing buffered: what it holds back would not wake the selector again."""
-
-    def _sock_recv(self) -> tuple[bytes, Exception | None]:
-        received = []
-        try:
-            while data := self._sock.recv(READ_BYTES):
-                received.append(data)
-        except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            return b"".join(received), None
-        except OSError as problem:
-            return b"".join(received), kafka_errors.KafkaConnectionError(problem)
-        return b"".join(received), kafka_errors.KafkaConnectionError("socket disconnected")
-
-
 class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     """kafka-python's manager with the transports above."""
 
@@ -83,9 +54,9 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
         transport: KafkaTCPTransport
         if self.ssl_enabled:
             settings = {key: value for key, value in options.items() if key.startswith("ssl_")}
-            transport = _LargeEncryptedReads(self._net, socket_, host=node.host, **settings)
+            transport = EncryptedTransport(self._net, socket_, host=node.host, **settings)
         else:
-            transport = _LargeReads(self._net, socket_, host=node.host)
+            transport = PlainTransport(self._net, socket_, host=node.host)
         try:
             await transport.handshake()
         except Exception as problem:
@@ -179,7 +150,7 @@ class EventLoop:
     """The one event loop of a process's data path."""
 
     def __init__(self) -> None:
-        self.selector = NetworkSelector(slow_task_threshold_secs=0)
+        self.selector = NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
 
     def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """Run to the end and give the result."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from ferry.config import Cluster
 
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL})  # noqa: SLF001 - public names
+# A broker that stops in the middle of a login looks for once as if it refused it.
+REFUSALS = 3
 _AUTHORIZATION = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -22,13 +25,36 @@ _AUTHORIZATION = frozenset(
 )
 
 
-def explained(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaError | None = None) -> FerryError:
-    """The Ferry error for `error`, met while `doing` something; `earlier` is the last connection error that the client reported."""
+def most_telling(errors: Iterable[KafkaError]) -> KafkaError | None:
+    """The one of a client's connection errors that says why the cluster does not answer."""
+    found = list(errors)
+    return next(iter(reversed(_causes(found) or found)), None)
+
+
+def refused_login(errors: Iterable[KafkaError]) -> KafkaError | None:
+    """The last of a client's connection errors when it is clear that no further attempt gets in."""
+    last = _causes(errors)[-REFUSALS:]
+    return last[-1] if len(last) == REFUSALS and all(error.code() in _AUTHENTICATION for error in last) else None
+
+
+def _causes(errors: Iterable[KafkaError]) -> list[KafkaError]:
+    return [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]  # noqa: SLF001 - a public name
+
+
+def explained(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaError | None = None, *, grant: str = "") -> FerryError:
+    """The Ferry error for `error`, met while `doing` something; `earlier` is the connection error that the client reported before.
+
+    `grant`: the permission that `doing` needs.
+    """
     where = f"cluster {cluster.alias} ({cluster.bootstrap})"
+    if error.code() >= 0:  # a broker's own answer; negative codes are the client's: nobody has answered
+        earlier = None
     cause = earlier if earlier is not None and earlier.code() in _AUTHENTICATION else error
     if cause.code() in _AUTHENTICATION:
         return AuthenticationFailed(f"{where} refuses the credentials: {cause.str()}; check sasl.* and ssl.* of {cluster.alias}")
     if cause.code() in _AUTHORIZATION:
-        return NotAuthorized(f"{where} does not allow {doing}: {cause.str()}")
+        hint = f"; grant {grant} to the user of {cluster.alias}" if grant else ""
+        return NotAuthorized(f"{where} does not allow {doing}: {cause.str().rstrip('.')}{hint}")
     reason = f"{cause.str()} ({earlier.str()})" if earlier is not None and earlier is not cause else cause.str()
-    return ClusterUnreachable(f"{where}: {doing} failed: {reason}; check {cluster.alias}.bootstrap.servers and security.protocol")
+    hint = f"; check {cluster.alias}.bootstrap.servers and security.protocol" if cause.code() < 0 else ""
+    return ClusterUnreachable(f"{where}: {doing} failed: {reason}{hint}")

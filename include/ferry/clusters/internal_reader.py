@@ -7,12 +7,13 @@ only when its last stable offset has passed the high watermark that it captured 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from ferry.clusters.failures import explained
+from ferry.clusters.failures import explained, most_telling
 from ferry.errors import ClusterUnreachable
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ METADATA_SECONDS = 15.0
 # A poll returns only when it is full or this has passed, and a run reads several small topics.
 POLL_SECONDS = 0.03
 MESSAGES_A_POLL = 5_000
+# What a client complains of may be said by an earlier error than the last one.
+ERRORS_KEPT = 20
 # Above every offset: the read ends where the partition does.
 UNBOUNDED = 1 << 63
 # A topic that was deleted since it was listed.
@@ -52,6 +55,8 @@ class InternalTopicReader:
 
         self._cluster = cluster
         self._closed = False
+        # Held by the client as in ClusterAdmin: the method of a deque, not this object.
+        self._errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
         settings = dict(cluster.librdkafka(ClientRole.CONSUMER))
         settings.update(
             {
@@ -61,6 +66,8 @@ class InternalTopicReader:
                 "isolation.level": "read_committed" if committed else "read_uncommitted",
                 "auto.offset.reset": "earliest",
                 "fetch.wait.max.ms": 20,
+                "error_cb": self._errors.append,
+                "log_level": 2,
             }
         )
         self._consumer = Consumer(settings)
@@ -76,11 +83,14 @@ class InternalTopicReader:
         self._ends.close()
 
     def partitions(self, topic: str) -> tuple[int, ...]:
-        """Partition numbers of `topic`; empty when it does not exist."""
+        """Partition numbers of `topic`; empty when it does not exist. NotAuthorized when the user may not see it."""
         try:
             listing = self._consumer.list_topics(topic, timeout=METADATA_SECONDS).topics[topic]
         except KafkaException as problem:
-            raise ClusterUnreachable(f"cluster {self._cluster.alias}: reading {topic}: {problem.args[0].str()}") from problem
+            self._consumer.poll(0)  # it keeps what it has to tell until it is asked
+            raise explained(self._cluster, f"reading {topic}", problem.args[0], most_telling(self._errors)) from problem
+        if listing.error is not None and listing.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise explained(self._cluster, f"reading {topic}", listing.error, grant=f"Read on topic {topic}")
         return () if listing.error is not None else tuple(sorted(listing.partitions))
 
     def end_offsets(self, topic: str) -> dict[int, int]:
@@ -152,7 +162,7 @@ class InternalTopicReader:
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's public name for it
             return not complete or offset >= bound
         if error.fatal() or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise explained(self._cluster, f"reading {key[0]}", error)
+            raise explained(self._cluster, f"reading {key[0]}", error, grant=f"Read on topic {key[0]}")
         return error.code() in _GONE and not complete
 
     def _watermarks(self, topic: str, partition: int) -> tuple[int, int]:

@@ -23,6 +23,7 @@ from kafka.future import Future
 
 from ferry.clusters.connections import ClusterConnection, RequestNotSent, Wakeup
 from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, ProducerIdentity
+from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import Answer, Verdict, produce_answers, produce_request
 
@@ -45,7 +46,7 @@ class Appendable(Protocol):
     def count(self) -> int: ...
     @property
     def size(self) -> int: ...
-    def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> bytearray: ...
+    def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> tuple[Buffer, ...]: ...
 
 
 class Accepted(NamedTuple):
@@ -249,7 +250,7 @@ class Appender:
         total = 0
         while self._requests.get(node, 0) < REQUESTS_IN_FLIGHT:
             chosen: list[tuple[_Queue, _Sent]] = []
-            payloads: list[tuple[str, int, bytes | bytearray]] = []
+            payloads: list[tuple[str, int, tuple[Buffer, ...]]] = []
             size = 0
             for queue in queues:
                 if size >= REQUEST_BYTES:
@@ -271,7 +272,7 @@ class Appender:
             total += size
         return total
 
-    def _submit(self, node: int, chosen: list[tuple[_Queue, _Sent]], payloads: list[tuple[str, int, bytes | bytearray]]) -> None:
+    def _submit(self, node: int, chosen: list[tuple[_Queue, _Sent]], payloads: list[tuple[str, int, tuple[Buffer, ...]]]) -> None:
         request = produce_request(payloads, self._leaders, self._transactional_id, transactions_v2=self._transactions_v2)
         self._requests[node] = self._requests.get(node, 0) + 1
         future = self._connection.submit(request, node)

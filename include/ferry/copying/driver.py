@@ -58,6 +58,7 @@ class _Tally:
 
     failures: dict[tuple[str, int], PartitionFailure] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
+    stopped_lanes: set[int] = field(default_factory=set)
     cpu_seconds: float = 0.0
 
 
@@ -131,6 +132,8 @@ class CopyDriver:
         self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
         with ProgressObserver(self._flow, self._request.run_id, self._ledger_ends, progress, self._say):
             self._run_and_try_again(hold, held, job, pending, ends=ends, progress=progress)
+        for lane in self._tally.stopped_lanes:
+            hold.retake(lane)  # aborts what it left open, so that readers of the target do not wait for its time-out
         self._tidy_ledger(hold)
 
     def _run_and_try_again(
@@ -177,11 +180,14 @@ class CopyDriver:
             if plan.failure is not None:
                 self._fail(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
             elif plan.facts.remote_topic_id is None:
-                self._fail(
-                    plan.facts.topic, plan.facts.partition, "TargetMissing", f"remote topic {plan.facts.remote_topic} does not exist"
+                problem = (
+                    f"remote topic {plan.facts.remote_topic} does not exist and could not be created: create it, or grant Create on it"
                 )
+                self._fail(plan.facts.topic, plan.facts.partition, "TargetMissing", problem)
         for (topic, partition), problem in seen.partition_problems.items():
             self._fail(topic, partition, "PartitionUnavailable", problem)
+        for denied in seen.denied:
+            self._fail(denied.topic, denied.partition, denied.error, denied.problem)
         self._tally.skipped = [Skipped(what, reason) for what, reason in seen.selection.skipped]
         return seen, plans
 
@@ -244,6 +250,7 @@ class CopyDriver:
         if result.failure.passing:
             return result.failure.problem
         self._fail("", -1, result.failure.error, result.failure.problem)
+        self._tally.stopped_lanes.add(result.lane)
         return None
 
     def _give_up(self, tasks: Iterable[LaneTask], lost: Mapping[int, str]) -> None:

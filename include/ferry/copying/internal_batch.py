@@ -30,8 +30,8 @@ class InternalBatch:
         """Bytes, roughly."""
         return sum(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES for key, value in self.records)
 
-    def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> bytearray:
-        """As a magic-2 batch, not compressed."""
+    def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> tuple[bytes]:
+        """As a magic-2 batch, not compressed, in one buffer."""
         builder = DefaultRecordBatchBuilder(
             magic=2,
             compression_type=0,
@@ -43,7 +43,7 @@ class InternalBatch:
         )
         for offset, (key, value) in enumerate(self.records):
             builder.append(offset, self.timestamp, key, value, [])
-        return bytearray(builder.build())
+        return (bytes(builder.build()),)
 
 
 def internal_batches(records: Iterable[tuple[bytes, bytes | None]]) -> Iterator[InternalBatch]:

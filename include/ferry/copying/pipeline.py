@@ -79,6 +79,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         for plan in plans
         if plan.failure is not None and not _will_be_grown(plan, topics)
     ]
+    failed += seen.denied
     failed += [PartitionFailure(topic, number, "PartitionUnavailable", why) for (topic, number), why in seen.partition_problems.items()]
     skipped = tuple(Skipped(what, reason) for what, reason in seen.selection.skipped)
     return RunPlan(flow.name, request, topics, tuple(plans), skipped, tuple(failed))

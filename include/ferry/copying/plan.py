@@ -130,7 +130,8 @@ def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
         problem = f"flow {facts.claimed_by} writes to remote topic {facts.remote_topic}; rename one of them, or exclude the topic here"
         raise AlreadyClaimed(facts.topic, facts.partition, problem)
     if facts.remote_topic_id is not None and facts.partition >= facts.remote_partitions:
-        problem = f"remote topic {facts.remote_topic} has {facts.remote_partitions} partitions and could not be grown"
+        problem = f"remote topic {facts.remote_topic} has {facts.remote_partitions} partitions and could not be grown: "
+        problem += "add partitions to it, or grant Alter on it"
         raise TargetTooNarrow(facts.topic, facts.partition, problem)
 
     if facts.stamps_itself:

@@ -20,9 +20,10 @@ from ferry.copying.plan import PartitionFacts
 from ferry.copying.receipts import Receipt, decode_receipt, ledger_partition
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.state import CLAIM_KEY, FlowState, fold_state
-from ferry.errors import ArgumentError, ConfigError
+from ferry.errors import ArgumentError, ConfigError, NotAuthorized
 from ferry.policy.naming import is_ferry_topic, ledger_topic, position_group, state_topic
-from ferry.policy.selection import Selection, select_topics
+from ferry.policy.selection import Selection, named_topics, select_topics
+from ferry.reporting.run_report import PartitionFailure
 
 if TYPE_CHECKING:
     from ferry.clusters.describe import TopicDescription
@@ -33,7 +34,8 @@ STATE_PREFIX, STATE_SUFFIX = "mm2-ferry-state.", ".internal"
 
 @dataclass(frozen=True)
 class Survey:
-    """Everything the plan needs. `claims` name the flow that writes each remote topic, over all flows into the target."""
+    """Everything the plan needs. `claims` name the flow that writes each remote topic, over all flows into the target; `denied` are topics
+    that the flow names and the source hides."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
@@ -43,6 +45,7 @@ class Survey:
     claims: Mapping[str, str]
     lanes_used: int
     partition_problems: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    denied: tuple[PartitionFailure, ...] = ()
 
 
 def survey(
@@ -58,6 +61,9 @@ def survey(
     refuse_same_cluster(flow, source, target)
     source_topics, target_topics = source.topics(), target.topics()
     selection = select_topics(flow, source_topics)
+    denied = _denied(flow, request, source, source_topics)
+    if denied and not selection.selected:
+        raise NotAuthorized("; ".join(failure.problem for failure in denied))
     if request.topics:
         selection = narrow(selection, request)
     wanted = [TopicPartition(topic, partition) for topic, _ in selection.selected for partition in range(source_topics[topic].partitions)]
@@ -103,7 +109,17 @@ def survey(
             )
         )
     lanes = state.flow.lanes if state.flow else 0
-    return Survey(selection, source_topics, target_topics, tuple(facts), state, claims, lanes, offsets.problems)
+    return Survey(selection, source_topics, target_topics, tuple(facts), state, claims, lanes, offsets.problems, denied)
+
+
+def _denied(flow: Flow, request: RunRequest, source: ClusterAdmin, seen: Iterable[str]) -> tuple[PartitionFailure, ...]:
+    """Kafka leaves topics that the user may not describe out of every listing: left alone, they would count as copied."""
+    hidden = () if request.topics else source.denied_topics(named_topics(flow, seen))
+    where = f"cluster {flow.source.alias} ({flow.source.bootstrap})"
+    return tuple(
+        PartitionFailure(topic, -1, "NotAuthorized", f"{where} hides topic {topic}: grant Read and DescribeConfigs on it")
+        for topic in hidden
+    )
 
 
 def narrow(selection: Selection, request: RunRequest) -> Selection:
@@ -111,7 +127,8 @@ def narrow(selection: Selection, request: RunRequest) -> Selection:
     known = dict(selection.selected)
     unknown = [topic for topic in request.topics if topic not in known]
     if unknown:
-        raise ArgumentError(f"flow {request.flow} does not copy topic {', '.join(unknown)}: not at the source, or excluded by the filters")
+        reasons = "not at the source, hidden from the user there, or excluded by the filters"
+        raise ArgumentError(f"flow {request.flow} does not copy topic {', '.join(unknown)}: {reasons}")
     return Selection(tuple((topic, known[topic]) for topic in request.topics), selection.skipped)
 
 

@@ -6,6 +6,7 @@ cycle too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ from ferry.policy.naming import HEARTBEATS, ReplicationPolicy, is_ferry_topic, o
 
 if TYPE_CHECKING:
     from ferry.config import Flow
+
+_PLAIN_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,14 @@ def select_topics(flow: Flow, names: Iterable[str]) -> Selection:
         else:
             skipped.append((name, reason))
     return Selection(tuple(selected), tuple(skipped))
+
+
+def named_topics(flow: Flow, seen: Iterable[str]) -> tuple[str, ...]:
+    """Entries of `topics` that match nothing of what was seen, and are plain names: such a topic is missing, or hidden from the user."""
+    names = set(seen)
+    plain = [entry for entry in flow.topics if entry not in names and _PLAIN_NAME.fullmatch(entry)]
+    plain = [entry for entry in plain if not any(re.fullmatch(entry, name) for name in names)]
+    return tuple(name for name, _ in select_topics(flow, plain).selected)
 
 
 def why_not(name: str, source: str, target: str, policy: ReplicationPolicy, topic_filter: TopicFilter) -> str | None:

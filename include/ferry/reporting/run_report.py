@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ferry import errors
 from ferry.errors import ExitCode, FerryError, PartitionsFailed, SourceDataLost, Superseded, worst_exit_code
 
 REPORT_VERSION = 1
@@ -61,6 +62,16 @@ class PartitionFailure:
     error: str
     problem: str
 
+    @property
+    def where(self) -> str:
+        """The partition, topic or run, for people."""
+        if self.partition >= 0:
+            return f"{self.topic}-{self.partition}"
+        return f"topic {self.topic}" if self.topic else "the run"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.error}: {self.problem}"
+
 
 @dataclass(frozen=True)
 class RunReport:
@@ -93,7 +104,8 @@ class RunReport:
     @property
     def exit_code(self) -> ExitCode:
         """The exit code of the run; where several hold, by the precedence of `worst_exit_code`."""
-        return worst_exit_code(problem.exit_code for problem in self.problems())
+        whole = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed if not failure.topic]
+        return worst_exit_code([*(problem.exit_code for problem in self.problems()), *(error.exit_code for error in whole)])
 
     def problems(self) -> list[FerryError]:
         """Every kind of bad outcome of the run as an error, worst first."""
@@ -109,7 +121,7 @@ class RunReport:
                 )
             )
         if self.failed:
-            named = "; ".join(f"{failure.topic}-{failure.partition}: {failure.error}: {failure.problem}" for failure in self.failed)
+            named = "; ".join(str(failure) for failure in self.failed)
             found.append(PartitionsFailed(f"run {self.run_id} of {self.flow}: {len(self.failed)} failed: {named}"))
         return found
 

@@ -68,8 +68,8 @@ class Unit:
     def size(self) -> int:
         return len(self.payload)
 
-    def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> bytearray:
-        """A fresh copy of the batch for this producer; call it again for another one."""
+    def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> tuple[bytes, memoryview]:
+        """The batch for this producer, in two buffers; call it again for another one."""
         return forward(self.payload, producer_id, epoch, base_sequence, transactional)
 
 

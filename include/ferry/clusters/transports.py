@@ -1,0 +1,117 @@
+"""Sockets of the data path: kafka-python's transports with large reads, and writes that do not wait for a turn of the event loop.
+
+kafka-python reads 4 KiB at a time and asks the selector before every write; most writes would have gone through at once.
+"""
+
+from __future__ import annotations
+
+import selectors
+import ssl
+from typing import Any
+
+import kafka.errors as kafka_errors
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+
+from ferry.clusters.frames import Buffer, FrameParser
+
+READ_BYTES = 1 << 20
+# Buffers in one call, well below the 1,024 that systems take.
+BUFFERS_A_WRITE = 64
+_BLOCKED = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+def _parser(transport: KafkaTCPTransport) -> FrameParser:
+    """The connection's parser, replaced by ours at the first bytes that come."""
+    connection = transport.get_protocol()
+    if not isinstance(connection.parser, FrameParser):
+        connection.parser = FrameParser(connection.parser)
+    parser: FrameParser = connection.parser
+    return parser
+
+
+class PlainTransport(KafkaTCPTransport):  # type: ignore[misc]
+    """Reads into the frame that is due; writes what the socket takes at once, and leaves the rest to the event loop."""
+
+    def write(self, data: Buffer | list[Buffer]) -> None:
+        """As of an asyncio transport, also for several buffers."""
+        if self._closed or not self._write:
+            raise RuntimeError("Transport closed for writes")
+        self._write_buffer.extend(memoryview(buffer) for buffer in (data if isinstance(data, list) else (data,)))
+        if self._writing:
+            return
+        self._send_now()
+        if self._write_buffer:
+            self._writing: bool = True
+            self._write_task = self._net.call_soon(self._write_to_sock)
+
+    def _send_now(self) -> None:
+        """A failure stays for the event loop's own attempt, which reports it."""
+        try:
+            while self._write_buffer:
+                wanted = [self._write_buffer[index] for index in range(min(BUFFERS_A_WRITE, len(self._write_buffer)))]
+                sent = self._sock.sendmsg(wanted)
+                while self._write_buffer and sent >= len(self._write_buffer[0]):
+                    sent -= len(self._write_buffer.popleft())
+                if sent:
+                    self._write_buffer[0] = self._write_buffer[0][sent:]
+        except OSError:
+            return
+
+    def _sock_recv(self) -> tuple[bytes, Exception | None]:
+        parser = _parser(self)
+        room = parser.room()
+        try:
+            if room is None:
+                data = self._sock.recv(READ_BYTES)
+                return (data, None) if data else (b"", kafka_errors.KafkaConnectionError("socket disconnected"))
+            count = self._sock.recv_into(room)
+        except (BlockingIOError, InterruptedError):
+            return b"", None
+        except OSError as problem:
+            return b"", kafka_errors.KafkaConnectionError(problem)
+        parser.received(count)
+        return b"", None if count else kafka_errors.KafkaConnectionError("socket disconnected")
+
+
+class EncryptedTransport(KafkaSSLTransport):  # type: ignore[misc]
+    """Reads until TLS has nothing buffered: what it holds back would not wake the selector again."""
+
+    def write(self, data: Buffer | list[Buffer]) -> None:
+        """As of an asyncio transport, also for several buffers."""
+        self.writelines([memoryview(buffer) for buffer in (data if isinstance(data, list) else (data,))])
+
+    def _sock_recv(self) -> tuple[bytes, Exception | None]:
+        _parser(self)
+        received = []
+        try:
+            while data := self._sock.recv(READ_BYTES):
+                received.append(data)
+        except _BLOCKED:
+            return b"".join(received), None
+        except OSError as problem:
+            return b"".join(received), kafka_errors.KafkaConnectionError(problem)
+        return b"".join(received), kafka_errors.KafkaConnectionError("socket disconnected")
+
+
+class SocketSelector(selectors.DefaultSelector):
+    """Says at once that it does not know a socket; the standard one first asks the system twice, to describe it in the error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: dict[Any, selectors.SelectorKey] = {}
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """As of the standard selector, and so are the others."""
+        key = self._keys[fileobj] = super().register(fileobj, events, data)
+        return key
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        key = self._keys[fileobj] = super().modify(fileobj, events, data)
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        self._keys.pop(fileobj, None)
+        return super().unregister(fileobj)
+
+    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._keys[fileobj]
