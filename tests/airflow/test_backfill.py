@@ -1,0 +1,142 @@
+"""Airflow's own backfill, with its scheduler and API: history that a flow left is copied once, beside the flow's other runs."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from ferry.airflow.demo_api import AirflowApi
+from ferry.airflow.demo_services import DemoAirflow
+from ferry.airflow.flows import dag_id
+from ferry.config import load_config
+from ferry.sandbox import SandboxCluster, read_all
+
+pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+DAYS, RECORDS_A_DAY = 3, 200
+RUN_SECONDS = 240
+
+
+class Scheduled:
+    """A flow with a daily schedule in a running Airflow."""
+
+    def __init__(self, api: AirflowApi, dag: str, topic: str, source: SandboxCluster, target: SandboxCluster) -> None:
+        self.api, self.dag = api, dag
+        self._topic, self._source, self._target = topic, source, target
+        self._remote = ""
+
+    def of_alias(self, alias: str) -> Scheduled:
+        self._remote = f"{alias}.{self._topic}"
+        return self
+
+    def produce(self, day: int, mark: str = "") -> None:
+        producer = Producer({"bootstrap.servers": self._source.bootstrap})
+        start = int((BEGIN + timedelta(days=day)).timestamp() * 1000)
+        for number in range(RECORDS_A_DAY):
+            producer.produce(self._topic, value=f"{mark}{day}-{number}".encode(), partition=number % 2, timestamp=start + number)
+        assert producer.flush(30) == 0
+
+    def copied(self) -> Counter[str]:
+        """How often each day's records stand in the remote topic, by day."""
+        values = [(record.value or b"").decode() for partition in read_all(self._target.bootstrap, self._remote) for record in partition]
+        assert len(values) == len(set(values)), "a record was copied twice"
+        return Counter(value.split("-")[0] for value in values)
+
+    def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        return self.api._call(method, path, body)
+
+    def backfill(self, first_day: int, last_day: int) -> int:
+        body = {
+            "dag_id": self.dag,
+            "from_date": (BEGIN + timedelta(days=first_day)).isoformat(),
+            "to_date": (BEGIN + timedelta(days=last_day)).isoformat(),
+            "max_active_runs": 2,
+            "reprocess_behavior": "completed",
+        }
+        return int(self.call("POST", "/backfills", body)["id"])
+
+    def wait(self, done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + RUN_SECONDS
+        while not done():
+            assert time.monotonic() < deadline, self.states()
+            time.sleep(1)
+
+    def states(self) -> dict[str, str]:
+        return {run["dag_run_id"]: run["state"] for run in self.call("GET", f"/dags/{self.dag}/dagRuns")["dag_runs"]}
+
+    def settled(self, at_least: int) -> bool:
+        states = self.states()
+        return len(states) >= at_least and set(states.values()) <= {"success", "failed"}
+
+    def no_backfill_runs(self) -> bool:
+        """Airflow runs one backfill of a DAG at a time, and notices some seconds later that it is done."""
+        found = self.call("GET", f"/backfills?dag_id={self.dag}")["backfills"]
+        return all(backfill["completed_at"] for backfill in found)
+
+    def attempts(self) -> set[int]:
+        """How often the runs of backfills were planned."""
+        runs = [run for run in self.states() if run.startswith("backfill")]
+        return {self.call("GET", f"/dags/{self.dag}/dagRuns/{run}/taskInstances/plan_run")["try_number"] for run in runs}
+
+    def reports(self) -> dict[str, int]:
+        """Records by run."""
+        found = {run: self.api.report(self.dag, run) for run in self.states()}
+        return {run: report["totals"]["records"] for run, report in found.items() if report}
+
+
+@pytest.fixture
+def scheduled(
+    config_file: Callable[..., Path],
+    topic_factory: Callable[..., str],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    tmp_path: Path,
+) -> Iterator[Scheduled]:
+    topic = topic_factory(source_cluster, partitions=2)
+    config = config_file(f"A->B.topics = {topic}", "A->B.ferry.start = latest", "A->B.ferry.schedule = 0 0 * * *")
+    flow = load_config(config).flows[0]
+    airflow = DemoAirflow(tmp_path / "airflow", config)
+    try:
+        airflow.start()
+        api = AirflowApi(airflow.url, airflow.user, airflow.password)
+        api.wait_for_dag(dag_id(flow))
+        yield Scheduled(api, dag_id(flow), topic, source_cluster, target_cluster).of_alias(flow.source.alias)
+    finally:
+        airflow.stop()
+
+
+@pytest.mark.timeout(900)
+def test_a_backfill_copies_the_history_once_beside_other_runs(scheduled: Scheduled) -> None:
+    for day in range(DAYS):
+        scheduled.produce(day)
+    # Unpausing starts the run of the latest interval; with it the flow begins, at the end of what is there.
+    scheduled.call("PATCH", f"/dags/{scheduled.dag}", {"is_paused": False})
+    scheduled.wait(lambda: scheduled.settled(1))
+    scheduled.produce(DAYS, mark="new")
+    scheduled.backfill(0, DAYS - 1)
+    beside = scheduled.api.trigger(scheduled.dag)
+    scheduled.wait(lambda: scheduled.settled(1 + DAYS + 1))
+
+    assert set(scheduled.states().values()) == {"success"}, scheduled.states()
+    assert scheduled.copied() == {**{str(day): RECORDS_A_DAY for day in range(DAYS)}, f"new{DAYS}": RECORDS_A_DAY}
+    reports = scheduled.reports()
+    assert reports[beside] == RECORDS_A_DAY
+    backfilled = {run: records for run, records in reports.items() if run.startswith("backfill")}
+    assert len(backfilled) == DAYS
+    assert set(backfilled.values()) == {RECORDS_A_DAY}, backfilled
+
+    scheduled.wait(scheduled.no_backfill_runs)
+    scheduled.backfill(0, DAYS - 1)
+    scheduled.wait(scheduled.no_backfill_runs)
+    assert scheduled.attempts() == {2}
+    assert set(scheduled.states().values()) == {"success"}
+    assert sum(records for run, records in scheduled.reports().items() if run.startswith("backfill")) == 0
+    assert sum(scheduled.copied().values()) == (DAYS + 1) * RECORDS_A_DAY
