@@ -47,7 +47,7 @@ class BadNetwork:
         fate = self._decide(request)
         if fate is None:
             return self._submit(connection, request, node, milliseconds)
-        self.struck[f"{type(request).__name__} {fate}"] += 1
+        self.struck[f"{request.name} {fate}"] += 1
         if fate == "not sent":
             return Future().failure(kafka_errors.NodeNotReadyError("made up"))
         shown = Future()
@@ -142,7 +142,7 @@ def test_one_request_of_each_kind(
     seen: Counter[str] = Counter()
 
     def every_second_of_the_kind(request: Any) -> str | None:
-        name = type(request).__name__
+        name = request.name
         seen[name] += 1
         return fate if name == kind and seen[name] % 2 and seen[name] < 20 else None
 
@@ -191,7 +191,7 @@ def test_what_was_fetched_ahead_of_a_commit_whose_answer_is_lost(
         await commit(self)
 
     monkeypatch.setattr(lane.Lane, "_commit", seen)
-    BadNetwork(monkeypatch, lambda request: "lost" if type(request).__name__ == "EndTxnRequest" and any(waiting[-1:]) else None)
+    BadNetwork(monkeypatch, lambda request: "lost" if request.name == "EndTxnRequest" and any(waiting[-1:]) else None)
     monkeypatch.setattr(lane, "RECOVERIES", 1)  # every transaction meets a lost answer, none comes twice
     assert run_flow(flow).exit_code is ExitCode.DONE
     assert sum(map(bool, waiting)) > 2
