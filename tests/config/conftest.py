@@ -87,11 +87,12 @@ class Certified:
 
 @dataclass(frozen=True)
 class Authority:
-    """A root, an intermediate below it, and a broker's and a client's certificate below that."""
+    """A root, an intermediate below it, and certificates below that: of a broker elsewhere, of one on this machine, of a client."""
 
     root: Certified
     intermediate: Certified
     broker: Certified
+    local_broker: Certified
     client: Certified
 
 
@@ -122,6 +123,7 @@ def _authority() -> Authority:
         root,
         intermediate,
         certified("broker.test", intermediate, authority=False),
+        certified("localhost", intermediate, authority=False),
         certified("client", intermediate, authority=False),
     )
 

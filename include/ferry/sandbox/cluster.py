@@ -77,7 +77,7 @@ class SandboxCluster:
     ) -> SandboxCluster:
         """Format and start a cluster; returns when it answers. SandboxFailed with the end of its log otherwise, and no process stays.
 
-        properties: broker properties that come on top of the sandbox's; `{port}` in a value becomes the client port.
+        properties: broker properties that come on top of the sandbox's; `{port}` and `{controller_port}` in values become its ports.
         features: `name=level` for the format, e.g. transaction.version=1.
         users: user → password; clients must then log in by SASL PLAIN. The first one is the broker's own and super user.
         authorizer: everybody but the super user needs ACLs.

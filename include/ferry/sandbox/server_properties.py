@@ -49,7 +49,7 @@ def write_server_properties(
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
         "log.dirs": str(path.parent / "data"),
         **listener_properties(users, port, controller_port, authorizer=authorizer),
-        **{key: value.replace("{port}", str(port)) for key, value in extra.items()},
+        **{key: value.replace("{port}", str(port)).replace("{controller_port}", str(controller_port)) for key, value in extra.items()},
     }
     path.touch(mode=0o600)
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="latin-1")
