@@ -103,6 +103,8 @@ def _consumer(address: Address) -> Iterator[Consumer]:
             "auto.offset.reset": "error",
             "fetch.wait.max.ms": 20,
             "queued.max.messages.kbytes": AHEAD_KIB,
+            # A full queue is asked for more after this, not after librdkafka's second.
+            "fetch.queue.backoff.ms": 10,
         }
     )
     try:
