@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import kafka.errors as kafka_errors
@@ -19,9 +20,12 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka.future import Future
 
+from ferry.clusters import admin
 from ferry.clusters.connections import ClusterConnection
 from ferry.config import Flow
 from ferry.copying import driver, lane
+from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.survey import read_receipts
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.reporting.run_report import RunReport
@@ -196,6 +200,42 @@ def test_what_was_fetched_ahead_of_a_commit_whose_answer_is_lost(
     assert run_flow(flow).exit_code is ExitCode.DONE
     assert sum(map(bool, waiting)) > 2
     assert_exact(flow, topic, source_cluster, target_cluster)
+
+
+class WorkersDieWithTheSource:
+    """Runs no lane the first time and kills the source; it is back a while later."""
+
+    def __init__(self, source: SandboxCluster) -> None:
+        self._source = source
+        self.restarting: threading.Timer | None = None
+
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+        if self.restarting is not None:
+            yield from InlineLaneRunner().run(job, tasks)
+            return
+        self._source.kill()
+        self.restarting = threading.Timer(3.0, self._source.run)
+        self.restarting.start()
+
+
+def test_a_source_that_restarts_while_lost_lanes_are_planned_again(
+    flow_factory: Callable[..., Flow],
+    cluster_factory: Callable[..., SandboxCluster],
+    topic_factory: Callable[..., str],
+    run_flow: RunFlow,
+    monkeypatch: pytest.MonkeyPatch,
+    target_cluster: SandboxCluster,
+) -> None:
+    source = cluster_factory()
+    topic = topic_factory(source, partitions=3)
+    flow = flow_factory(f"A->B.topics = {topic}", source=source)
+    fill(source, topic, 0, 2_000)
+    monkeypatch.setattr(admin, "CONTACT_SECONDS", 1.0)
+    runner = WorkersDieWithTheSource(source)
+    assert run_flow(flow, runner=runner).exit_code is ExitCode.DONE
+    assert runner.restarting is not None
+    runner.restarting.join()
+    assert_exact(flow, topic, source, target_cluster)
 
 
 @pytest.mark.parametrize("seed", range(3))

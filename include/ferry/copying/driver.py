@@ -20,6 +20,7 @@ from ferry.copying.fencing import RunHold
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, transactional_id
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
+from ferry.copying.patience import until_it_answers
 from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions, seeded
 from ferry.copying.progress import Progress, ProgressObserver
 from ferry.copying.receipts import UnreadableRecord
@@ -156,7 +157,7 @@ class CopyDriver:
             time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
             hold.writer.confirm()
             again = {lane: hold.retake(lane) for lane in lost}
-            _, plans = self._plan(ends)
+            _, plans = until_it_answers()(self._plan, ends)
             pending = [task for task in self._lane_tasks(plans, {**held, **again}) if task.lane in lost]
             self._say(f"trying {len(pending)} lanes again: {'; '.join(sorted(set(lost.values())))}")
             if not pending:
