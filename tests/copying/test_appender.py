@@ -20,6 +20,7 @@ from kafka.future import Future
 from ferry.clusters.connections import RequestLost, RequestNotSent
 from ferry.clusters.coordination import Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.leaders import Leader
+from ferry.clusters.produce_frames import BatchesAnswer, PartitionAnswer
 from ferry.copying import appender as module
 from ferry.copying.appender import REQUESTS_IN_FLIGHT, RETRY_SECONDS, Accepted, Appender
 
@@ -87,13 +88,10 @@ class Broker:
         if self.script and isinstance(self.script[0], Exception):
             future.failure(self.script.popleft())
             return
-        topics = []
-        for name, _, batches in request.batches:
-            parts = [self._append((name, index), batch) for index, batch in batches]
-            topics.append(SimpleNamespace(name=name, topic_id=None, partition_responses=parts))
-        future.success(SimpleNamespace(responses=topics))
+        parts = [self._append((name, index), batch) for name, _, batches in request.batches for index, batch in batches]
+        future.success(BatchesAnswer(parts, 0))
 
-    def _append(self, key: tuple[str, int], batch: Any) -> Any:
+    def _append(self, key: tuple[str, int], batch: Any) -> PartitionAnswer:
         code = self.script.popleft() if self.script else None
         log = self.log.setdefault(key, [])
         if code is None:
@@ -102,7 +100,7 @@ class Broker:
         if code == 0:
             log += batch.unit.names
             self.expected[key] = batch.sequence + batch.unit.count
-        return SimpleNamespace(index=key[1], error_code=code, base_offset=base if code == 0 else -1, error_message=None)
+        return PartitionAnswer(*key, code, base if code == 0 else -1, None)
 
 
 class FakeLeaders:
@@ -280,7 +278,7 @@ def test_an_answer_without_the_partition_leaves_the_outcome_open(bench: Bench) -
     bench.enqueue((0,))
     bench.appender.pump()
     _, future = bench.broker.requests.popleft()
-    future.success(SimpleNamespace(responses=[]))
+    future.success(BatchesAnswer([], 0))
     with pytest.raises(OutcomeUnknown, match="no answer for this partition"):
         bench.settle()
 
@@ -393,5 +391,5 @@ class _Honest:
     def __call__(self, key: tuple[str, int], batch: Any) -> Any:
         code = self._answers.popleft() if self._answers else None
         if code is not None:
-            return SimpleNamespace(index=key[1], error_code=code, base_offset=-1, error_message=None)
+            return PartitionAnswer(*key, code, -1, None)
         return self._append(key, batch)

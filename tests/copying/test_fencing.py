@@ -45,7 +45,7 @@ def fill(source_cluster: SandboxCluster, topic: str) -> Callable[..., None]:
     numbers = iter(range(1_000_000))
 
     def produce(count: int = 5_000, *, name: str = topic) -> None:
-        producer = Producer({"bootstrap.servers": source_cluster.bootstrap, "linger.ms": 5})
+        producer = Producer({"bootstrap.servers": source_cluster.bootstrap, "linger.ms": 5, "batch.size": 100_000})
         for _ in range(count):
             number = next(numbers)
             producer.produce(name, value=f"{number} ".encode().ljust(1_000, b"x"), partition=number % 3)
@@ -207,6 +207,25 @@ def replace_topic(cluster: SandboxCluster, topic: str, *, again: bool = True) ->
         assert time.monotonic() < deadline
     if again:
         client.create_topics([NewTopic(topic, 3, 1)])[topic].result(30)
+
+
+def test_a_remote_topic_replaced_under_the_last_commit_is_named(
+    topic: str,
+    flow_factory: Callable[..., Flow],
+    fill: Callable[..., None],
+    run_flow: RunFlow,
+    monkeypatch: pytest.MonkeyPatch,
+    target_cluster: SandboxCluster,
+) -> None:
+    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.lanes = 1")
+    fill(900)
+    remote = f"{flow.source.alias}.{topic}"
+    at_commit(monkeypatch, 1, lambda: replace_topic(target_cluster, remote))
+    for _ in range(2):  # the run itself, and the next one
+        report = run_flow(flow)
+        assert report.exit_code is ExitCode.PARTLY_FAILED
+        assert [failure.error for failure in report.failed] == ["TargetRecreated"] * 3
+    assert read_all(target_cluster.bootstrap, remote) == [[], [], []]
 
 
 def test_a_remote_topic_replaced_under_a_run_gets_no_records(

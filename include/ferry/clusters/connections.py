@@ -172,7 +172,7 @@ class Wakeup:
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
         self._waiting: Future | None = None
-        self._fired = False
+        self._fired = self._timed = False
 
     def fire(self) -> None:
         """Wake the waiter, or let its next wait return at once."""
@@ -181,11 +181,16 @@ class Wakeup:
             self._waiting.success(None)
 
     async def wait(self, seconds: float) -> None:
-        """Return when fired, or after `seconds`."""
+        """Return when fired, or after at most `seconds`: the timer of an earlier wait counts too, so that few are made."""
         if not self._fired:
             self._waiting = Future()
-            timer = self._loop.selector.call_later(seconds, self.fire)
+            if not self._timed:
+                self._timed = True
+                self._loop.selector.call_later(seconds, self._time_out)
             await self._waiting
-            self._loop.selector.cancel(timer)
             self._waiting = None
         self._fired = False
+
+    def _time_out(self) -> None:
+        self._timed = False
+        self.fire()

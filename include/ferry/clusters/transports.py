@@ -94,15 +94,26 @@ class EncryptedTransport(KafkaSSLTransport):  # type: ignore[misc]
 
 
 class SocketSelector(selectors.DefaultSelector):
-    """Says at once that it does not know a socket; the standard one first asks the system twice, to describe it in the error."""
+    """Keeps watching a socket that nobody waits for, because the next wait follows soon; lets go of it when it becomes ready unawaited.
+
+    kafka-python registers a socket before every read and unregisters it afterwards: two calls to the system for each answer.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._keys: dict[Any, selectors.SelectorKey] = {}
+        self._unawaited: dict[int, selectors.SelectorKey] = {}
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         """As of the standard selector, and so are the others."""
-        key = self._keys[fileobj] = super().register(fileobj, events, data)
+        watched = self._unawaited.pop(fileobj.fileno(), None)
+        if watched is not None and watched.fileobj is fileobj and watched.events == events:
+            key = super().modify(fileobj, events, data)
+        else:
+            if watched is not None:  # with other events, or an earlier socket of that number
+                super().unregister(watched.fileobj)
+            key = super().register(fileobj, events, data)
+        self._keys[fileobj] = key
         return key
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -110,8 +121,18 @@ class SocketSelector(selectors.DefaultSelector):
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        self._keys.pop(fileobj, None)
-        return super().unregister(fileobj)
+        key = self._keys.pop(fileobj)
+        self._unawaited[key.fd] = key
+        return key
 
     def get_key(self, fileobj: Any) -> selectors.SelectorKey:
         return self._keys[fileobj]
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        awaited = []
+        for key, events in super().select(timeout):
+            if self._unawaited.pop(key.fd, None) is None:
+                awaited.append((key, events))
+            else:
+                super().unregister(key.fileobj)
+        return awaited

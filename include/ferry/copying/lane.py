@@ -12,6 +12,7 @@ import logging
 import secrets
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
@@ -191,12 +192,18 @@ class Lane:
             if self._records.waiting_bytes < WAITING_BYTES:
                 self._feed.pump()
             if self._finished():
-                return
+                return await self._look_back()
             await self._wakeup.wait(IDLE_SECONDS)
 
     def _finished(self) -> bool:
         idle = self._state is TransactionState.READY and not self._records.in_flight
         return idle and all(cursor.done and not cursor.touched for cursor in self._cursors.values())
+
+    async def _look_back(self) -> None:
+        """A remote topic that was replaced under the last commit took the records with it: without this, only the next run would say so."""
+        with suppress(RequestNotSent, RequestLost):
+            await self._target_leaders.refresh()
+            self._check_remote_topics()
 
     def _take_arrivals(self) -> None:
         for key, unit, base_offset in self._records.settle():

@@ -41,6 +41,8 @@ def encode(value: int) -> bytes:
 
 def decode_unsigned(data: Buffer, at: int) -> tuple[int, int]:
     """The unsigned value at index `at` and the index after it; raises ValueError when it is cut short or too long."""
+    if at < len(data) and data[at] < 0x80:  # most are that small
+        return data[at], at + 1
     value = shift = 0
     for index in range(at, min(at + MAXIMUM_BYTES, len(data))):
         byte = data[index]
