@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from kafka.protocol.parser import KafkaProtocol
 
 from ferry.clusters.frames import DIRECT_MINIMUM_BYTES, FrameParser
+from ferry.clusters.produce_frames import BatchesRequest
 
 pytestmark = pytest.mark.unit
 
@@ -117,3 +119,13 @@ def test_an_answer_to_another_request_and_a_bad_length_are_errors() -> None:
         waiting(1).receive_bytes(response(2, b""))
     with pytest.raises(KafkaProtocolError):
         waiting(1).receive_bytes(b"\xff\xff\xff\xff")
+
+
+@pytest.mark.parametrize("frame", [b"", b"\0\0", b"\0\0\0\1", b"\0\0\0\1\x80", b"\0\0\0\1\1\1" + b"\xff" * 9 + b"\1"])
+def test_what_is_no_answer_to_produce_is_a_protocol_error(frame: bytes) -> None:
+    parser = FrameParser(KafkaProtocol(client_id="ferry"))
+    request = BatchesRequest([("t", UUID(int=1), [(0, (b"batch",))])], None, acks=-1, timeout_ms=1)
+    request.API_VERSION = 13
+    parser.send_request(request)
+    with pytest.raises(KafkaProtocolError):
+        parser.receive_bytes(len(frame).to_bytes(4, "big") + frame)

@@ -199,6 +199,46 @@ def test_lanes_that_never_come_back_are_given_up_by_name(
     assert equal()
 
 
+def test_a_source_topic_that_goes_with_its_lanes_is_named(
+    flow: Flow,
+    topic: str,
+    fill: Callable[..., None],
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    topic_factory: Callable[..., str],
+) -> None:
+    other = topic_factory(source_cluster, partitions=3, name=f"{topic}-other")
+    fill(300)
+    fill(300, name=other)
+
+    def gone(_: CopyJob, __: Sequence[LaneTask]) -> Iterator[LaneResult]:
+        replace_topic(source_cluster, topic, again=False)
+        return iter(())
+
+    report = run_flow(flow, runner=Scripted(gone))
+    assert {(failure.topic, failure.partition, failure.error) for failure in report.failed} == {
+        (topic, number, "SourceMissing") for number in range(3)
+    }
+    assert [len(side) for side in read_all(target_cluster.bootstrap, f"{flow.source.alias}.{other}")] == [100, 100, 100]
+
+
+def test_finished_lanes_are_not_failed_by_what_another_one_finds(
+    flow: Flow, topic: str, fill: Callable[..., None], run_flow: RunFlow, source_cluster: SandboxCluster
+) -> None:
+    fill(300)
+
+    def one_is_lost(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+        yield from run_lanes(job, tasks[:1])
+        replace_topic(source_cluster, topic, again=False)
+
+    runner = Scripted(one_is_lost)
+    report = run_flow(flow, runner=runner)
+    lost = {(part.topic, part.partition) for task in runner.calls[0][1][1:] for part in task.partitions}
+    assert lost
+    assert {(failure.topic, failure.partition) for failure in report.failed} == lost
+
+
 def replace_topic(cluster: SandboxCluster, topic: str, *, again: bool = True) -> None:
     client = AdminClient({"bootstrap.servers": cluster.bootstrap})
     client.delete_topics([topic])[topic].result(30)

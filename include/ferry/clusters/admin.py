@@ -97,7 +97,7 @@ class ClusterAdmin:
         for chunk in _chunks(names, TOPICS_A_REQUEST):
             for name, future in self._client.describe_topics(TopicCollection(list(chunk)), request_timeout=REQUEST_SECONDS).items():
                 try:
-                    found[name] = _description(future.result(REQUEST_SECONDS))
+                    found[name] = _description(_settled(future))
                 except KafkaException as problem:
                     if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # deleted in between
                         raise self._explained(f"describing topic {name}", problem, f"Describe on topic {name}") from problem
@@ -109,7 +109,7 @@ class ClusterAdmin:
         for chunk in _chunks(sorted(names), TOPICS_A_REQUEST):
             for name, future in self._client.describe_topics(TopicCollection(list(chunk)), request_timeout=REQUEST_SECONDS).items():
                 try:
-                    future.result(REQUEST_SECONDS)
+                    _settled(future)
                 except KafkaException as problem:
                     if problem.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                         denied.append(name)
@@ -175,7 +175,7 @@ class ClusterAdmin:
         for partition, future in answers.items():
             key = TopicPartition(partition.topic, partition.partition)
             try:
-                info = future.result(REQUEST_SECONDS)
+                info = _settled(future)
             except KafkaException as problem:
                 explanation = self._explained("listing its offsets", problem, f"Describe on topic {partition.topic}")
                 problems[partition.topic, partition.partition] = str(explanation)
@@ -189,7 +189,7 @@ class ClusterAdmin:
             resources = [ConfigResource(kind, name) for name in chunk]
             for resource, future in self._client.describe_configs(resources, request_timeout=REQUEST_SECONDS).items():
                 try:
-                    entries = future.result(REQUEST_SECONDS)
+                    entries = _settled(future)
                 except KafkaException as problem:
                     if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         what = f"topic {resource.name}" if of_topics else f"broker {resource.name}"
@@ -208,12 +208,9 @@ class ClusterAdmin:
 
     def _result(self, doing: str, future: Future[T], seconds: float = REQUEST_SECONDS, grant: str = "") -> T:
         try:
-            return future.result(seconds + 1.0)
+            return _settled(future, seconds)
         except KafkaException as problem:
             raise self._explained(doing, problem, grant) from problem
-        except FutureTimeout as problem:
-            error = KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - librdkafka's public name for it
-            raise explained(self._cluster, doing, error, self._earlier_error()) from problem
 
     def _explained(self, doing: str, problem: KafkaException, grant: str = "") -> FerryError:
         return explained(self._cluster, doing, problem.args[0], self._earlier_error(), grant=grant)
@@ -221,6 +218,14 @@ class ClusterAdmin:
     def _earlier_error(self) -> KafkaError | None:
         self._client.poll(0)  # it keeps what it has to tell until it is asked
         return most_telling(self._errors)
+
+
+def _settled(future: Future[T], seconds: float = REQUEST_SECONDS) -> T:
+    """The result of a request that was given `seconds`; KafkaException also when the client itself does not end it in time."""
+    try:
+        return future.result(seconds + 1.0)
+    except FutureTimeout as problem:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from problem  # noqa: SLF001 - librdkafka's public name for it
 
 
 def _description(found: Any) -> TopicDescription:

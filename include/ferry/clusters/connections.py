@@ -96,8 +96,9 @@ class ClusterConnection:
 
     def disconnect(self) -> None:
         """Drop every connection, so that no answer of an abandoned transaction is waited for; they reconnect on use."""
-        for node in list(self._manager._conns):  # noqa: SLF001 - the manager offers to close one node or itself, not all nodes
-            self._manager.close(node)
+        abandoned = kafka_errors.KafkaConnectionError("abandoned")  # with an error it ends at once, without one when all is written
+        for connection in list(self._manager._conns.values()):  # noqa: SLF001 - the manager offers to close one node or itself, not all
+            connection.close(abandoned)
 
     def submit(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Future:
         """Send `request` to broker `node` (None: any); the future fails with a kafka-python error."""

@@ -6,6 +6,7 @@ frame that it is decoded from, and a request may be several buffers, which are s
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from kafka.errors import KafkaProtocolError
@@ -14,6 +15,9 @@ from kafka.protocol.parser import KafkaProtocol
 SIZE_BYTES = 4
 # Smaller rests of a frame are worth no read of their own: what follows them is read along.
 DIRECT_MINIMUM_BYTES = 64 * 1024
+
+# What decoders raise for bytes that are no response.
+MALFORMED = (ValueError, struct.error, OverflowError, IndexError, TypeError, AttributeError)
 
 Buffer = bytes | bytearray | memoryview
 
@@ -93,6 +97,6 @@ class FrameParser(KafkaProtocol):  # type: ignore[misc]
     def _decoded(self, frame: memoryview) -> tuple[int, Any]:
         try:
             response: tuple[int, Any] = self._process_response(_Frame(frame))
-        except (IndexError, TypeError, AttributeError) as problem:  # anything but a protocol error would leave the connection deaf
+        except MALFORMED as problem:  # anything but a protocol error would leave the connection deaf
             raise KafkaProtocolError(f"response of {len(frame)} bytes: {problem}") from problem
         return response

@@ -122,6 +122,8 @@ class SocketSelector(selectors.DefaultSelector):
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         key = self._keys.pop(fileobj)
+        if key.events != selectors.EVENT_READ:  # most sockets can be written to at any time: that would only wake the loop
+            return super().unregister(fileobj)
         self._unawaited[key.fd] = key
         return key
 
@@ -136,3 +138,8 @@ class SocketSelector(selectors.DefaultSelector):
             else:
                 super().unregister(key.fileobj)
         return awaited
+
+    def close(self) -> None:
+        super().close()
+        self._keys.clear()
+        self._unawaited.clear()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -124,7 +124,7 @@ class CopyDriver:
 
     def _copy(self, hold: RunHold) -> None:
         held = self._take_over(hold)
-        seen, plans = self._plan(None)
+        seen, plans = self._plan()
         self._claim(hold, seen, plans)
         ends = ends_of(plans)
         pending = self._lane_tasks(plans, held)
@@ -157,7 +157,8 @@ class CopyDriver:
             time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
             hold.writer.confirm()
             again = {lane: hold.retake(lane) for lane in lost}
-            _, plans = until_it_answers()(self._plan, ends)
+            _, plans = until_it_answers()(self._plan, ends, lost)
+            self._name_missing([task for task in pending if task.lane in lost], plans)
             pending = [task for task in self._lane_tasks(plans, {**held, **again}) if task.lane in lost]
             self._say(f"trying {len(pending)} lanes again: {'; '.join(sorted(set(lost.values())))}")
             if not pending:
@@ -173,11 +174,16 @@ class CopyDriver:
         hold.writer.write({(self._state, 0): [encode_state(self._flow_record)]})
         self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
 
-    def _plan(self, ends: Mapping[tuple[str, int], int] | None) -> tuple[Survey, list[PartitionPlan]]:
+    def _plan(
+        self, ends: Mapping[tuple[str, int], int] | None = None, lanes: Collection[int] | None = None
+    ) -> tuple[Survey, list[PartitionPlan]]:
+        """Survey and plan; what fails is noted (only for partitions of `lanes`, when some lanes are planned again)."""
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = survey(self._flow, self._request, source, target, settled=True, ends=ends)
         plans = plan_partitions(seen.facts, rules_of(self._flow, self._request))
         for plan in plans:
+            if not self._concerns(lanes, plan.facts.topic, plan.facts.partition):
+                continue
             if plan.failure is not None:
                 self._fail(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
             elif plan.facts.remote_topic_id is None:
@@ -186,11 +192,24 @@ class CopyDriver:
                 )
                 self._fail(plan.facts.topic, plan.facts.partition, "TargetMissing", problem)
         for (topic, partition), problem in seen.partition_problems.items():
-            self._fail(topic, partition, "PartitionUnavailable", problem)
+            if self._concerns(lanes, topic, partition):
+                self._fail(topic, partition, "PartitionUnavailable", problem)
         for denied in seen.denied:
             self._fail(denied.topic, denied.partition, denied.error, denied.problem)
         self._tally.skipped = [Skipped(what, reason) for what, reason in seen.selection.skipped]
         return seen, plans
+
+    def _concerns(self, lanes: Collection[int] | None, topic: str, partition: int) -> bool:
+        return lanes is None or lane_of(topic, partition, self._flow.lanes) in lanes
+
+    def _name_missing(self, lost: Iterable[LaneTask], plans: Iterable[PartitionPlan]) -> None:
+        """Partitions of lost lanes that the clusters no longer show: they would drop out of the run without a word."""
+        planned = {(plan.facts.topic, plan.facts.partition) for plan in plans}
+        for task in lost:
+            for part in task.partitions:
+                key = (part.topic, part.partition)
+                if key not in planned and key not in self._tally.failures:
+                    self._fail(*key, "SourceMissing", "the source did not show it any more when its lane was tried again")
 
     def _claim(self, hold: RunHold, seen: Survey, plans: Iterable[PartitionPlan]) -> None:
         """Claim the remote topics that this run will be the first to write."""

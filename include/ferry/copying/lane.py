@@ -201,7 +201,7 @@ class Lane:
 
     async def _look_back(self) -> None:
         """A remote topic that was replaced under the last commit took the records with it: without this, only the next run would say so."""
-        with suppress(RequestNotSent, RequestLost):
+        with suppress(RequestNotSent, RequestLost, ClusterUnreachable):  # all is committed: not being able to look fails nothing
             await self._target_leaders.refresh()
             self._check_remote_topics()
 
