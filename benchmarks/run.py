@@ -75,7 +75,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--megabytes", type=float, help="record values per shape, in 10^6 bytes, instead of each shape's own amount")
     parser.add_argument("--quick", action="store_true", help="one round of a tenth: shows that everything works, measures nothing")
     parser.add_argument(
-        "--backlog", action="store_true", help="the comparison of CPU seconds: 2 GB of 100 B and 1 KB records, without MM2's defaults"
+        "--backlog", action="store_true", help="the comparison of CPU seconds: 2 GB of each batched shape, without MM2's defaults"
     )
     parser.add_argument("--without-defaults", action="store_true", help="leave out the row of MM2's defaults, the slowest one")
     parser.add_argument("--only", choices=(FERRY, MM2_TUNED, MM2_DEFAULTS), help="only this copier: for profiling, not for comparing")

@@ -64,7 +64,7 @@ SHAPES = (
     Shape("100b-one", "100 B, uncompressed, one-record batches", 100, "none", 1, 50.0, batched=False),
     Shape("many-topics", "200 topics of 5 partitions, 100 B, lz4", 100, "lz4", 100, 20.0, topics=200, partitions=5, batched=False),
 )
-BACKLOG_SHAPES = ("100b-lz4", "1kb-lz4")
+BACKLOG_SHAPES = tuple(shape.name for shape in SHAPES if shape.batched)
 
 
 def choose(names: list[str], megabytes: float | None, *, quick: bool, backlog: bool) -> list[Shape]:

@@ -29,9 +29,10 @@ def test_quick_is_a_tenth_unless_an_amount_is_given():
     assert choose(["100b-lz4"], 7, quick=True, backlog=False)[0].megabytes == 7
 
 
-def test_backlog_is_two_shapes_of_two_gigabytes():
+def test_backlog_is_two_gigabytes_of_each_batched_shape():
     chosen = choose([], None, quick=False, backlog=True)
-    assert [(shape.name, shape.megabytes) for shape in chosen] == [("100b-lz4", BACKLOG_MEGABYTES), ("1kb-lz4", BACKLOG_MEGABYTES)]
+    assert [shape.name for shape in chosen] == ["100b-lz4", "1kb-lz4", "1kb-none", "10kb-zstd"]
+    assert {shape.megabytes for shape in chosen} == {BACKLOG_MEGABYTES}
 
 
 def test_unknown_shape_is_named():
