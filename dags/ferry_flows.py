@@ -17,6 +17,7 @@ def replication(flow: Flow) -> DAG:
 
     @dag(
         dag_id=flows.dag_id(flow),
+        description=f"Copies topics of {flow.source.alias} to {flow.target.alias}",
         schedule=flows.timetable(flow),
         start_date=flows.START_DATE,
         catchup=False,
@@ -25,7 +26,7 @@ def replication(flow: Flow) -> DAG:
         params=flows.trigger_params(),
         tags=["ferry", flow.source.alias, flow.target.alias],
         doc_md=flows.runbook(flow),
-        default_args={"retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True},
+        default_args={"owner": "ferry", "retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True},
     )
     def replicate() -> None:
         @task
