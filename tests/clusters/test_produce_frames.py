@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
-from ferry.clusters.frames import _Frame
+from ferry.clusters.frames import Frame
 from ferry.clusters.produce_frames import BatchesAnswer, PartitionAnswer, decode_answer
 from ferry.clusters.producing import Answer, Verdict, produce_answers, produce_request
 
@@ -112,7 +112,7 @@ def test_an_exchange_reads_its_answer(version: int) -> None:
     part = topic_type.PartitionProduceResponse(index=4, error_code=0, base_offset=99)
     answer = ProduceResponse[version](responses=[topic_type(name="A.t", topic_id=TOPICS["A.t"], partition_responses=[part])])
     answer.with_header(correlation_id=7)
-    frame = _Frame(memoryview(bytes(answer.encode(header=True))))
+    frame = Frame(memoryview(bytes(answer.encode(header=True))))
     reader = request.header.get_response_class()
     assert reader.parse_header(frame).correlation_id == 7
     found = reader.decode(frame)

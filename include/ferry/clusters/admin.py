@@ -23,7 +23,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewPartitions, NewTopic, OffsetSpec, ResourceType
 
 from ferry.clusters.describe import ConfigValue, TopicDescription
-from ferry.clusters.failures import explained, most_telling, refused_login
+from ferry.clusters.failures import ERRORS_KEPT, explained, most_telling, refused_login
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import FerryError
 
@@ -38,8 +38,6 @@ REQUEST_SECONDS = 30.0
 CONTACT_SECONDS = 10.0
 # The client tells of connections that fail only when asked; as long as this, the answer may be there already.
 CONTACT_POLL_SECONDS = 0.02
-# What a client complains of may be said by an earlier error than the last one.
-ERRORS_KEPT = 20
 # Large enough for few round trips, small enough for a broker to answer in time.
 TOPICS_A_REQUEST = 500
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ferry.config import Cluster
 
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL})  # noqa: SLF001 - public names
+# What a client complains of may be said by an earlier error than the last one.
+ERRORS_KEPT = 20
 # A broker that stops in the middle of a login looks for once as if it refused it.
 REFUSALS = 3
 _AUTHORIZATION = frozenset(

@@ -22,7 +22,7 @@ MALFORMED = (ValueError, struct.error, OverflowError, IndexError, TypeError, Att
 Buffer = bytes | bytearray | memoryview
 
 
-class _Frame:
+class Frame:
     """One whole response as kafka-python reads it: the header as a file, then all the rest."""
 
     def __init__(self, view: memoryview) -> None:
@@ -96,7 +96,7 @@ class FrameParser(KafkaProtocol):  # type: ignore[misc]
 
     def _decoded(self, frame: memoryview) -> tuple[int, Any]:
         try:
-            response: tuple[int, Any] = self._process_response(_Frame(frame))
+            response: tuple[int, Any] = self._process_response(Frame(frame))
         except MALFORMED as problem:  # anything but a protocol error would leave the connection deaf
             raise KafkaProtocolError(f"response of {len(frame)} bytes: {problem}") from problem
         return response

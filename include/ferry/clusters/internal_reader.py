@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from ferry.clusters.failures import explained, most_telling
+from ferry.clusters.failures import ERRORS_KEPT, explained, most_telling
 from ferry.errors import ClusterUnreachable
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ METADATA_SECONDS = 15.0
 # A poll returns only when it is full or this has passed, and a run reads several small topics.
 POLL_SECONDS = 0.03
 MESSAGES_A_POLL = 5_000
-# What a client complains of may be said by an earlier error than the last one.
-ERRORS_KEPT = 20
 # Above every offset: the read ends where the partition does.
 UNBOUNDED = 1 << 63
 # A topic that was deleted since it was listed.
