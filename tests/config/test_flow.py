@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from ferry.config import FerryConfig, Flow
+from ferry.config.mirroring import MirroringSettings
 
 pytestmark = pytest.mark.unit
 
@@ -30,10 +31,8 @@ def test_defaults(load: Load) -> None:
     assert (found.lanes, found.on_recreate, found.on_target_recreate, found.schedule) == (8, "fail", "fail", None)
     assert (found.spark_connection, found.transaction_bytes, found.transaction_seconds) == ("spark_default", 64 * 1024 * 1024, 10)
     assert (found.ledger_partitions, found.internal_topics_replication_factor) == (5, 3)
-    assert found.settings["sync.group.offsets.enabled"] == "false"
-    assert found.settings["offset-syncs.topic.location"] == "target"
-    assert found.settings["groups.exclude"] == "console-consumer-.*, connect-.*, __.*"
-    assert not {"topics", "enabled", "ferry.lanes", "transforms"} & set(found.settings)
+    assert found.mirroring == MirroringSettings()
+    assert not {"topics", "groups", "enabled", "ferry.lanes", "transforms"} & set(found.settings)
 
 
 def test_every_field(load: Load) -> None:
@@ -73,7 +72,7 @@ A->B.sync.group.offsets.enabled = true
     assert (found.on_recreate, found.on_target_recreate, found.schedule) == ("restart", "restart", "*/5 * * * 1-5")
     assert (found.spark_connection, found.transaction_bytes, found.transaction_seconds) == ("spark_big", 1024 * 1024, 50)
     assert (found.ledger_partitions, found.internal_topics_replication_factor) == (7, -1)
-    assert (found.settings["groups"], found.settings["sync.group.offsets.enabled"]) == ("g", "true")
+    assert (found.mirroring.groups, found.mirroring.sync_group_offsets_enabled) == (("g",), True)
     assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 - made here
     assert isinstance(hash(found), int)
 

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ferry.config.cluster import Cluster
+from ferry.config.mirroring import PROPERTIES as MIRRORING_PROPERTIES
+from ferry.config.mirroring import MirroringSettings, read_mirroring
 from ferry.config.problems import Problems
 from ferry.config.registry import FLOW_PROPERTIES, Effect
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
@@ -32,7 +34,7 @@ _FIELDS = frozenset(
         "tasks.max",
         "transaction.producer",
     }
-)
+) | frozenset(MIRRORING_PROPERTIES.values())
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Flow:
     transaction_seconds: int = 10
     ledger_partitions: int = 5
     internal_topics_replication_factor: int = 3
+    mirroring: MirroringSettings = field(default_factory=MirroringSettings)
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
@@ -130,6 +133,7 @@ class FlowReader:
             transaction_seconds=self.value("ferry.transaction.seconds"),
             ledger_partitions=self.value("ferry.ledger.partitions"),
             internal_topics_replication_factor=self.value("ferry.internal.topics.replication.factor"),
+            mirroring=read_mirroring(self.value),
             settings=self._settings(),
         )
 

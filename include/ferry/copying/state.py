@@ -1,7 +1,7 @@
-"""The state topic: heads, the flow record, claims and acknowledged losses.
+"""The state topic: heads, the flow record, claims, acknowledged losses, and when each sync was last done.
 
-One compacted partition of small JSON records, newest per key counts. Heads are written in the lane transactions, everything else under
-the run's own transactional id, so every record has one fenced writer at a time.
+One compacted partition of small JSON records, newest per key counts. Heads are written in the lane transactions, the flow record and claims
+under the run's own transactional id, so every record that data is decided by has one fenced writer at a time.
 """
 
 from __future__ import annotations
@@ -60,10 +60,20 @@ class LossAcknowledged:
     upstream_start: int
 
 
+@dataclass(frozen=True)
+class SyncDone:
+    """A sync (of ferry.mirroring.syncs) was last carried out at `finished` (ms)."""
+
+    sync: str
+    finished: int
+    run_id: str = ""
+
+
 # How the keys of claims begin: what a look at another flow's state is after.
 CLAIM_KEY = b'{"claim"'
+SYNC_KEY = b'{"sync"'
 
-StateEntry = Head | FlowRecord | Claim | LossAcknowledged
+StateEntry = Head | FlowRecord | Claim | LossAcknowledged | SyncDone
 
 
 @dataclass(frozen=True)
@@ -74,6 +84,7 @@ class FlowState:
     flow: FlowRecord | None = None
     claims: dict[str, Claim] = field(default_factory=dict)
     acknowledged: frozenset[LossAcknowledged] = frozenset()
+    syncs: dict[str, SyncDone] = field(default_factory=dict)
 
 
 def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
@@ -96,6 +107,8 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
             key, value = {"flow": entry.flow}, {"lanes": entry.lanes, "tidied": entry.tidied}
         case Claim():
             key, value = {"claim": entry.remote_topic}, {"flow": entry.flow, "remote_id": entry.remote_topic_id}
+        case SyncDone():
+            key, value = {"sync": entry.sync}, {"finished": entry.finished, "run": entry.run_id}
         case LossAcknowledged():
             key, value = {"ack": [entry.source_topic_id, entry.partition, entry.upstream_start]}, {}
     return _compact(key), _compact({"version": FORMAT_VERSION, **value})
@@ -123,6 +136,8 @@ def decode_state(key: bytes, value: bytes) -> StateEntry:
             return FlowRecord(where["flow"], int(what["lanes"]), int(what["tidied"]))
         if "claim" in where:
             return Claim(where["claim"], what["remote_id"], what["flow"])
+        if "sync" in where:
+            return SyncDone(where["sync"], int(what["finished"]), what["run"])
         topic_id, partition, start = where["ack"]
         return LossAcknowledged(topic_id, int(partition), int(start))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
@@ -144,6 +159,7 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]]) -> FlowState:
         flow=flows[-1] if flows else None,
         claims={entry.remote_topic: entry for entry in entries if isinstance(entry, Claim)},
         acknowledged=frozenset(entry for entry in entries if isinstance(entry, LossAcknowledged)),
+        syncs={entry.sync: entry for entry in entries if isinstance(entry, SyncDone)},
     )
 
 

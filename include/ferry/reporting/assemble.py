@@ -28,7 +28,7 @@ def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
     records = read_run_records(flow, request.run_id)
     if records.opened is None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return RunReport(flow.name, request.run_id, now, now, request.bound, failed=(UNFINISHED,))
+        return RunReport(flow.name, request.run_id, now, now, request.bound, failed=(UNFINISHED,), syncs=records.syncs)
     receipts: list[Receipt] = []
     with InternalTopicReader(flow.target) as reader:
         for record in reader.read(ledger_topic(flow.source.alias), records.opened.ledger_ends):
@@ -64,6 +64,7 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
         skipped=result.skipped if result else (),
         failed=result.failed if result else (UNFINISHED,),
         superseded=result.superseded if result else None,
+        syncs=records.syncs,
         seconds=result.seconds if result else 0.0,
         cpu_seconds=round(records.cpu_seconds, 3),
     )

@@ -123,6 +123,9 @@ class RunReport:
         if self.failed:
             named = "; ".join(str(failure) for failure in self.failed)
             found.append(PartitionsFailed(f"run {self.run_id} of {self.flow}: {len(self.failed)} failed: {named}"))
+        syncs = [f"{name}: {failure['what']}: {failure['problem']}" for name, sync in self.syncs.items() for failure in sync["failed"]]
+        if syncs:
+            found.append(PartitionsFailed(f"run {self.run_id} of {self.flow}: {len(syncs)} failures of syncs: {'; '.join(syncs)}"))
         return found
 
     def raise_for_outcome(self) -> None:

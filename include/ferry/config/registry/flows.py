@@ -69,7 +69,9 @@ SOURCE = (
         "exactly-once (KIP-656); false gives at-least-once without transactions around the records",
     ),
     _flow("sync.topic.configs.enabled", kinds.BOOLEAN, "true", "whether topic configs are synced"),
+    _flow("sync.topic.configs.interval.seconds", kinds.LONG, "600", "topic configs are synced not more often than this"),
     _flow("sync.topic.acls.enabled", kinds.BOOLEAN, "true", "whether ACLs of topics are synced"),
+    _flow("sync.topic.acls.interval.seconds", kinds.LONG, "600", "ACLs are synced not more often than this"),
     _flow("heartbeats.replication.enabled", kinds.BOOLEAN, "true", "whether heartbeats topics are copied whatever the topic filter says"),
     _flow("emit.offset-syncs.enabled", kinds.BOOLEAN, "true", "whether MM2's offset syncs are written"),
     _flow(
@@ -86,12 +88,15 @@ CHECKPOINTS = (
     _flow("groups", kinds.LIST, ".*", "names and Java regular expressions of the consumer groups to checkpoint"),
     _flow("groups.exclude", kinds.LIST, GROUPS_EXCLUDE, "groups to leave out; wins over groups"),
     _flow("emit.checkpoints.enabled", kinds.BOOLEAN, "true", "whether checkpoints are written"),
+    _flow("emit.checkpoints.interval.seconds", kinds.LONG, "60", "checkpoints are written not more often than this"),
     _flow("checkpoints.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the checkpoints topic"),
     _flow("sync.group.offsets.enabled", kinds.BOOLEAN, "false", "whether translated offsets are written to the target's groups (KIP-545)"),
+    _flow("sync.group.offsets.interval.seconds", kinds.LONG, "60", "group offsets are synced not more often than this"),
 )
 
 HEARTBEATS = (
     _flow("emit.heartbeats.enabled", kinds.BOOLEAN, "true", "whether heartbeats are written"),
+    _flow("emit.heartbeats.interval.seconds", kinds.LONG, "1", "heartbeats are written not more often than this; a run writes one at most"),
     _flow("heartbeats.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the heartbeats topic"),
 )
 
@@ -122,13 +127,8 @@ FILTERS = (
 WITHOUT_EFFECT = (
     _idle("refresh.topics.enabled", kinds.BOOLEAN, "true", "whether topics are listed again", EVERY_RUN),
     _idle("refresh.topics.interval.seconds", kinds.LONG, "600", "how often topics are listed", EVERY_RUN),
-    _idle("sync.topic.configs.interval.seconds", kinds.LONG, "600", "how often topic configs are synced", EVERY_RUN),
-    _idle("sync.topic.acls.interval.seconds", kinds.LONG, "600", "how often ACLs are synced", EVERY_RUN),
     _idle("refresh.groups.enabled", kinds.BOOLEAN, "true", "whether groups are listed again", EVERY_RUN),
     _idle("refresh.groups.interval.seconds", kinds.LONG, "600", "how often groups are listed", EVERY_RUN),
-    _idle("emit.checkpoints.interval.seconds", kinds.LONG, "60", "how often checkpoints are written", EVERY_RUN),
-    _idle("sync.group.offsets.interval.seconds", kinds.LONG, "60", "how often group offsets are synced", EVERY_RUN),
-    _idle("emit.heartbeats.interval.seconds", kinds.LONG, "1", "how often heartbeats are written", EVERY_RUN),
     _idle("admin.timeout.ms", kinds.LONG, "60000", "bound of MM2's scheduled admin work", "Ferry bounds its requests itself"),
     _idle("consumer.poll.timeout.ms", kinds.LONG, "1000", "poll time-out of MM2's consumers", "a run ends at its bound, not at a poll"),
     _idle("metric.reporters", kinds.LIST, "", "Java metric reporters", "metrics go through Airflow"),

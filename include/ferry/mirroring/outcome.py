@@ -1,0 +1,63 @@
+"""What a sync did: changes, what it left out, what failed. The same shape for all of them, for reports, the CLI and Airflow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ferry.reporting.run_report import Skipped
+
+# A record of the runs topic and an XCom stay small: counts are always whole, lists are cut here.
+LISTED = 200
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that was written, or would be in a dry run.
+
+    `what` names it as an operator would ("topic A.orders", "group billing"), `action` is a verb (create, grow, set, delete, write),
+    `detail` says from what to what ("retention.ms: 1000 -> 2000"), `reason` why.
+    """
+
+    what: str
+    action: str
+    detail: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class SyncFailure:
+    """One thing that could not be written; the others were. `error` is a class name of ferry.errors, `problem` the line for people."""
+
+    what: str
+    error: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.error}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class SyncOutcome:
+    """One sync of one run. `notices` are for people; `counts` name what there was to do and how it went.
+
+    `left_out` says why the whole sync was not done (not enabled, not due): then nothing else is set. `seconds` is wall time.
+    """
+
+    sync: str
+    changes: tuple[Change, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    failed: tuple[SyncFailure, ...] = ()
+    notices: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    left_out: str = ""
+    dry_run: bool = False
+    seconds: float = 0.0
+
+    def document(self, listed: int | None = None) -> dict[str, Any]:
+        """As JSON; at most `listed` entries of each list."""
+        fields = asdict(self)
+        lists = {name: list(fields[name])[:listed] for name in ("changes", "skipped", "failed", "notices")}
+        totals = {name: len(fields[name]) for name in ("changes", "skipped", "failed")}
+        return {**fields, **lists, "counts": {**totals, **self.counts}}

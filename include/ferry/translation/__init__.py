@@ -1,0 +1,1 @@
+"""Offset translation between source and target, from the ledger (pure)."""
