@@ -1,4 +1,4 @@
-"""One DAG for each flow of the mm2.properties that FERRY_CONFIG names: plan, topics, copy, report."""
+"""One DAG for each flow of the mm2.properties that FERRY_CONFIG names: plan, topics, copy, syncs, report."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ def replication(flow: Flow) -> DAG:
         def prepare_topics(planned: dict[str, Any]) -> dict[str, Any]:
             return steps.prepare(flow.name, planned)
 
+        @task(trigger_rule="all_done")
+        def sync(name: str, planned: dict[str, Any]) -> dict[str, Any]:
+            return steps.sync(flow.name, name, planned)
+
         @task(retries=0, trigger_rule="all_done", outlets=[flows.flow_asset(flow)])
         def report_outcome(planned: dict[str, Any], prepared: dict[str, Any]) -> dict[str, Any]:
             return steps.report(flow.name, planned, prepared)
@@ -46,7 +50,8 @@ def replication(flow: Flow) -> DAG:
         copied = CopyRecordsOperator(
             task_id="copy_records", flow=flow.name, planned=planned, conn_id=flow.spark_connection, max_active_tis_per_dag=1
         )
-        prepared >> copied >> report_outcome(planned, prepared)
+        synced = [sync.override(task_id=task_id)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
+        prepared >> copied >> synced >> report_outcome(planned, prepared)
 
     return replicate()
 

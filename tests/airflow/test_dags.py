@@ -10,7 +10,8 @@ from airflow.dag_processing.dagbag import DagBag
 
 pytestmark = pytest.mark.airflow
 
-TASKS = ["plan_run", "prepare_topics", "copy_records", "report_outcome"]
+SYNCS = ["sync_configs", "sync_acls", "sync_heartbeat", "sync_offset_syncs", "sync_checkpoints"]
+TASKS = ["plan_run", "prepare_topics", "copy_records", *SYNCS, "report_outcome"]
 CONFIG = """\
 clusters = A, B
 A.bootstrap.servers = nowhere.invalid:9092
@@ -18,6 +19,9 @@ B.bootstrap.servers = elsewhere.invalid:9092
 A->B.enabled = true
 A->B.ferry.schedule = */10 * * * *
 B->A.enabled = true
+B->A.sync.group.offsets.enabled = true
+B->A.sync.topic.acls.enabled = false
+B->A.emit.heartbeats.interval.seconds = -1
 """
 
 
@@ -44,12 +48,22 @@ def test_one_dag_for_each_flow(bag: DagBag) -> None:
 
 def test_the_tasks_and_their_order(bag: DagBag) -> None:
     dag = bag.dags["ferry.A.B"]
-    assert [task.task_id for task in dag.topological_sort()] == TASKS
+    assert {task.task_id for task in dag.tasks} == set(TASKS)
+    assert [task.task_id for task in dag.topological_sort()][:3] == TASKS[:3]
     assert dag.get_task("copy_records").max_active_tis_per_dag == 1
     report = dag.get_task("report_outcome")
     assert (report.retries, report.trigger_rule) == (0, "all_done")
     assert all(dag.get_task(name).retries == 3 for name in TASKS[:3])
     assert [asset.name for asset in report.outlets] == ["ferry.A.B"]
+
+
+def test_each_enabled_sync_is_a_task_of_its_own_after_the_copy(bag: DagBag) -> None:
+    for name in SYNCS:
+        task = bag.dags["ferry.A.B"].get_task(name)
+        assert (task.trigger_rule, task.downstream_task_ids) == ("all_done", {"report_outcome"})
+        assert "copy_records" in task.upstream_task_ids
+    other = {task.task_id for task in bag.dags["ferry.B.A"].tasks} - {"plan_run", "prepare_topics", "copy_records", "report_outcome"}
+    assert other == {"sync_configs", "sync_offset_syncs", "sync_checkpoints", "sync_groups"}
 
 
 def test_schedules_have_data_intervals(bag: DagBag) -> None:
@@ -63,7 +77,7 @@ def test_schedules_have_data_intervals(bag: DagBag) -> None:
 def test_the_form_and_the_runbook(bag: DagBag) -> None:
     dag = bag.dags["ferry.A.B"]
     assert set(dag.params) == {"topics", "bound", "dry_run"}
-    assert all(f"`{name}`" in (dag.doc_md or "") for name in TASKS)
+    assert all(f"`{name}`" in (dag.doc_md or "") for name in [*TASKS[:3], "sync_…", TASKS[-1]])
 
 
 def test_no_config_means_no_dags(airflow_database: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,5 +95,5 @@ def test_a_bad_config_is_an_import_error_that_names_the_line(
     bag = dagbag(monkeypatch)
     assert bag.dags == {}
     (trace,) = bag.import_errors.values()
-    assert f"{path}:7" in trace
+    assert f"{path}:10" in trace
     assert "topicz" in trace

@@ -30,6 +30,8 @@ def run_flow() -> RunFlow:
             pipeline.prepare_topics(flow, request)
         if planned.needs_copy:
             pipeline.copy_ranges(flow, request, runner or InlineLaneRunner(), lambda _: None)
-        return pipeline.read_report(flow, request) if planned.needs_preparation or planned.needs_copy else pipeline.idle_report(planned)
+        return (
+            pipeline.read_report(flow, request) if planned.needs_preparation or planned.needs_copy else pipeline.idle_report(flow, planned)
+        )
 
     return run

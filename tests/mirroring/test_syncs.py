@@ -13,7 +13,8 @@ from ferry.config.mirroring import MirroringSettings
 from ferry.errors import ClusterUnreachable
 from ferry.mirroring import syncs
 from ferry.mirroring.outcome import LISTED, Change, SyncOutcome
-from ferry.mirroring.syncs import SyncName, not_now, run_sync
+from ferry.mirroring.sync_names import SyncName
+from ferry.mirroring.syncs import not_now, run_sync
 from ferry.policy.naming import state_topic
 from ferry.reporting.runs_topic import read_run_records
 
@@ -31,7 +32,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         seen.append(dry_run)
         return SyncOutcome("configs", changes=(Change("topic t", "set"),) * (LISTED + 1))
 
-    monkeypatch.setattr(syncs, "_function", lambda _: sync)
+    monkeypatch.setattr(syncs, "_function", lambda name: lambda flow, dry_run: replace(sync(flow, dry_run), sync=name.value))
     return seen
 
 
@@ -56,7 +57,7 @@ def test_an_interval_that_has_passed(flow_factory: FlowFactory, calls: list[bool
 
 def test_a_dry_run_leaves_nothing_behind(flow_factory: FlowFactory, calls: list[bool]) -> None:
     flow = flow_factory()
-    assert run_sync(flow, SyncName.CONFIGS, dry_run=True, on_request=True).dry_run
+    assert run_sync(flow, SyncName.CONFIGS, run_id="one", dry_run=True).dry_run
     assert calls == [True]
     with InternalTopicReader(flow.target) as reader:
         assert reader.partitions(state_topic(flow.source.alias)) == ()

@@ -13,6 +13,7 @@ from airflow.sdk import Asset, CronDataIntervalTimetable, Param
 from ferry.airflow.connections import connection_fields, placeholder
 from ferry.config import Flow, load_config
 from ferry.errors import ConfigError
+from ferry.mirroring.sync_names import AFTER_THE_COPY, not_enabled
 
 CONFIG_VARIABLE = "FERRY_CONFIG"
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
@@ -53,6 +54,11 @@ def flow_asset(flow: Flow) -> Asset:
     return Asset(name=dag_id(flow), uri=f"ferry://{_part(flow.source.alias)}/{_part(flow.target.alias)}")
 
 
+def sync_tasks(flow: Flow) -> dict[str, str]:
+    """The syncs that the flow has enabled: task id by what is synced. Each is a task of its own, so that one that fails stops no other."""
+    return {f"sync_{name.value.replace('-', '_')}": name.value for name in AFTER_THE_COPY if not not_enabled(flow, name)}
+
+
 def trigger_params() -> dict[str, Param]:
     """The form of a manual trigger."""
     return {
@@ -65,7 +71,7 @@ def trigger_params() -> dict[str, Param]:
             enum=["latest", "interval"],
             description="latest: up to now. interval: up to the end of the data interval, and what the ledger lacks in it.",
         ),
-        "dry_run": Param(False, type="boolean", description="Only plan: write nothing."),
+        "dry_run": Param(False, type="boolean", description="Only look: the plan and what each sync would change. Writes nothing."),
     }
 
 
@@ -83,7 +89,9 @@ target, so a run can be killed at any moment and run again: nothing is lost, dou
 | `plan_run` | compares both clusters; writes nothing | the message names the cluster, key or topic to correct |
 | `prepare_topics` | creates and grows remote topics, records where new partitions start | rights or limits on the target; run it again |
 | `copy_records` | one Spark job that copies up to the bound; skipped when nothing is new | retried; *superseded*: a newer run took over |
-| `report_outcome` | what was copied, lost, left out | see below; not retried |
+| `sync_…` | configs, ACLs, heartbeat, offset syncs, checkpoints, group offsets: each alone, skipped when not due | the message names \
+what and why; the others go on |
+| `report_outcome` | what was copied, lost, left out, synced | see below; not retried |
 
 | report says | do |
 |---|---|

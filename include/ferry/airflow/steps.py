@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
@@ -14,7 +14,14 @@ from ferry.airflow.flows import flow_asset, flow_for_running
 from ferry.airflow.retries import typed_retries
 from ferry.copying import pipeline
 from ferry.copying.request import RunRequest
+from ferry.errors import PartitionsFailed
+from ferry.mirroring.outcome import LISTED, SyncOutcome
+from ferry.mirroring.sync_names import SyncName
+from ferry.mirroring.syncs import run_sync
 from ferry.reporting.run_report import RunReport
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
 
 LOG_WIDTH = 160
 
@@ -72,6 +79,21 @@ def skip_unless_needed(planned: Mapping[str, Any]) -> None:
         raise AirflowSkipException("dry run: nothing is copied" if planned["dry_run"] else "nothing to copy: Spark is not started")
 
 
+def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
+    """One sync: its changes in the log, its document as XCom. Skipped when it is not due; fails when something could not be written."""
+    if planned is None:
+        raise AirflowSkipException("an earlier task failed: its log names the reason")
+    run_id = request_of(flow, get_current_context()).run_id
+    with typed_retries():
+        outcome = run_sync(flow_for_running(flow), SyncName(name), run_id=run_id, dry_run=planned["dry_run"])
+        _log_sync(outcome)
+        if outcome.left_out:
+            raise AirflowSkipException(outcome.left_out)
+        if outcome.failed:
+            raise PartitionsFailed(f"{name}: {len(outcome.failed)} failed: {'; '.join(str(failure) for failure in outcome.failed)}")
+    return outcome.document(LISTED)
+
+
 def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None) -> dict[str, Any]:
     """Report the run: a table in the log, the document as XCom, counts on the asset's event. Fails for the worst problem."""
     if planned is None or prepared is None:
@@ -83,11 +105,24 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
     with typed_retries():
         settings = flow_for_running(flow)
         touched = planned["needs_copy"] or planned["needs_preparation"]
-        found = pipeline.read_report(settings, request) if touched else pipeline.idle_report(pipeline.plan_run(settings, request))
+        found = pipeline.read_report(settings, request) if touched else _idle(settings, request)
         _log_report(found)
         found.raise_for_outcome()
     context["outlet_events"][flow_asset(settings)].extra = {"records": found.records, "bytes": found.bytes, "run_id": found.run_id}
     return found.document()
+
+
+def _idle(flow: Flow, request: RunRequest) -> RunReport:
+    return pipeline.idle_report(flow, pipeline.plan_run(flow, request))
+
+
+def _log_sync(outcome: SyncOutcome) -> None:
+    rows = [(change.what, change.action, change.detail, change.reason) for change in outcome.changes[:LISTED]]
+    _print_table("would change" if outcome.dry_run else "changed", ("what", "action", "detail", "reason"), rows)
+    if outcome.skipped:
+        _print_table("left alone", ("what", "reason"), [(entry.what, entry.reason) for entry in outcome.skipped[:LISTED]])
+    for line in (*outcome.notices, *(str(failure) for failure in outcome.failed)):
+        _print(line)
 
 
 def _log_plan(document: Mapping[str, Any]) -> None:
@@ -108,6 +143,10 @@ def _log_report(found: RunReport) -> None:
     ]
     _print_table("copied", ("topic", "partition", "remote topic", "from", "until", "records", "bytes"), rows)
     _print(f"{found.records:,} records, {found.bytes:,} bytes in {found.seconds:.1f} s (CPU {found.cpu_seconds:.1f} s)")
+    for name, outcome in found.syncs.items():
+        counts = outcome["counts"]
+        done = f"{counts['changes']} changed, {counts['skipped']} left alone, {counts['failed']} failed"
+        _print(f"{name}: {'left out: ' + outcome['left_out'] if outcome['left_out'] else done}")
     for problem in found.problems():
         _print(f"{type(problem).__name__}: {problem}")
 

@@ -39,10 +39,10 @@ def run(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Copy everything up to a bound: plan, topics, copy, report."""
+    """One whole run: plan, topics, copy up to a bound, then everything around the records that is enabled and due."""
     bound = None if until == "latest" else _time("--until", until)
     request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()))
-    _carry_out(config, request, master, report, as_json=as_json)
+    _carry_out(config, request, master, report, as_json=as_json, syncs=True)
 
 
 def backfill(
@@ -86,8 +86,10 @@ def plan(
     raise typer.Exit(ExitCode.PARTLY_FAILED if planned.failed else ExitCode.DONE)
 
 
-def _carry_out(config: Path, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool) -> None:
-    from ferry.copying.pipeline import idle_report, plan_run, prepare_topics, read_report  # noqa: PLC0415 - see plan
+def _carry_out(
+    config: Path, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool, syncs: bool = False
+) -> None:
+    from ferry.copying.pipeline import idle_report, plan_run, read_report  # noqa: PLC0415 - see plan
 
     flow = load_flow(config, request.flow)
     planned = plan_run(flow, request)
@@ -100,16 +102,12 @@ def _carry_out(config: Path, request: RunRequest, master: str | None, report_fil
         notice(f"warning: flow {flow.name} has nothing to copy: no topic that {flow.source.alias} shows to the user matches topics")
     codes = []
     if planned.needs_preparation:
-        changes = prepare_topics(flow, request)
-        for name in changes.created:
-            notice(f"remote topic {name}: created")
-        for name in changes.grown:
-            notice(f"remote topic {name}: grown")
-        for topic, name, reason in changes.failed:
-            notice(f"remote topic {name} of {topic}: {reason}")
+        _prepare(flow, request)
     if planned.needs_copy:
         codes.append(_copy(config, flow, request, master))
-    outcome = read_report(flow, request) if planned.needs_preparation or planned.needs_copy else idle_report(planned)
+    if syncs and ExitCode.SUPERSEDED not in codes:  # else the newer run does them
+        _sync(flow, request)
+    outcome = read_report(flow, request) if planned.needs_preparation or planned.needs_copy else idle_report(flow, planned)
     codes.append(outcome.exit_code)
     if report_file is not None:
         report_file.write_text(json.dumps(outcome.document(), indent=2) + "\n", encoding="utf-8")
@@ -118,6 +116,27 @@ def _carry_out(config: Path, request: RunRequest, master: str | None, report_fil
     else:
         _show_report(outcome)
     raise typer.Exit(worst_exit_code(codes))
+
+
+def _prepare(flow: Flow, request: RunRequest) -> None:
+    from ferry.copying.pipeline import prepare_topics  # noqa: PLC0415 - see plan
+
+    changes = prepare_topics(flow, request)
+    for name in changes.created:
+        notice(f"remote topic {name}: created")
+    for name in changes.grown:
+        notice(f"remote topic {name}: grown")
+    for topic, name, reason in changes.failed:
+        notice(f"remote topic {name} of {topic}: {reason}")
+
+
+def _sync(flow: Flow, request: RunRequest) -> None:
+    from ferry.cli.syncs import summary  # noqa: PLC0415 - it builds on this module
+    from ferry.mirroring.sync_names import AFTER_THE_COPY  # noqa: PLC0415 - see plan
+    from ferry.mirroring.syncs import run_sync  # noqa: PLC0415 - see plan
+
+    for name in AFTER_THE_COPY:
+        notice(summary(run_sync(flow, name, run_id=request.run_id)))
 
 
 def _local_master(flow: Flow) -> str:

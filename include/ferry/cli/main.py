@@ -12,7 +12,7 @@ import sys
 
 import typer
 
-from ferry.cli import changes, copies, sandboxes, views
+from ferry.cli import changes, copies, sandboxes, syncs, views
 from ferry.cli.output import complain
 from ferry.errors import ExitCode, FerryError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.command("run")(copies.run)
 app.command("backfill")(copies.backfill)
 app.command("plan")(copies.plan)
+app.command("sync")(syncs.sync)
 app.command("status")(views.status)
 app.command("ledger")(views.ledger)
 app.command("format")(views.format_records)

@@ -20,6 +20,7 @@ from ferry.mirroring.internal_topics import ensure_internal_topics
 from ferry.mirroring.topics import TopicChanges, TopicPlan, apply_topics, plan_topics
 from ferry.reporting.assemble import assemble_report
 from ferry.reporting.run_report import PartitionFailure, RunReport, Skipped
+from ferry.reporting.runs_topic import read_run_records
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -111,11 +112,12 @@ def read_report(flow: Flow, request: RunRequest) -> RunReport:
     return assemble_report(flow, request)
 
 
-def idle_report(plan: RunPlan) -> RunReport:
-    """The report of a run that had nothing to do: what it left out, and what could not go on."""
+def idle_report(flow: Flow, plan: RunPlan) -> RunReport:
+    """The report of a run that had nothing to copy: what it left out, what could not go on, what its syncs did."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     request = plan.request
-    return RunReport(plan.flow, request.run_id, now, now, request.bound, skipped=plan.skipped, failed=plan.failed)
+    syncs = read_run_records(flow, request.run_id).syncs
+    return RunReport(plan.flow, request.run_id, now, now, request.bound, skipped=plan.skipped, failed=plan.failed, syncs=syncs)
 
 
 def _create_and_grow(flow: Flow, request: RunRequest) -> TopicChanges:

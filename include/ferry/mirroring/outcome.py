@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ferry import errors
+from ferry.errors import ExitCode, PartitionsFailed, worst_exit_code
 from ferry.reporting.run_report import Skipped
 
 # A record of the runs topic and an XCom stay small: counts are always whole, lists are cut here.
@@ -54,6 +56,13 @@ class SyncOutcome:
     left_out: str = ""
     dry_run: bool = False
     seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """For a command that does nothing else: what failed decides, 5 where single things failed beside others."""
+        failed = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed]
+        whole = failed and not self.changes and all(failure.what == f"sync {self.sync}" for failure in self.failed)
+        return worst_exit_code([error.exit_code if whole else ExitCode.PARTLY_FAILED for error in failed])
 
     def document(self, listed: int | None = None) -> dict[str, Any]:
         """As JSON; at most `listed` entries of each list."""

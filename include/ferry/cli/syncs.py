@@ -1,0 +1,79 @@
+"""`ferry sync`: the syncs alone, or what they would change."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ferry.cli.copies import AsJson, Config, FlowName, load_flow
+from ferry.cli.output import complain, document, line, notice, table
+from ferry.errors import worst_exit_code
+
+if TYPE_CHECKING:
+    from ferry.mirroring.outcome import SyncOutcome
+
+SYNC_VERSION = 1
+
+
+class Wanted(StrEnum):
+    """What `ferry sync` takes: the names of ferry.mirroring.syncs, which is not imported before a command runs, and all of them."""
+
+    TOPICS = "topics"
+    CONFIGS = "configs"
+    ACLS = "acls"
+    HEARTBEAT = "heartbeat"
+    OFFSET_SYNCS = "offset-syncs"
+    CHECKPOINTS = "checkpoints"
+    GROUPS = "groups"
+    ALL = "all"
+
+
+def sync(
+    config: Config,
+    flow: FlowName,
+    what: Annotated[Wanted, typer.Argument(help="What to sync; all: in the order of a run.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be changed, and why.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Sync what surrounds the records, now, whatever the intervals say. `all` keeps to what the flow has enabled."""
+    from ferry.mirroring.sync_names import SyncName  # noqa: PLC0415 - see below
+    from ferry.mirroring.syncs import run_sync  # noqa: PLC0415 - keeps `ferry --help` quick
+
+    settings = load_flow(config, flow)
+    names = list(SyncName) if what is Wanted.ALL else [SyncName(what.value)]
+    outcomes = [run_sync(settings, name, dry_run=dry_run, on_request=True, unless_disabled=what is Wanted.ALL) for name in names]
+    if as_json:
+        document({"version": SYNC_VERSION, "flow": flow, "dry_run": dry_run, "syncs": {one.sync: one.document() for one in outcomes}})
+    else:
+        for outcome in outcomes:
+            show_sync(outcome)
+    raise typer.Exit(worst_exit_code(outcome.exit_code for outcome in outcomes))
+
+
+def show_sync(outcome: SyncOutcome) -> None:
+    """One sync for people: changes as a table, everything that was not done with its reason."""
+    if outcome.left_out:
+        line(f"{outcome.sync}: left out: {outcome.left_out}")
+        return
+    rows = [(change.what, change.action, change.detail, change.reason) for change in outcome.changes]
+    if rows:
+        table(f"{outcome.sync}: {'would change' if outcome.dry_run else 'changed'}", ("what", "action", "detail", "reason"), rows)
+    else:
+        line(f"{outcome.sync}: {'nothing failed, nothing to change' if not outcome.failed else 'nothing changed'}")
+    if outcome.skipped:
+        table(f"{outcome.sync}: left alone", ("what", "reason"), [(entry.what, entry.reason) for entry in outcome.skipped])
+    for text in outcome.notices:
+        notice(f"{outcome.sync}: {text}")
+    for failure in outcome.failed:
+        complain(f"{outcome.sync}: {failure}")
+
+
+def summary(outcome: SyncOutcome) -> str:
+    """One line about a sync of a run."""
+    if outcome.left_out:
+        return f"{outcome.sync}: left out: {outcome.left_out}"
+    counts = [f"{len(outcome.changes)} changed"]
+    counts += [f"{len(entries)} {word}" for word, entries in (("left alone", outcome.skipped), ("failed", outcome.failed)) if entries]
+    return f"{outcome.sync}: {', '.join(counts)}"
