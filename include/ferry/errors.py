@@ -104,6 +104,12 @@ class PartitionsFailed(FerryError):
     exit_code = ExitCode.PARTLY_FAILED
 
 
+class GroupFailed(FerryError):
+    """One consumer group could not be read or written; the others could."""
+
+    exit_code = ExitCode.PARTLY_FAILED
+
+
 class Superseded(FerryError):
     """A newer run of the same flow took over; this one wrote nothing more."""
 

@@ -90,6 +90,10 @@ class ClusterConnection:
         """Learn the brokers anew, after one was replaced."""
         await self._manager.cluster.refresh_metadata(self._any_node())
 
+    def brokers(self) -> tuple[int, ...]:
+        """The ids of the brokers that are up, as last learned."""
+        return tuple(sorted(int(broker.node_id) for broker in self._manager.cluster.brokers()))
+
     def close(self) -> None:
         """Close all connections; what is in flight is lost."""
         self._manager.close()
@@ -157,6 +161,10 @@ class EventLoop:
         """Run to the end and give the result."""
         result: T = self.selector.run(coroutine, *arguments)
         return result
+
+    def start(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future:
+        """Begin `coroutine` beside the one that runs; awaiting the future gives its result or raises what it raised."""
+        return self.selector.call_soon_with_future(coroutine, *arguments)
 
     async def sleep(self, seconds: float) -> None:
         """Let others run for `seconds`."""

@@ -1,0 +1,268 @@
+"""Consumer groups of one cluster: which there are, what they have committed, who is in them, and writing their offsets.
+
+Over the raw data path, not over librdkafka (see groups.py), and for many groups at once: one request holds the groups of one coordinator.
+One group's trouble is that group's error value and never keeps the others. Writing uses generation -1 and no member id: then the broker
+itself refuses a group that has members (ClassicGroup.validateOffsetCommit, ConsumerGroup.validateOffsetCommit), whatever was seen before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import kafka.errors as kafka_errors
+from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetFetchRequest
+
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
+from ferry.clusters.group_requests import (
+    ANSWER_MILLISECONDS,
+    FIRST_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    NONE,
+    PASSING,
+    PATIENCE_SECONDS,
+    Answer,
+    GroupQuestion,
+    GroupRequests,
+    error_name,
+)
+from ferry.clusters.messages import ConsumerGroupDescribeRequest
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import ClusterUnreachable, FerryError
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster
+
+T = TypeVar("T")
+
+# Offsets of so many groups fit a response that decodes within a fraction of a second, even with hundreds of partitions each.
+GROUPS_A_FETCH = 100
+GROUPS_A_DESCRIPTION = 100
+# An offset commit is about one group, and the broker answers it when its log has taken it: several connections let it take several at once.
+COMMIT_CONNECTIONS = 4
+COMMITS_WORTH_CONNECTIONS = 16
+# By topic name; versions 10 go by topic id. Before version 8 a fetch names one group (KIP-709).
+OFFSET_FETCH_VERSION, FETCH_SEVERAL, OFFSET_COMMIT_VERSION = 9, 8, 9
+UNKNOWN_PARTITION, GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_ID = 3, 69, 100
+
+GroupOffsets = dict[TopicPartition, CommittedOffset]
+Refusals = dict[TopicPartition, str]
+
+
+class ConsumerGroups:
+    """The groups of one cluster; a context manager around its connections. Not for use by several threads."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._loop: EventLoop
+        self._connections: list[ClusterConnection] = []
+
+    def __enter__(self) -> ConsumerGroups:
+        self._loop = EventLoop()
+        try:
+            self._loop.run(self._connect, 1)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        for connection in self._connections:
+            connection.close()
+        self._connections.clear()
+        self._loop.close()
+
+    def list(self) -> tuple[GroupListing, ...]:
+        """Every group that the user may describe, of all brokers and types, by name. ClusterUnreachable when a broker does not say.
+
+        ListGroups never refuses: groups without Describe are left out by the broker.
+        """
+        return self._loop.run(self._list)
+
+    def offsets(self, groups: Iterable[str], *, stable: bool = True) -> dict[str, GroupOffsets | FerryError]:
+        """What each group has committed; a group that does not exist has nothing. Partitions that the user may not describe are left out.
+
+        `stable`: a group with offset commits of an undecided transaction is asked again for ten seconds, then it is that group's error;
+        otherwise the offsets before that transaction are taken.
+        """
+        ask = _bound(self._fetch, stable)
+        return self._each(GroupQuestion("reading the offsets of", "Describe on group", ask, GROUPS_A_FETCH), groups)
+
+    def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription | FerryError]:
+        """The state and the members of each classic or consumer group; anything else, share groups too, is DEAD here."""
+        grant = "Describe on group"
+        classic = GroupQuestion[GroupDescription]("describing", grant, self._describe_classic, GROUPS_A_DESCRIPTION)
+        found = self._each(classic, groups)
+        absent = [group for group, entry in found.items() if isinstance(entry, GroupDescription) and not entry.exists]
+        if absent:
+            newer = GroupQuestion[GroupDescription]("describing", grant, self._describe_consumer, GROUPS_A_DESCRIPTION)
+            described = self._each(newer, absent)
+            found.update(described)
+        return found
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Refusals:
+        """Write offsets of a group without members; what was refused, as Kafka's error names by partition. See commit_all."""
+        outcome = self.commit_all({group: offsets})[group]
+        if isinstance(outcome, FerryError):
+            raise outcome
+        return outcome
+
+    def commit_all(self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]) -> dict[str, Refusals | FerryError]:
+        """Write offsets of many groups without members; by group what was refused, as Kafka's error names by partition.
+
+        A group that has members is refused as a whole: UNKNOWN_MEMBER_ID at every partition. A commit whose answer is lost is not sent
+        again, because somebody may have moved the group since: GroupFailed, and reading it back tells.
+        """
+        if len(offsets) >= COMMITS_WORTH_CONNECTIONS:
+            self._loop.run(self._connect, COMMIT_CONNECTIONS)
+        question = GroupQuestion("writing the offsets of", "Read on group", _bound(self._commit, offsets), 1, repeatable=False)
+        return self._each(question, offsets)
+
+    def _each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
+        # A read shares one connection: its requests hold many groups.
+        connections = self._connections if question.groups_a_request == 1 else self._connections[:1]
+        return self._loop.run(GroupRequests(self._loop, connections).each, question, groups)
+
+    async def _connect(self, count: int) -> None:
+        from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
+        while len(self._connections) < count:
+            connection = ClusterConnection(self._loop, self._cluster, ClientRole.ADMIN)
+            self._connections.append(connection)
+            await connection.open()
+
+    async def _list(self) -> tuple[GroupListing, ...]:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return await self._list_once()
+            except (RequestNotSent, RequestLost, kafka_errors.KafkaError) as problem:
+                if time.monotonic() > deadline:
+                    raise ClusterUnreachable(f"cluster {self._cluster.alias}: listing groups failed: {problem}") from problem
+            await self._loop.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+    async def _list_once(self) -> tuple[GroupListing, ...]:
+        connection = self._connections[0]
+        await connection.refresh_brokers()
+        found: dict[str, GroupListing] = {}
+        for broker in connection.brokers():
+            answer = await connection.send(ListGroupsRequest(states_filter=[], types_filter=[]), broker, ANSWER_MILLISECONDS)
+            if answer.error_code != NONE:
+                raise RequestNotSent(f"broker {broker}: {error_name(answer.error_code)}")
+            for entry in answer.groups:
+                kind = (entry.group_type or GroupType.CLASSIC).lower()
+                found[entry.group_id] = GroupListing(entry.group_id, kind, entry.protocol_type, entry.group_state or "")
+        return tuple(found[group] for group in sorted(found))
+
+    async def _fetch(
+        self, stable: bool, connection: ClusterConnection, node: int, groups: Sequence[str]
+    ) -> dict[str, Answer[GroupOffsets]]:
+        group_type = OffsetFetchRequest.OffsetFetchRequestGroup
+        answer = await connection.send(
+            OffsetFetchRequest(
+                group_id=groups[0],
+                topics=None,
+                groups=[group_type(group_id=group, member_id=None, member_epoch=-1, topics=None) for group in groups],
+                require_stable=stable,
+                max_version=OFFSET_FETCH_VERSION,
+            ),
+            node,
+            ANSWER_MILLISECONDS,
+        )
+        if answer.version < FETCH_SEVERAL:
+            return {groups[0]: _offsets(answer)}
+        return {entry.group_id: _offsets(entry) for entry in answer.groups}
+
+    async def _describe_classic(
+        self, connection: ClusterConnection, node: int, groups: Sequence[str]
+    ) -> dict[str, Answer[GroupDescription]]:
+        answer = await connection.send(
+            DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False), node, ANSWER_MILLISECONDS
+        )
+        return {entry.group_id: _description(entry, GroupType.CLASSIC) for entry in answer.groups}
+
+    async def _describe_consumer(
+        self, connection: ClusterConnection, node: int, groups: Sequence[str]
+    ) -> dict[str, Answer[GroupDescription]]:
+        request = ConsumerGroupDescribeRequest(group_ids=list(groups), include_authorized_operations=False)
+        try:
+            answer = await connection.submit(request, node, ANSWER_MILLISECONDS)
+        except kafka_errors.IncompatibleBrokerVersion:  # it has no such groups
+            return {group: (NONE, GroupDescription(group, GroupState.DEAD, "")) for group in groups}
+        except kafka_errors.KafkaError as problem:
+            raise connection.classified(problem) from problem
+        return {entry.group_id: _description(entry, GroupType.CONSUMER) for entry in answer.groups}
+
+    async def _commit(
+        self,
+        offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        connection: ClusterConnection,
+        node: int,
+        groups: Sequence[str],
+    ) -> dict[str, Answer[Refusals]]:
+        (group,) = groups
+        answer = await connection.send(_commit_request(group, offsets[group]), node, ANSWER_MILLISECONDS)
+        codes = {TopicPartition(topic.name, part.partition_index): part.error_code for topic in answer.topics for part in topic.partitions}
+        # What the coordinator itself cannot do now, it says of every partition: nothing was written.
+        passing = next((code for code in codes.values() if code in PASSING), NONE)
+        if passing != NONE and all(code in PASSING for code in codes.values()):
+            return {group: (passing, None)}
+        return {group: (NONE, {key: error_name(code) for key, code in codes.items() if code != NONE})}
+
+
+def _bound(method: Callable[..., Awaitable[Any]], first: Any) -> Callable[..., Awaitable[Any]]:
+    async def ask(*arguments: Any) -> Any:
+        return await method(first, *arguments)
+
+    return ask
+
+
+def _offsets(entry: Any) -> Answer[GroupOffsets]:
+    if entry.error_code == GROUP_ID_NOT_FOUND:
+        return NONE, {}
+    found, worst = {}, entry.error_code
+    for topic in entry.topics:
+        for part in topic.partitions:
+            if part.error_code == NONE:
+                key = TopicPartition(topic.name, part.partition_index)
+                found[key] = CommittedOffset(part.committed_offset, part.committed_leader_epoch, part.metadata or "")
+            elif part.error_code not in {UNKNOWN_PARTITION, UNKNOWN_TOPIC_ID}:  # those were deleted, and the offsets with them
+                worst = worst or part.error_code
+    return worst, found if worst == NONE else None
+
+
+def _description(entry: Any, kind: GroupType) -> Answer[GroupDescription]:
+    if entry.error_code == GROUP_ID_NOT_FOUND or (entry.error_code == NONE and entry.group_state in {GroupState.DEAD, ""}):
+        return NONE, GroupDescription(entry.group_id, GroupState.DEAD, "")
+    if entry.error_code != NONE:
+        return entry.error_code, None
+    members = tuple(GroupMember(member.member_id, member.client_id, member.client_host) for member in entry.members)
+    return NONE, GroupDescription(entry.group_id, entry.group_state, kind, members)
+
+
+def _commit_request(group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> OffsetCommitRequest:
+    topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
+    by_topic: dict[str, list[Any]] = {}
+    for (topic, partition), committed in offsets.items():
+        by_topic.setdefault(topic, []).append(
+            topic_type.OffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=committed.offset,
+                committed_leader_epoch=committed.leader_epoch,
+                committed_metadata=committed.metadata,
+            )
+        )
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        retention_time_ms=-1,
+        topics=[topic_type(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
+        max_version=OFFSET_COMMIT_VERSION,
+    )

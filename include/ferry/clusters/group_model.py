@@ -1,0 +1,78 @@
+"""What a cluster says about its consumer groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class GroupType(StrEnum):
+    """Kafka's kinds of groups. Brokers before 3.8 (KIP-848) do not say; all theirs are classic."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
+
+
+class GroupState(StrEnum):
+    """Kafka's states of classic and consumer groups, as brokers write them."""
+
+    EMPTY = "Empty"
+    DEAD = "Dead"  # there is no such group
+    STABLE = "Stable"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """One group of a cluster. `type` is a GroupType or a word newer than this; `state` is empty before Kafka 2.6."""
+
+    group: str
+    type: str
+    protocol_type: str
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """What a group has committed for a partition: the next offset that it reads.
+
+    `offset` may be negative, which Java's clients call a null offset; `leader_epoch` is -1 where the client did not commit one.
+    """
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """One consumer that is in a group now."""
+
+    member_id: str
+    client_id: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group now. `state` is a GroupState or a word that is newer than this; `type` is empty for a group that does not exist."""
+
+    group: str
+    state: str
+    type: str
+    members: tuple[GroupMember, ...] = ()
+
+    @property
+    def exists(self) -> bool:
+        """Whether the cluster knows the group as a classic or a consumer group."""
+        return self.state != GroupState.DEAD
+
+    @property
+    def active(self) -> bool:
+        """Whether consumers are in it or are about to be: its offsets are theirs."""
+        return bool(self.members) or self.state not in {GroupState.EMPTY, GroupState.DEAD}

@@ -1,0 +1,189 @@
+"""Requests about many groups: each goes to its group's coordinator, and each group has its own outcome.
+
+Groups with the same coordinator share a request. A passing error (a coordinator that moves, loads, or waits for a transaction) is asked
+again for a short while, for that group alone; anything else becomes that group's error value and touches no other group. Only a cluster
+that refuses the login raises.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import kafka.errors as kafka_errors
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.errors import FerryError, GroupFailed, NotAuthorized
+
+T = TypeVar("T")
+
+# Coordinators move and load within seconds; a group that takes longer must not hold up a whole sync. Its next run asks again.
+PATIENCE_SECONDS = 10.0
+# A broker that hangs: well above a slow answer, and the other groups wait for it.
+ANSWER_MILLISECONDS = 15_000
+FIRST_PAUSE_SECONDS = 0.02
+LONGEST_PAUSE_SECONDS = 0.5
+# A broker handles one request of a connection at a time; a second one waits there already, so that none is idle.
+REQUESTS_A_CONNECTION = 2
+GROUPS_A_LOOKUP = 500
+# The newest version without share groups; before 4 a request names one group (KIP-699).
+FIND_COORDINATOR_VERSION, FIND_SEVERAL = 5, 4
+
+# Kafka's error codes (org.apache.kafka.common.protocol.Errors)
+NONE, TOPIC_REFUSED, GROUP_REFUSED = 0, 29, 30
+PASSING = frozenset({5, 6, 7, 13, 14, 15, 16, 88})
+
+# The outcome of one group: Kafka's error code, and the value where it is NONE.
+Answer = tuple[int, T | None]
+Ask = Callable[[ClusterConnection, int, Sequence[str]], Awaitable[Mapping[str, "Answer[T]"]]]
+
+
+@dataclass(frozen=True)
+class GroupQuestion(Generic[T]):
+    """What is asked of every group.
+
+    `ask` sends one request for some groups to one broker and answers for those that the response is about. `doing` and `grant` are for
+    error texts. `groups_a_request`: most groups of one request. `repeatable`: a request whose answer was lost may be sent again.
+    """
+
+    doing: str
+    grant: str
+    ask: Ask[T]
+    groups_a_request: int
+    repeatable: bool = True
+
+
+@dataclass
+class _Round(Generic[T]):
+    """What is still open, and why it was not answered so far."""
+
+    open: dict[str, str]
+    done: dict[str, T | FerryError] = field(default_factory=dict)
+
+
+class GroupRequests:
+    """Asks the coordinators of groups over one or more connections to one cluster."""
+
+    def __init__(self, loop: EventLoop, connections: Sequence[ClusterConnection]) -> None:
+        self._loop = loop
+        self._connections = connections
+        self._coordinators: dict[str, int] = {}
+
+    async def each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
+        """The outcome of every group. AuthenticationFailed when the cluster refuses the login."""
+        state: _Round[T] = _Round(dict.fromkeys(groups, "no answer"))
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            answered = len(state.done)
+            await self._locate(question, state)
+            await self._ask_all(question, state)
+            if not state.open or time.monotonic() > deadline:
+                break
+            if len(state.done) == answered:  # else brokers that take one group a request would be asked with pauses
+                await self._loop.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        alias = self._connections[0].alias
+        for group, problem in state.open.items():
+            state.done[group] = GroupFailed(f"cluster {alias}: {question.doing} group {group}: {problem}, for {PATIENCE_SECONDS:.0f} s")
+        return state.done
+
+    async def _locate(self, question: GroupQuestion[T], state: _Round[T]) -> None:
+        while unknown := [group for group in state.open if group not in self._coordinators][:GROUPS_A_LOOKUP]:
+            try:
+                answer = await self._connections[0].send(
+                    FindCoordinatorRequest(key=unknown[0], key_type=0, coordinator_keys=unknown, max_version=FIND_COORDINATOR_VERSION),
+                    milliseconds=ANSWER_MILLISECONDS,
+                )
+            except (RequestNotSent, RequestLost) as problem:
+                state.open.update(dict.fromkeys(unknown, str(problem)))
+                await self._learn_brokers()
+                return
+            found = (
+                [(entry.key, entry.error_code, entry.node_id) for entry in answer.coordinators]
+                if answer.version >= FIND_SEVERAL
+                else [(unknown[0], answer.error_code, answer.node_id)]
+            )
+            for group, code, node in found:
+                if code == NONE:
+                    self._coordinators[group] = node
+                else:
+                    self._note(question, state, group, (code, None))
+            if any(code in PASSING for _, code, _ in found):
+                return
+
+    async def _ask_all(self, question: GroupQuestion[T], state: _Round[T]) -> None:
+        by_node: dict[int, list[str]] = {}
+        for group in state.open:
+            if group in self._coordinators:
+                by_node.setdefault(self._coordinators[group], []).append(group)
+        size = question.groups_a_request
+        waiting = deque(
+            (node, members[start : start + size]) for node, members in by_node.items() for start in range(0, len(members), size)
+        )
+        workers = [
+            self._loop.start(self._work, question, state, connection, waiting)
+            for connection in self._connections
+            for _ in range(REQUESTS_A_CONNECTION)
+        ]
+        for worker in workers:
+            await worker
+
+    async def _work(
+        self, question: GroupQuestion[T], state: _Round[T], connection: ClusterConnection, waiting: deque[tuple[int, list[str]]]
+    ) -> None:
+        while waiting:
+            node, groups = waiting.popleft()
+            try:
+                answers = await question.ask(connection, node, groups)
+            except RequestNotSent as problem:
+                await self._unanswered(state, groups, str(problem))
+            except RequestLost as problem:
+                if question.repeatable:
+                    await self._unanswered(state, groups, str(problem))
+                    continue
+                for group in groups:
+                    del state.open[group]
+                    state.done[group] = GroupFailed(f"{question.doing} group {group}: it is not known whether that was done: {problem}")
+            else:
+                for group, answer in answers.items():
+                    self._note(question, state, group, answer)
+
+    async def _unanswered(self, state: _Round[T], groups: Sequence[str], problem: str) -> None:
+        for group in groups:
+            state.open[group] = problem
+            self._coordinators.pop(group, None)
+        await self._learn_brokers()
+
+    def _note(self, question: GroupQuestion[T], state: _Round[T], group: str, answer: Answer[T]) -> None:
+        code, value = answer
+        alias = self._connections[0].alias
+        if code in PASSING:
+            state.open[group] = error_name(code)
+            self._coordinators.pop(group, None)
+            return
+        del state.open[group]
+        if value is not None:
+            state.done[group] = value
+        elif code in {GROUP_REFUSED, TOPIC_REFUSED}:
+            state.done[group] = NotAuthorized(
+                f"cluster {alias} does not allow {question.doing} group {group}: grant {question.grant} {group}"
+            )
+        else:
+            state.done[group] = GroupFailed(f"cluster {alias}: {question.doing} group {group}: {error_name(code)}")
+
+    async def _learn_brokers(self) -> None:
+        for connection in self._connections:
+            try:
+                await connection.refresh_brokers()
+            except kafka_errors.KafkaError:
+                continue  # no broker is up right now; the next round says so
+
+
+def error_name(code: int) -> str:
+    """Kafka's name of an error code, like UNKNOWN_MEMBER_ID."""
+    return str(getattr(kafka_errors.for_code(code), "message", "") or f"error {code}")

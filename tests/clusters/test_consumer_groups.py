@@ -1,0 +1,142 @@
+"""Consumer groups of a real cluster: listed, read, described, written; compared with librdkafka."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from ferry.clusters import consumer_groups, group_requests
+from ferry.clusters.consumer_groups import ConsumerGroups
+from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupState, GroupType
+from ferry.clusters.partitions import TopicPartition
+from ferry.config import Cluster, load_config
+from ferry.errors import GroupFailed
+from ferry.sandbox import SandboxCluster
+
+pytestmark = pytest.mark.brokers
+
+TopicFactory = Callable[..., str]
+JOIN_SECONDS = 30.0
+LEAVE_SECONDS = 30.0
+
+
+@pytest.fixture
+def cluster(config_file: Callable[..., Path]) -> Cluster:
+    return load_config(config_file()).flows[0].target
+
+
+@contextmanager
+def member(cluster: SandboxCluster, group: str, topic: str, **settings: object) -> Iterator[Consumer]:
+    """A consumer that is in the group."""
+    consumer = Consumer(
+        {**cluster.client_settings(), "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False, **settings}
+    )
+    joined: list[object] = []
+    consumer.subscribe([topic], on_assign=lambda *_: joined.append(1))
+    try:
+        deadline = time.monotonic() + JOIN_SECONDS
+        while not joined:
+            consumer.poll(0.1)
+            assert time.monotonic() < deadline, "never assigned"
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def name(prefix: str = "g") -> str:
+    return f"{prefix}-{secrets.token_hex(4)}"
+
+
+def committed(cluster: SandboxCluster, group: str, partitions: Sequence[tuple[str, int]]) -> list[int]:
+    consumer = Consumer({**cluster.client_settings(), "group.id": group})
+    try:
+        return [entry.offset for entry in consumer.committed([KafkaPartition(*key) for key in partitions], timeout=10)]
+    finally:
+        consumer.close()
+
+
+def test_what_is_written_is_what_clients_and_the_reader_see(
+    target_cluster: SandboxCluster, cluster: Cluster, topic_factory: TopicFactory
+) -> None:
+    topic, group, other = topic_factory(target_cluster, partitions=3), name(), name()
+    offsets = {
+        TopicPartition(topic, 0): CommittedOffset(5, -1, "mark"),
+        TopicPartition(topic, 2): CommittedOffset(1 << 40),
+    }
+    with ConsumerGroups(cluster) as groups:
+        assert groups.commit(group, offsets) == {}
+        assert groups.offsets([group, other]) == {group: offsets, other: {}}
+        refused = groups.commit(group, {TopicPartition(topic, 1): CommittedOffset(3), TopicPartition(topic, 9): CommittedOffset(3)})
+        assert refused == {(topic, 9): "UNKNOWN_TOPIC_OR_PARTITION"}
+    assert committed(target_cluster, group, [(topic, 0), (topic, 1), (topic, 2)]) == [5, 3, 1 << 40]
+
+
+@pytest.mark.parametrize("kind", [GroupType.CLASSIC, GroupType.CONSUMER])
+def test_a_group_through_its_life(kind: GroupType, target_cluster: SandboxCluster, cluster: Cluster, topic_factory: TopicFactory) -> None:
+    topic, group = topic_factory(target_cluster), name(kind)
+    wanted = {TopicPartition(topic, 0): CommittedOffset(7)}
+    with ConsumerGroups(cluster) as groups:
+        assert groups.describe([group])[group] == GroupDescription(group, GroupState.DEAD, "")
+        with member(target_cluster, group, topic, **{"group.protocol": kind.value, "client.id": "reader"}) as consumer:
+            described = groups.describe([group])[group]
+            assert isinstance(described, GroupDescription)
+            assert (described.state, described.type, described.active) == (GroupState.STABLE, kind, True)
+            assert [entry.client_id for entry in described.members] == ["reader"]
+            assert groups.commit(group, wanted) == {(topic, 0): "UNKNOWN_MEMBER_ID"}
+            assert groups.offsets([group]) == {group: {}}
+            consumer.commit(offsets=[KafkaPartition(topic, 0, 4, metadata="own")], asynchronous=False)
+        deadline = time.monotonic() + LEAVE_SECONDS
+        while (described := groups.describe([group])[group]) and isinstance(described, GroupDescription) and described.active:
+            assert time.monotonic() < deadline, described
+        assert described == GroupDescription(group, GroupState.EMPTY, kind)
+        assert groups.offsets([group])[group][TopicPartition(topic, 0)].metadata.rstrip("\0") == "own"  # librdkafka appends a NUL
+        assert groups.commit(group, wanted) == {}
+        entry = next(entry for entry in groups.list() if entry.group == group)
+        assert (entry.type, entry.protocol_type, entry.state) == (kind, "consumer", GroupState.EMPTY)
+    assert committed(target_cluster, group, [(topic, 0)]) == [7]
+
+
+def test_many_groups_at_once_and_brokers_that_take_one_a_request(
+    target_cluster: SandboxCluster, cluster: Cluster, topic_factory: TopicFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topic_factory(target_cluster)
+    wanted = {name(f"many{number}"): {TopicPartition(topic, 0): CommittedOffset(number)} for number in range(150)}
+    with ConsumerGroups(cluster) as groups:
+        assert set(map(str, groups.commit_all(wanted).values())) == {"{}"}
+        assert groups.offsets(wanted) == wanted
+        assert {entry.group for entry in groups.list()} >= set(wanted)
+    monkeypatch.setattr(consumer_groups, "OFFSET_FETCH_VERSION", 7)
+    monkeypatch.setattr(group_requests, "FIND_COORDINATOR_VERSION", 3)
+    with ConsumerGroups(cluster) as groups:
+        assert groups.offsets(wanted) == wanted
+
+
+def test_offsets_of_an_open_transaction(
+    target_cluster: SandboxCluster, cluster: Cluster, topic_factory: TopicFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One group waits and fails alone; without `stable` the offsets before it count."""
+    monkeypatch.setattr(group_requests, "PATIENCE_SECONDS", 0.5)
+    topic, group, settled = topic_factory(target_cluster), name(), name()
+    before = {TopicPartition(topic, 0): CommittedOffset(1)}
+    with ConsumerGroups(cluster) as groups:
+        groups.commit_all({group: before, settled: before})
+        producer = Producer({**target_cluster.client_settings(), "transactional.id": name()})
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction(
+            [KafkaPartition(topic, 0, 2)], Consumer({**target_cluster.client_settings(), "group.id": group}).consumer_group_metadata(), 10
+        )
+        found = groups.offsets([group, settled])
+        assert isinstance(found[group], GroupFailed)
+        assert "UNSTABLE_OFFSET_COMMIT" in str(found[group])
+        assert found[settled] == before
+        assert groups.offsets([group], stable=False) == {group: before}
+        producer.commit_transaction()
+        assert groups.offsets([group]) == {group: {TopicPartition(topic, 0): CommittedOffset(2)}}
