@@ -13,6 +13,7 @@ import psutil
 
 MAIN_CLASS = "kafka.Kafka"
 STORAGE_TOOL = "kafka.tools.StorageTool"
+MIRROR_MAKER_CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"
 # psutil derives start times from the boot time, which Linux recomputes from a clock that is being adjusted.
 START_TOLERANCE_SECONDS = 5.0
 # A killed process is gone at once, unless the disk hangs; its caller then goes on.
@@ -49,5 +50,5 @@ def _main_class(process: psutil.Process, properties: Path) -> str | None:
     with contextlib.suppress(psutil.Error):
         arguments = process.cmdline()
         if str(properties) in arguments and process.status() != psutil.STATUS_ZOMBIE:
-            return next((name for name in (MAIN_CLASS, STORAGE_TOOL) if name in arguments), None)
+            return next((name for name in (MAIN_CLASS, STORAGE_TOOL, MIRROR_MAKER_CLASS) if name in arguments), None)
     return None
