@@ -7,13 +7,17 @@ from enum import StrEnum
 
 
 class Inexact(StrEnum):
-    """Why a translated position is not exactly where the consumer would go on. Every one re-reads; none skips."""
+    """Why a translated position is not exactly where the consumer would go on. Every one re-reads; none skips.
+
+    Said of the forward direction; in the inverse one source and target change places.
+    """
 
     AHEAD = "ahead"  # beyond what was copied: what follows is read again once it is there
     BACKFILLED = "backfilled"  # older records were appended after newer ones
-    NOT_COPIED = "not-copied"  # no record from there on is on the target
+    NOT_COPIED = "not-copied"  # records from there on were never copied
     TARGET_EXPIRED = "target-expired"  # the target's log begins later
     MERGED = "merged"  # identity in both directions: the minimum of two images
+    UNEXPLAINED = "unexplained"  # the ledger does not explain all records behind the image one by one: another replicator's, or repeated ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,10 @@ class Translation:
 class TranslatedPosition:
     """Where a group stands in one partition, on both sides.
 
-    `upstream_offset` None: the group has no offset there (a partition of a topic that it reads, never read by it); then `translation` says
-    where the beginning of the source's partition lies on the target. `translation` None: nothing can be said, `problem` says why.
+    `topic` is what the group reads, on the cluster it was read from (the flow's source, in a reverse pass its target); `remote_topic` holds
+    the same records on the other cluster, empty when that is not known. `upstream_offset` is the group's own offset. None: it has no offset
+    there (a partition of a topic that it reads, never read by it); then `translation` says where the beginning of that partition lies on the
+    other side. `translation` None: nothing can be said. `problem` says why there is no offset or no translation; empty otherwise.
     """
 
     group: str
