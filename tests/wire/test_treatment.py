@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferry.wire.batch import MalformedBatch
+from ferry.wire.ranges import union, within
 from ferry.wire.treatment import COMPRESSION_PENALTY, FORWARD_MINIMUM_BYTES, Unit, arrange
 
 pytestmark = pytest.mark.unit
@@ -214,6 +215,26 @@ def test_a_unit_is_encoded_again_for_another_producer(kafka: Any, rows_at: Any) 
     assert kafka.read(first) == kafka.read(second)
 
 
+def test_excluded_batches_are_passed_over_by_their_header(kafka: Any, rows_at: Any) -> None:
+    """Their records are not even decompressed: nonsense under a right checksum does no harm."""
+    nonsense = bytearray(kafka.build(rows_at(range(10, 20), size=2000), codec=4))
+    nonsense[70:] = bytes(len(nonsense) - 70)
+    wanted = [kafka.build(rows_at(range(at, at + 10), size=4000)) for at in (0, 20)]
+    fetched = memoryview(b"".join([wanted[0], kafka.seal(nonsense), wanted[1]]))
+    arranged = arrange(fetched, position=0, end=END, excluded=((10, 20),))
+    assert kinds(arranged.units) == [("forwarded", 10), ("forwarded", 10)]
+    check_tiling(arranged.units, 0, 30)
+    nothing = arrange(fetched, position=0, end=END, excluded=((0, 30),))
+    assert (nothing.units, nothing.next_position, nothing.last_leader_epoch) == ([], 30, 7)
+
+
+def test_a_range_that_ends_inside_a_batch_leaves_the_rest(kafka: Any, rows_at: Any) -> None:
+    batch = kafka.build(rows_at(range(10, 20), size=4000))
+    arranged = arrange(memoryview(batch), position=10, end=END, excluded=((5, 12), (14, 15), (19, 40)))
+    assert [(unit.kind, unit.runs) for unit in arranged.units] == [("reframed", ((12, 2), (15, 4)))]
+    check_tiling(arranged.units, 10, 20)
+
+
 @dataclass
 class Log:
     """A partition as a broker would serve it, and what a read_committed consumer would see."""
@@ -310,10 +331,12 @@ def log_of(kafka: Any, entries: list[dict[str, Any]]) -> Log:
     minimum=st.sampled_from([0, 150, 600, 32_768]),
     limit=st.sampled_from([100, 2000, 4000, 1 << 19]),
     cut=st.sampled_from([0, 0, 1, 100]),
+    left_out=st.just([]) | st.lists(st.tuples(st.integers(0, 250), st.integers(0, 60)), max_size=6),
 )
 def test_exactly_what_a_consumer_sees_comes_out(
-    kafka: Any, entries: list[dict[str, Any]], start: int, width: int, minimum: int, limit: int, cut: int
+    kafka: Any, entries: list[dict[str, Any]], start: int, width: int, minimum: int, limit: int, cut: int, left_out: Any
 ) -> None:
+    excluded = union((low, low + count) for low, count in left_out)
     log = log_of(kafka, entries)
     end = start + width
     data = memoryview(log.data)[: max(0, len(log.data) - cut)]
@@ -322,6 +345,7 @@ def test_exactly_what_a_consumer_sees_comes_out(
         position=start,
         end=end,
         aborted=log.aborted,
+        excluded=excluded,
         forward_minimum_bytes=minimum,
         merge_limit_bytes=limit,
     )
@@ -329,7 +353,9 @@ def test_exactly_what_a_consumer_sees_comes_out(
     assert start <= reached <= end
     if not cut:
         assert reached >= min(end, log.end)
-    assert kafka.read_units(arranged.units) == [row for row in log.visible if start <= row.offset < reached]
+    assert kafka.read_units(arranged.units) == [
+        row for row in log.visible if start <= row.offset < reached and not within(excluded, row.offset, row.offset + 1)
+    ]
     check_tiling(arranged.units, start, reached)
 
 

@@ -7,6 +7,9 @@ batch. The upstream ranges of the units tile [position, next position): each rea
 A batch is forwarded when it is magic 2, contiguous, CreateTime, inside the bounds, and worth a request of its own. Everything else is
 reframed; neighbours of one codec are merged, because a Produce request costs 65-110 us of Python, and a record about 1 us to reframe.
 Every batch's CRC is checked first: forwarding and reframing write new ones, which would hide a flipped bit.
+
+What is excluded is passed over like a control batch. Ferry's own batches are excluded as wholes, so their header decides; where a range
+ends inside a batch (compaction keeps a batch's first and last offset; a person may have named the range), the rest is reframed.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ from ferry.wire.batch import (
     read_entry,
 )
 from ferry.wire.forward import forward
+from ferry.wire.ranges import Range, Ranges, next_start, outside
 from ferry.wire.reframe import GROWTH_PER_RECORD, Piece, Reframer, SmallBatches, assemble
+from ferry.wire.varint import Buffer
 
 # Smaller batches are merged with their neighbours: copying this much costs about half of what a request does.
 FORWARD_MINIMUM_BYTES = 32 * 1024
@@ -102,6 +107,7 @@ def arrange(
     position: int,
     end: int,
     aborted: Iterable[tuple[int, int]] = (),
+    excluded: Ranges = (),
     forward_minimum_bytes: int = FORWARD_MINIMUM_BYTES,
     forward_minimum_records: int = FORWARD_MINIMUM_RECORDS,
     merge_limit_bytes: int = MERGE_LIMIT_BYTES,
@@ -111,6 +117,7 @@ def arrange(
 
     `fetched`: the bytes of the response; units may keep views of it. `position`: the next upstream offset wanted (a fetch may start before
     it, inside a batch). `end`: exclusive bound. `aborted`: (producer id, first offset) of the response's aborted transactions.
+    `excluded`: upstream offsets that are not wanted.
     `max_batch_bytes`: the target topic's max.message.bytes; merging stays below it, a single batch may not.
     A corrupt batch ends the arrangement before it, so that all before it is copied. If nothing before it moves the position, MalformedBatch
     is raised: the next fetch comes to that.
@@ -121,7 +128,7 @@ def arrange(
         # Recompressing can grow bytes that do not compress by less than 1/64.
         min(merge_limit_bytes, max_batch_bytes - max_batch_bytes // 64) - HEADER_SIZE,
     )
-    builder = _Builder(position, end, limits)
+    builder = _Builder(position, end, limits, excluded)
     tracker = AbortedTracker(aborted)
     at = 0
     reached = position
@@ -174,9 +181,10 @@ class _Draft:
 class _Builder:
     """Collects wanted batches into drafts, holding back small ones until it is known what they can be merged with."""
 
-    def __init__(self, position: int, end: int, limits: Limits) -> None:
+    def __init__(self, position: int, end: int, limits: Limits, excluded: Ranges) -> None:
         self.position = position
         self._end = end
+        self._excluded = excluded
         self._limits = limits
         self._drafts: list[_Draft] = []
         # The group being merged: its records, whether it has any batch yet, their codec, and the last
@@ -198,7 +206,10 @@ class _Builder:
         """
         if not self._open or self._codec != compression.NONE:
             return at, reached
-        taken = self._group.gather(fetched, at, self._small, self._body_limit)
+        small = self._small
+        if self._excluded:
+            small = small._replace(upper=min(self._end, next_start(self._excluded, reached)))
+        taken = self._group.gather(fetched, at, small, self._body_limit)
         if taken.stop > at:
             self._forwardable = None
             reached = max(reached, taken.next_offset)
@@ -216,24 +227,47 @@ class _Builder:
         return next((epoch for offset, epoch in reversed(self._epochs) if offset < position), -1)
 
     def add(self, header: BatchHeader, view: memoryview) -> None:
-        """Takes one batch with records that are wanted, at least in part."""
+        """Takes one batch with records that are wanted, at least in part, unless they are excluded."""
+        if self._excluded and not self._wholly_wanted(header):
+            self._add_wanted(header, view)
+            return
         codec = header.codec
         forwardable = self._can_forward(header)
         if forwardable and not self._is_small(header):
             self._flush()
             self._forward(header, view)
             return
-        if header.magic < 2:
-            converted, records = legacy.convert(header, view)
-        else:
-            converted, records = header, compression.decompress(codec, view[HEADER_SIZE:])
-        size = len(records) + GROWTH_PER_RECORD * converted.count
-        if codec != self._codec or len(self._group.body) + size > self._limits.merge_limit_bytes:
+        converted, records = _opened(header, view)
+        self._reframe(converted, records, [(self.position, self._end)], (header, view) if forwardable else None)
+
+    def _wholly_wanted(self, header: BatchHeader) -> bool:
+        """Whether no record of the batch is excluded. A legacy wrapper does not say where it begins."""
+        return header.count >= 0 and next_start(self._excluded, header.base_offset) >= header.next_offset
+
+    def _add_wanted(self, header: BatchHeader, view: memoryview) -> None:
+        """Takes what is not excluded of a batch: mostly nothing, and then it need not be decompressed."""
+        if header.count >= 0 and not self._wanted(header):
+            return
+        converted, records = _opened(header, view)
+        wanted = self._wanted(converted)
+        if wanted:
+            self._reframe(converted, records, wanted, None)
+
+    def _wanted(self, header: BatchHeader) -> Ranges:
+        return outside(self._excluded, max(self.position, header.base_offset), min(self._end, header.next_offset))
+
+    def _reframe(
+        self, header: BatchHeader, records: Buffer, wanted: Iterable[Range], forwardable: tuple[BatchHeader, memoryview] | None
+    ) -> None:
+        """Puts the wanted offsets of a decompressed batch into the group; `forwardable`: the batch as it came, if it need not be."""
+        size = len(records) + GROWTH_PER_RECORD * header.count
+        if header.codec != self._codec or len(self._group.body) + size > self._limits.merge_limit_bytes:
             self._flush()
-        self._group.add(Piece(converted, records, self.position, self._end))
-        self._forwardable = (header, view) if forwardable and not self._open else None
+        for lower, upper in wanted:
+            self._group.add(Piece(header, records, lower, upper))
+        self._forwardable = forwardable if not self._open else None
         self._open = True
-        self._codec = codec
+        self._codec = header.codec
 
     def finish(self, next_position: int) -> list[Unit]:
         """The units, tiling [position, next_position)."""
@@ -303,3 +337,10 @@ class _Builder:
         self._group = Reframer()
         self._forwardable = None
         self._open = False
+
+
+def _opened(header: BatchHeader, view: memoryview) -> tuple[BatchHeader, Buffer]:
+    """A batch of any magic as a magic-2 header and its records, not compressed."""
+    if header.magic < 2:
+        return legacy.convert(header, view)
+    return header, compression.decompress(header.codec, view[HEADER_SIZE:])
