@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy, is_ferry_topic, ledger_topic, original_topic
+from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy, is_ferry_topic, ledger_topic
 
 pytestmark = pytest.mark.unit
 
@@ -28,8 +28,8 @@ DEFAULT = DefaultReplicationPolicy()
 def test_the_default_policy(topic: str, source: str | None, upstream: str | None, original: str, internal: bool) -> None:
     assert DEFAULT.topic_source(topic) == source
     assert DEFAULT.upstream_topic(topic) == upstream
-    assert original_topic(DEFAULT, topic) == original
-    assert DEFAULT.is_internal(topic) is internal
+    assert DEFAULT.original_topic(topic) == original
+    assert DEFAULT.is_internal_topic(topic) is internal
 
 
 def test_remote_names() -> None:
@@ -45,7 +45,7 @@ def test_the_identity_policy_renames_heartbeats_only() -> None:
     assert policy.format_remote_topic("a", "t") == "t"
     assert policy.format_remote_topic("a", "myheartbeats") == "a.myheartbeats"
     assert policy.topic_source("t") == "a"
-    assert original_topic(policy, "t") == "t"
+    assert policy.original_topic("t") == "t"
 
 
 def test_internal_topics() -> None:
@@ -56,6 +56,6 @@ def test_internal_topics() -> None:
         "mm2-offset-syncs.B.internal",
         ledger_topic("A"),
     ):
-        assert DEFAULT.is_internal(name)
+        assert DEFAULT.is_internal_topic(name)
     assert is_ferry_topic(ledger_topic("A"))
     assert not is_ferry_topic("mm2-offsets.A.internal")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ferry.errors import ConfigError
-from ferry.policy.filters import TopicFilter, java_pattern
+from ferry.policy.default_filters import DefaultTopicFilter
+from ferry.policy.filters import java_pattern
 from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
-from ferry.policy.selection import why_not
+from ferry.policy.selection import TopicRules
 
 pytestmark = pytest.mark.unit
 
-ALL = TopicFilter([".*"], [])
+ALL = DefaultTopicFilter([".*"], [])
 DEFAULT = DefaultReplicationPolicy()
 
 
@@ -33,18 +34,18 @@ DEFAULT = DefaultReplicationPolicy()
     ],
 )
 def test_cycles_and_internal_topics(name: str, copied: bool) -> None:
-    assert (why_not(name, "A", "B", DEFAULT, ALL) is None) is copied
+    assert (TopicRules("A", "B", DEFAULT, ALL).why_not(name) is None) is copied
 
 
 def test_heartbeats_pass_whatever_the_filter_says() -> None:
-    nothing = TopicFilter([], [])
-    assert why_not("heartbeats", "A", "B", DEFAULT, nothing) is None
-    assert why_not("t", "A", "B", DEFAULT, nothing) == "not in topics"
+    nothing = DefaultTopicFilter([], [])
+    assert TopicRules("A", "B", DEFAULT, nothing).why_not("heartbeats") is None
+    assert TopicRules("A", "B", DEFAULT, nothing).why_not("t") == "not in topics"
 
 
 @pytest.mark.parametrize("policy", [DEFAULT, IdentityReplicationPolicy(source_alias="A")])
 def test_ferry_topics_never_pass(policy: ReplicationPolicy) -> None:
-    assert why_not("mm2-ferry-state.A.internal", "A", "B", policy, ALL) == "Ferry's own topic"
+    assert TopicRules("A", "B", policy, ALL).why_not("mm2-ferry-state.A.internal") == "Ferry's own topic"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_ferry_topics_never_pass(policy: ReplicationPolicy) -> None:
     ],
 )
 def test_lists_of_expressions_match_whole_names(include: list[str], exclude: list[str], name: str, reason: str | None) -> None:
-    assert TopicFilter(include, exclude).why_not(name) == reason
+    assert DefaultTopicFilter(include, exclude).why_not(name) == reason
 
 
 @pytest.mark.parametrize("element", ["\\p{Lu}.*", "a\\Z", "\\Qa.b\\E", "(?i)abc", "[a-z&&[^b]]", "[a[b]]", "(?<name>a)", "\\h", "\\07"])

@@ -1,68 +1,80 @@
-"""Topic filters with MirrorMaker 2's semantics: Java regular expressions in a list, joined by `|`, matching whole names.
+"""Which topics, groups and topic configs a flow replicates: MM2's filter interfaces, and the one place that makes each of them.
 
-Python's `re` reads most Java expressions the same way. What it would read differently is translated or refused: a filter must never match
-other topics than it did under MM2.
+`topic_filter`, `group_filter` and `config_property_filter` give what the flow's `*.filter.class` names. Besides MM2's method each of
+them has `why_not(name)`, the reason that reports show.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from ferry.errors import ConfigError
+from ferry.policy.default_filters import DefaultConfigPropertyFilter, DefaultGroupFilter, DefaultTopicFilter
+from ferry.policy.java_patterns import java_pattern
 
-# Java constructs that Python reads otherwise or not at all.
-_REFUSED = (
-    (re.compile(r"\\[pP]"), r"\p{…} classes"),
-    (re.compile(r"\\[hHvVRXGEQNxc]|\\k<"), r"\h \H \v \V \R \X \G \Q…\E \N \x \c and named back references"),
-    (re.compile(r"\\[zZ]"), r"\z and \Z"),
-    (re.compile(r"\\0"), "octal escapes"),
-    (re.compile(r"\(\?<[A-Za-z]"), "named groups"),
-    (re.compile(r"\(\?[a-zA-Z]*-?[a-zA-Z]*[)\:]"), "inline flags"),
-)
-_PLAIN_GROUP = re.compile(r"\(\?:")
+if TYPE_CHECKING:
+    from ferry.config import Flow
 
-
-class TopicFilter:
-    """Included and not excluded. An empty include list matches nothing, an empty exclude list excludes nothing."""
-
-    def __init__(self, include: Sequence[str], exclude: Sequence[str], *, key: str = "topics") -> None:
-        self._include = java_pattern(include, key)
-        self._exclude = java_pattern(exclude, f"{key}.exclude")
-
-    def why_not(self, name: str) -> str | None:
-        """The reason for leaving `name` out; None when it is in."""
-        if self._include is None or not self._include.fullmatch(name):
-            return "not in topics"
-        if self._exclude is not None and self._exclude.fullmatch(name):
-            return "in topics.exclude"
-        return None
+__all__ = [
+    "ConfigPropertyFilter",
+    "ConfigPropertyRule",
+    "GroupFilter",
+    "GroupRule",
+    "TopicFilter",
+    "TopicRule",
+    "config_property_filter",
+    "group_filter",
+    "java_pattern",
+    "topic_filter",
+]
 
 
-def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str] | None:
-    """One pattern for a list of Java expressions; None for an empty list. ConfigError for what Python would match differently."""
-    if not elements:
-        return None
-    for element in elements:
-        _refuse_differences(element, key)
-    joined = "|".join(elements)
-    try:
-        return re.compile(joined, re.ASCII | re.DOTALL if "\n" in joined else re.ASCII)
-    except re.error as problem:
-        raise ConfigError(f"{key}: {joined!r} is not a regular expression: {problem}") from problem
+class TopicFilter(Protocol):
+    """Decides which topics are copied (KIP-382). May also have `configure(properties)`, as ReplicationPolicy."""
+
+    def should_replicate_topic(self, name: str, /) -> bool: ...
 
 
-def _refuse_differences(element: str, key: str) -> None:
-    bare = _PLAIN_GROUP.sub("(", element.replace("\\\\", ""))
-    for pattern, construct in _REFUSED:
-        if pattern.search(bare):
-            raise ConfigError(f"{key}: {element!r} uses {construct}, which Ferry does not match as Java does; write it with plain classes")
-    inside = 0
-    for position, character in enumerate(bare):
-        escaped = position > 0 and bare[position - 1] == "\\"
-        if character == "[" and not escaped:
-            inside += 1
-        elif character == "]" and not escaped and inside:
-            inside -= 1
-        if inside > 1 or (inside and bare.startswith("&&", position)):
-            raise ConfigError(f"{key}: {element!r} uses nested or intersected classes, which Python reads differently; write a plain class")
+class GroupFilter(Protocol):
+    """Decides which consumer groups are checkpointed (KIP-382)."""
+
+    def should_replicate_group(self, name: str, /) -> bool: ...
+
+
+class ConfigPropertyFilter(Protocol):
+    """Decides which topic configs are synced (KIP-382, KIP-894)."""
+
+    def should_replicate_config_property(self, name: str, /) -> bool: ...
+    def should_replicate_source_default(self, name: str, /) -> bool: ...
+
+
+class TopicRule(TopicFilter, Protocol):
+    """A topic filter that gives reasons."""
+
+    def why_not(self, name: str, /) -> str | None: ...
+
+
+class GroupRule(GroupFilter, Protocol):
+    """A group filter that gives reasons."""
+
+    def why_not(self, name: str, /) -> str | None: ...
+
+
+class ConfigPropertyRule(ConfigPropertyFilter, Protocol):
+    """A filter of topic configs that gives reasons."""
+
+    def why_not(self, name: str, /) -> str | None: ...
+
+
+def topic_filter(flow: Flow) -> TopicRule:
+    """The flow's topic filter."""
+    return DefaultTopicFilter(flow.topics, flow.topics_exclude)
+
+
+def group_filter(flow: Flow) -> GroupRule:
+    """The flow's group filter."""
+    return DefaultGroupFilter(flow.mirroring.groups, flow.mirroring.groups_exclude)
+
+
+def config_property_filter(flow: Flow) -> ConfigPropertyRule:
+    """The flow's filter of topic configs."""
+    return DefaultConfigPropertyFilter(flow.config_properties_exclude, flow.use_defaults_from)

@@ -1,7 +1,7 @@
 """Which topics of a source a flow copies (pure): filters, internal topics, cycles, heartbeats.
 
-Rules from MirrorSourceConnector: `(filter or heartbeats) and not internal and not cycle`, as in Kafka 4.4, where `A.x` on cluster A is a
-cycle too.
+Rules from MirrorSourceConnector.shouldReplicateTopic: `(filter or heartbeats) and not internal and not cycle`, as in Kafka 4.4, where
+`A.x` on cluster A is a cycle too.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ferry.policy.filters import TopicFilter
-from ferry.policy.naming import HEARTBEATS, ReplicationPolicy, is_ferry_topic, original_topic, policy_for
+from ferry.errors import ConfigError
+from ferry.policy.filters import TopicRule, topic_filter
+from ferry.policy.naming import ReplicationPolicy, is_ferry_topic, is_never_copied, policy_for
+from ferry.policy.replication_policy import MOST_HOPS
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -28,18 +30,58 @@ class Selection:
     skipped: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True)
+class TopicRules:
+    """What decides about a topic of one flow; `heartbeats`: these topics are copied whatever the filter says (KIP-1089)."""
+
+    source: str
+    target: str
+    policy: ReplicationPolicy
+    filter: TopicRule
+    heartbeats: bool = True
+    separator: str = "."
+
+    def why_not(self, name: str) -> str | None:
+        """The reason for not copying `name`; None when it is copied. The topic need not exist (ACLs may name any)."""
+        if is_ferry_topic(name):
+            return "Ferry's own topic"
+        if is_never_copied(name, self.separator) or self.policy.is_internal_topic(name):
+            return "internal topic"
+        if is_cycle(name, self.source, self.target, self.policy):
+            return f"cycle: it came from {self.target} or {self.source}"
+        if self.heartbeats and self.policy.is_heartbeats_topic(name):
+            return None
+        return self.filter.why_not(name)
+
+    def remote_topic(self, name: str) -> str:
+        """What `name` is called on the target."""
+        return self.policy.format_remote_topic(self.source, name)
+
+
+def topic_rules(flow: Flow) -> TopicRules:
+    """The rules of a flow."""
+    heartbeats = flow.mirroring.heartbeats_replication_enabled
+    return TopicRules(flow.source.alias, flow.target.alias, policy_for(flow), topic_filter(flow), heartbeats, flow.separator)
+
+
 def select_topics(flow: Flow, names: Iterable[str]) -> Selection:
-    """Decide for every topic of the source."""
-    policy = policy_for(flow)
-    topic_filter = TopicFilter(flow.topics, flow.topics_exclude)
-    selected, skipped = [], []
+    """Decide for every topic of the source. ConfigError when the policy gives two topics one remote name."""
+    rules = topic_rules(flow)
+    selected: dict[str, str] = {}
+    skipped = []
     for name in sorted(names):
-        reason = why_not(name, flow.source.alias, flow.target.alias, policy, topic_filter)
-        if reason is None:
-            selected.append((name, policy.format_remote_topic(flow.source.alias, name)))
-        else:
+        reason = rules.why_not(name)
+        if reason is not None:
             skipped.append((name, reason))
-    return Selection(tuple(selected), tuple(skipped))
+            continue
+        remote = rules.remote_topic(name)
+        if remote in selected:
+            raise ConfigError(
+                f"flow {flow.name}: {flow.replication_policy_class} calls both {selected[remote]} and {name} {remote}: "
+                "a remote topic has one source topic; correct the policy or leave one of them out with topics.exclude"
+            )
+        selected[remote] = name
+    return Selection(tuple((name, remote) for remote, name in selected.items()), tuple(skipped))
 
 
 def named_topics(flow: Flow, seen: Iterable[str]) -> tuple[str, ...]:
@@ -50,27 +92,16 @@ def named_topics(flow: Flow, seen: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name, _ in select_topics(flow, plain).selected)
 
 
-def why_not(name: str, source: str, target: str, policy: ReplicationPolicy, topic_filter: TopicFilter) -> str | None:
-    """The reason for not copying `name` from `source` to `target`; None when it is copied."""
-    if is_ferry_topic(name):
-        return "Ferry's own topic"
-    if policy.is_internal(name):
-        return "internal topic"
-    if is_cycle(name, source, target, policy):
-        return f"cycle: it came from {target} or {source}"
-    if original_topic(policy, name) == HEARTBEATS:
-        return None
-    return topic_filter.why_not(name)
-
-
 def is_cycle(name: str, source: str, target: str, policy: ReplicationPolicy) -> bool:
-    """Whether copying `name` would send records back to where they came from."""
-    origin = policy.topic_source(name)
-    while origin is not None:
+    """Whether copying `name` would send records back to where they came from (MirrorSourceConnector.isCycle)."""
+    for _ in range(MOST_HOPS):
+        origin = policy.topic_source(name)
+        if origin is None:
+            return False
         if origin == target or (policy.renames and origin == source):
             return True
         upstream = policy.upstream_topic(name)
         if upstream is None or upstream == name:
             return False
-        name, origin = upstream, policy.topic_source(upstream)
-    return False
+        name = upstream
+    return True
