@@ -133,3 +133,22 @@ BASE = "clusters=A,B,C\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nC.boot
 )
 def test_enabled_by_mm2s_rules(load: Load, text: str, enabled: list[str]) -> None:
     assert [found.name for found in load(BASE + text + "\n", whole=True).flows] == enabled
+
+
+@pytest.mark.parametrize(
+    ("text", "reverse"),
+    [
+        ("A->B.enabled=true", "default"),
+        ("A->B.enabled=true\nemit.heartbeats.enabled=true", "default"),
+        ("A->B.enabled=true\nB->A.emit.heartbeats.enabled=true", "asked"),
+        ("A->B.enabled=true\nemit.heartbeats.enabled=false\nB->A.emit.heartbeats.enabled=TRUE", "asked"),
+        ("A->B.enabled=true\nA->B.emit.heartbeats.enabled=false", "default"),
+        ("A->B.enabled=true\nemit.heartbeats.enabled=false", "off"),
+        ("A->B.enabled=true\nB->A.emit.heartbeats.enabled=false", "off"),
+        ("A->B.enabled=true\nB->A.emit.heartbeats.enabled=true ", "off"),  # not trimmed, as in MM2
+        ("A->B.enabled=true\nB->A.enabled=true\nB->A.emit.heartbeats.enabled=true", "off"),  # that flow's own runs write them
+        ("A->B.enabled=true\nA->C.emit.heartbeats.enabled=false", "default"),
+    ],
+)
+def test_heartbeats_of_the_other_direction(load: Load, text: str, reverse: str) -> None:
+    assert load(BASE + text + "\n", whole=True).flow("A->B").reverse_heartbeat == reverse

@@ -85,14 +85,17 @@ class ClusterAdmin:
         """How many brokers are up."""
         return len(self._result("describing the cluster", self._client.describe_cluster(request_timeout=REQUEST_SECONDS)).nodes)
 
-    def topics(self) -> dict[str, TopicDescription]:
-        """Every topic that the user may describe."""
+    def topic_names(self) -> tuple[str, ...]:
+        """The name of every topic that the user may describe, in order."""
         try:
-            names = sorted(self._client.list_topics(timeout=CONTACT_SECONDS).topics)
+            return tuple(sorted(self._client.list_topics(timeout=CONTACT_SECONDS).topics))
         except KafkaException as problem:
             raise self._explained("listing topics", problem) from problem
+
+    def topics(self) -> dict[str, TopicDescription]:
+        """Every topic that the user may describe."""
         found = {}
-        for chunk in _chunks(names, TOPICS_A_REQUEST):
+        for chunk in _chunks(self.topic_names(), TOPICS_A_REQUEST):
             for name, future in self._client.describe_topics(TopicCollection(list(chunk)), request_timeout=REQUEST_SECONDS).items():
                 try:
                     found[name] = _description(_settled(future))

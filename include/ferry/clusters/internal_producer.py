@@ -1,4 +1,4 @@
-"""Appending single records to Ferry's topics outside a lane: reports and acknowledgements, about which no data is decided."""
+"""Appending single records to internal topics outside a lane: reports, acknowledgements, MM2's records. No data is decided by them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,23 @@ if TYPE_CHECKING:
 WRITE_SECONDS = 30.0
 
 
-def append_records(cluster: Cluster, topic: str, records: Iterable[tuple[bytes, bytes]]) -> None:
-    """Append (key, value) records; returns when all replicas have them. ClusterUnreachable or NotAuthorized when they cannot be written."""
+def append_records(
+    cluster: Cluster, topic: str, records: Iterable[tuple[bytes, bytes]], *, partition: int = -1, timestamp: int = 0, in_order: bool = False
+) -> None:
+    """Append (key, value) records; returns when all replicas have them. ClusterUnreachable or NotAuthorized when they cannot be written.
+
+    `partition` -1: by the key. `timestamp` in ms, 0: now. `in_order`: where the order tells something, a retry must not change it.
+    """
     from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
 
-    # Not idempotent: asking for a producer id costs half a second, and a record that stands there twice says the same.
-    settings = {**cluster.librdkafka(ClientRole.PRODUCER), "acks": "all", "linger.ms": 0, "log_level": 2}
+    # Idempotent only where it is needed: asking for a producer id costs half a second, and a record that stands there twice says the same.
+    settings = {**cluster.librdkafka(ClientRole.PRODUCER), "acks": "all", "linger.ms": 0, "log_level": 2, "enable.idempotence": in_order}
     problems: list[KafkaError] = []
     producer = Producer(settings)
     try:
         for key, value in records:
-            producer.produce(topic, key=key, value=value, on_delivery=lambda error, _: problems.append(error) if error else None)
+            producer.produce(topic, value, key, partition, timestamp=timestamp, on_delivery=lambda error, _: _note(problems, error))
+            producer.poll(0)
         left = producer.flush(WRITE_SECONDS)
     except KafkaException as problem:
         raise ClusterUnreachable(f"cluster {cluster.alias}: {topic}: {problem.args[0].str()}") from problem
@@ -35,3 +41,8 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[tuple[bytes, 
         raise explained(cluster, f"writing to {topic}", problems[0], grant=f"Write on topic {topic}")
     if left:
         raise ClusterUnreachable(f"cluster {cluster.alias}: {topic} takes no records: no answer in {WRITE_SECONDS:.0f} s")
+
+
+def _note(problems: list[KafkaError], error: KafkaError | None) -> None:
+    if error is not None:
+        problems.append(error)

@@ -96,12 +96,19 @@ class InternalTopicReader:
         return {partition: self._watermarks(topic, partition)[1] for partition in self.partitions(topic)}
 
     def read(
-        self, topic: str, start: Mapping[int, int] | None = None, only: int | None = None, *, complete: bool = True
+        self,
+        topic: str,
+        start: Mapping[int, int] | None = None,
+        only: int | None = None,
+        *,
+        complete: bool = True,
+        seconds: float | None = None,
     ) -> Iterator[InternalRecord]:
         """Every committed record of `topic` up to the high watermarks of now, from `start` (offsets by partition) or the beginning.
 
         `only` names one partition. With `complete=False` the read ends where an open transaction begins: good enough to look at, not to
-        decide by. A missing topic is empty. ClusterUnreachable when the read does not complete in time.
+        decide by. A missing topic is empty. ClusterUnreachable when the read does not complete in time; with `seconds` it ends after them,
+        complete or not.
         """
         partitions = [partition for partition in self.partitions(topic) if only is None or partition == only]
         bounds = {}
@@ -112,7 +119,7 @@ class InternalTopicReader:
             if begin < high:
                 bounds[topic, partition] = high
                 positions.append(TopicPartition(topic, partition, begin if begin > low else OFFSET_BEGINNING))
-        for _, record in self._from(positions, bounds, complete=complete):
+        for _, record in self._from(positions, bounds, complete=complete, seconds=seconds):
             yield record
 
     def glance(self, topics: Mapping[str, int]) -> Iterator[tuple[str, InternalRecord]]:
@@ -125,19 +132,19 @@ class InternalTopicReader:
         yield from self._from(positions, dict.fromkeys(keys, UNBOUNDED), complete=False)
 
     def _from(
-        self, positions: list[TopicPartition], bounds: dict[tuple[str, int], int], *, complete: bool
+        self, positions: list[TopicPartition], bounds: dict[tuple[str, int], int], *, complete: bool, seconds: float | None = None
     ) -> Iterator[tuple[str, InternalRecord]]:
         if not positions:
             return
         self._consumer.assign(positions)
         try:
-            yield from self._until(bounds, complete=complete)
+            yield from self._until(bounds, complete=complete, seconds=seconds)
         finally:
             if not self._closed:  # a reader that was left early is closed before its generator
                 self._consumer.unassign()
 
-    def _until(self, bounds: dict[tuple[str, int], int], *, complete: bool) -> Iterator[tuple[str, InternalRecord]]:
-        deadline = time.monotonic() + COMPLETE_READ_SECONDS
+    def _until(self, bounds: dict[tuple[str, int], int], *, complete: bool, seconds: float | None) -> Iterator[tuple[str, InternalRecord]]:
+        deadline = time.monotonic() + (COMPLETE_READ_SECONDS if seconds is None else seconds)
         while bounds:
             for message in self._consumer.consume(MESSAGES_A_POLL, POLL_SECONDS):
                 error, key = message.error(), (message.topic() or "", message.partition())
@@ -149,6 +156,8 @@ class InternalTopicReader:
                 elif self._ends_here(key, message.offset() or 0, error, bounds.get(key, 0), complete=complete):
                     bounds.pop(key, None)
             if time.monotonic() > deadline:
+                if seconds is not None:
+                    return
                 named = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(bounds))
                 raise ClusterUnreachable(
                     f"cluster {self._cluster.alias}: {named} could not be read to the end within {COMPLETE_READ_SECONDS:.0f} s; "

@@ -41,8 +41,10 @@ _FIELDS = frozenset(
 class Flow:
     """A flow `A->B`. Sizes in bytes, times in seconds; `start` is where a partition that was never copied begins (a time is aware).
 
-    `tasks_max` None means as many as there are cores. Replication factors may be -1, the broker's default. `settings` are the flow's
-    other MM2 properties by name, defaults included, as texts.
+    `tasks_max` None means as many as there are cores. Replication factors may be -1, the broker's default. `reverse_heartbeat`: whether MM2
+    would write heartbeats of the other direction, which is no flow of its own, to the source: because nobody switched them off (`default`),
+    or because the file asks for them by the pair's own key (`asked`). `settings` are the flow's other MM2 properties by name, defaults
+    included, as texts.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Flow:
     ledger_partitions: int = 5
     internal_topics_replication_factor: int = 3
     mirroring: MirroringSettings = field(default_factory=MirroringSettings)
+    reverse_heartbeat: Literal["off", "default", "asked"] = "off"
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
@@ -134,8 +137,17 @@ class FlowReader:
             ledger_partitions=self.value("ferry.ledger.partitions"),
             internal_topics_replication_factor=self.value("ferry.internal.topics.replication.factor"),
             mirroring=read_mirroring(self.value),
+            reverse_heartbeat=self._reverse_heartbeat(),
             settings=self._settings(),
         )
+
+    def _reverse_heartbeat(self) -> Literal["off", "default", "asked"]:
+        """MirrorMakerConfig.clusterPairs starts a heartbeat connector for every pair that does not switch it off."""
+        reverse = Pair(self.pair.target, self.pair.source)
+        entry = self.sources.of_flow(reverse, _HEARTBEATS)
+        if FlowReader(self.sources, reverse, self.problems).enabled or (entry is not None and not _parse_boolean(entry.value)):
+            return "off"
+        return "asked" if entry is not None and entry.key.startswith(reverse.name) else "default"
 
     def _policy_class(self) -> str:
         # The kind gives the simple name; Java's full name is the one that MM2 and its clients use.

@@ -49,7 +49,7 @@ SYNCS: Mapping[SyncName, SyncEntry] = {
     ),
     SyncName.HEARTBEAT: SyncEntry(
         "ferry.mirroring.heartbeats:sync_heartbeat",
-        lambda flow: flow.mirroring.emit_heartbeats_enabled,
+        lambda flow: flow.mirroring.emit_heartbeats_enabled or flow.reverse_heartbeat != "off",
         lambda flow: flow.mirroring.emit_heartbeats_interval,
         "emit.heartbeats",
     ),
