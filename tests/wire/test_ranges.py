@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def test_a_union_is_sorted_disjoint_and_never_touches(pieces: list[tuple[int, in
     joined = union(pieces)
     assert offsets(joined) == offsets(tuple(pieces))
     assert all(start < end for start, end in joined)
-    assert all(left[1] < right[0] for left, right in zip(joined, joined[1:], strict=False))
+    assert all(left[1] < right[0] for left, right in itertools.pairwise(joined))
     assert (union(joined), size(joined)) == (joined, len(offsets(joined)))
 
 

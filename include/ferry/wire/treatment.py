@@ -231,7 +231,6 @@ class _Builder:
         if self._excluded and not self._wholly_wanted(header):
             self._add_wanted(header, view)
             return
-        codec = header.codec
         forwardable = self._can_forward(header)
         if forwardable and not self._is_small(header):
             self._flush()
