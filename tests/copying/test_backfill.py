@@ -17,7 +17,8 @@ from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.copying.survey import read_receipts
 from ferry.errors import Superseded
-from ferry.recovery.seeding import seed_from_file
+from ferry.recovery.seed_file import read_seed_file
+from ferry.recovery.seeding import seed
 from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 
@@ -136,7 +137,7 @@ def test_receipts_of_an_older_source_topic_cover_nothing(
     fill(0, mark="new-")
     seeds = tmp_path / "seeds.csv"
     seeds.write_text(f"topic,partition,position\n{topic},0,50\n{topic},1,50\n", encoding="utf-8")
-    assert seed_from_file(flow, RunRequest(flow.name, "seed"), seeds).failed == ()
+    assert seed(flow, RunRequest(flow.name, "seed"), read_seed_file(seeds)).failed == ()
     assert run_flow(flow).records == 0
     assert run_flow(flow, **day(0)).records == 100
     assert len(copied()) == len(set(copied())) == 200

@@ -16,7 +16,8 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.policy.naming import ledger_topic, position_group, state_topic
 from ferry.recovery.losses import acknowledge_losses
-from ferry.recovery.seeding import seed_from_file
+from ferry.recovery.seed_file import read_seed_file
+from ferry.recovery.seeding import seed
 from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, compare_topics, read_all
 
@@ -125,7 +126,7 @@ def test_moved_offsets_are_refused_until_a_seed_settles_them(
     assert report.records == 10  # the other partition went on
     seeds = tmp_path / "seeds.csv"
     seeds.write_text(f"topic,partition,position\n{topic},0,50\n")
-    assert seed_from_file(flow, RunRequest(flow.name, "seed-1"), seeds).exit_code is ExitCode.DONE
+    assert seed(flow, RunRequest(flow.name, "seed-1"), read_seed_file(seeds)).exit_code is ExitCode.DONE
     assert run_flow(flow).records == 10
     assert equal(flow, source, target, topic)
 
@@ -142,7 +143,7 @@ def test_lost_state_or_ledger_is_refused_until_a_seed_settles_it(
     assert (report.records, errors(report)) == (0, {"PositionDisagrees"})
     seeds = tmp_path / "seeds.csv"
     seeds.write_text(f"topic,partition,position\n{topic},0,50\n{topic},1,50\n")
-    assert seed_from_file(flow, RunRequest(flow.name, "seed-1"), seeds).exit_code is ExitCode.DONE
+    assert seed(flow, RunRequest(flow.name, "seed-1"), read_seed_file(seeds)).exit_code is ExitCode.DONE
     assert run_flow(flow).records == 30
     assert equal(flow, source, target, topic)
 

@@ -170,10 +170,17 @@ def test_a_backfill_into_a_compacted_topic_is_refused_where_it_would_append() ->
 
 
 def test_a_seed_of_an_operator_stands_alone() -> None:
-    found = seeded(KNOWN, 77, "run-9", "operator: x.csv")
+    found = seeded(KNOWN, 77, replace(RULES, run_id="run-9"), "operator: x.csv", foreign=((0, 77, 40),))
     assert (found.position, found.segments, found.has_work) == (77, (), True)
     assert found.seed is not None
     assert (found.seed.upstream_start, found.seed.reason, found.seed.run_id) == (77, "operator: x.csv", "run-9")
+    (foreign,) = found.foreign
+    assert (foreign.kind, foreign.upstream_start, foreign.upstream_end, foreign.downstream_end) == (ReceiptKind.FOREIGN, 0, 77, 40)
+    assert (foreign.runs, foreign.source_topic_id, foreign.remote_topic_id) == ((), found.seed.source_topic_id, found.seed.remote_topic_id)
+
+
+def test_a_seed_respects_claims() -> None:
+    assert isinstance(seeded(replace(KNOWN, claimed_by="C->B"), 77, RULES, "operator: x.csv").failure, AlreadyClaimed)
 
 
 def test_bounds_are_kept_for_a_second_plan() -> None:

@@ -3,34 +3,73 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ferry.cli.copies import AsJson, Config, FlowName, load_flow, run_id
-from ferry.cli.output import document, line, notice
+from ferry.cli.copies import AsJson, Config, FlowName, Topics, load_flow, run_id
+from ferry.cli.output import complain, document, line, notice, table
 from ferry.copying.request import RunRequest
+from ferry.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from ferry.recovery.seeding import SeedOutcome
 
 CHANGE_VERSION = 1
+
+FromFile = Annotated[Path | None, typer.Option("--from-file", help="CSV: topic,partition,position (the next source offset to copy).")]
 
 
 def seed(
     config: Config,
     flow: FlowName,
-    from_file: Annotated[Path, typer.Option("--from-file", help="CSV: topic,partition,position (the next source offset to copy).")],
+    from_file: FromFile = None,
+    foreign: Annotated[bool, typer.Option("--foreign", help="Declare what is in remote topics as another replicator's.")] = False,
+    topic: Topics = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say where partitions go on: settles PositionDisagrees. A run that is under way is superseded."""
-    from ferry.recovery.seeding import seed_from_file  # noqa: PLC0415 - keeps `ferry --help` quick
+    """Say where partitions go on, or what is not Ferry's. A run that is under way is superseded."""
+    from ferry.recovery.seed_file import read_seed_file  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.recovery.seeding import declare_foreign, seed  # noqa: PLC0415 - see above
 
-    report = seed_from_file(load_flow(config, flow), RunRequest(flow, run_id("seed")), from_file)
-    if as_json:
-        document(report.document())
+    if (from_file is not None) + foreign != 1:
+        raise ArgumentError("give exactly one of --from-file, --foreign")
+    loaded, request = load_flow(config, flow), RunRequest(flow, run_id("seed"), topics=tuple(topic or ()))
+    if from_file is not None:
+        outcome = seed(loaded, request, read_seed_file(from_file), dry_run=dry_run)
     else:
-        for failure in report.failed:
-            notice(str(failure))
-        line("positions written" if not report.failed else f"{len(report.failed)} partitions failed")
-    raise typer.Exit(report.exit_code)
+        outcome = declare_foreign(loaded, request, dry_run=dry_run)
+    if as_json:
+        document(outcome.document())
+    else:
+        _show_seeds(outcome)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _show_seeds(outcome: SeedOutcome) -> None:
+    rows = [
+        (
+            entry.topic,
+            entry.partition,
+            entry.remote_topic,
+            "" if entry.before is None else entry.before,
+            entry.position,
+            ", ".join(f"below {downstream}: [{start}, {end})" for start, end, downstream in entry.foreign),
+        )
+        for entry in outcome.seeds
+    ]
+    title = f"{outcome.flow}: {'would be ' if outcome.dry_run else ''}written"
+    if rows:
+        table(title, ("topic", "partition", "remote topic", "before", "position", "declared foreign"), rows)
+    for skipped in outcome.left_out:
+        notice(f"left out: {skipped.what}: {skipped.reason}")
+    for text in outcome.notices:
+        notice(text)
+    for failure in outcome.failed:
+        complain(str(failure))
+    if not rows and not outcome.failed:
+        line("nothing to write")
 
 
 def acknowledge_losses(config: Config, flow: FlowName, as_json: AsJson = False) -> None:

@@ -64,7 +64,7 @@ class _Committed:
     segment: int
     offset: int
     epoch: int
-    seeded: bool
+    declared: bool
 
 
 class PartitionCursor:
@@ -77,8 +77,8 @@ class PartitionCursor:
         self.not_before = 0.0
         self.troubled_since = 0.0
         first = task.segments[0].start if task.segments else task.position
-        self._committed = _Committed(task.position, 0, first, task.last_epoch, task.seed is None)
-        self._seed_written = task.seed is None
+        self._committed = _Committed(task.position, 0, first, task.last_epoch, not task.declared)
+        self._declared = not task.declared
         self._receipts: list[Receipt] = []
         self._segment = 0
         self._draft: ReceiptDraft | None = None
@@ -90,15 +90,15 @@ class PartitionCursor:
         self.fetched = self.settled = self._committed.offset
         self.position = self._committed.position
         self._epoch = self._fetched_epoch = self._committed.epoch
-        self._seed_written = self._committed.seeded
+        self._declared = self._committed.declared
         self._receipts = []
         self._draft = None
         self.out_of_range = False
 
     def confirm(self) -> None:
         """What the transaction held is committed."""
-        self._seed_written = True
-        self._committed = _Committed(self.position, self._segment, self.settled, self._epoch, seeded=True)
+        self._declared = True
+        self._committed = _Committed(self.position, self._segment, self.settled, self._epoch, declared=True)
         self._receipts = []
         self._draft = None
 
@@ -115,8 +115,8 @@ class PartitionCursor:
     @property
     def touched(self) -> bool:
         """Whether the open transaction changes this partition."""
-        unseeded = not self._seed_written and self.failure is None
-        return bool(self._receipts) or self._draft is not None or unseeded
+        undeclared = not self._declared and self.failure is None
+        return bool(self._receipts) or self._draft is not None or undeclared
 
     @property
     def wants_fetch(self) -> bool:
@@ -183,10 +183,10 @@ class PartitionCursor:
             self.failure = Failure(type(error).__name__, problem, passing=error.retry == RetryRule.RETRY)
 
     def receipts(self, run_id: str) -> list[Receipt]:
-        """The receipts of the open transaction, a seed first."""
+        """The receipts of the open transaction, declared ones first."""
         self._close_draft()
-        seed = [self.task.seed] if self.task.seed is not None and not self._seed_written else []
-        return [replace(receipt, run_id=run_id) for receipt in (*seed, *self._receipts)]
+        declared = () if self._declared else self.task.declared
+        return [replace(receipt, run_id=run_id) for receipt in (*declared, *self._receipts)]
 
     def head(self, run_id: str, ledger_topic_id: str) -> Head:
         """Where the partition stands once the open transaction is committed."""

@@ -21,7 +21,7 @@ from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, transactional_id
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
 from ferry.copying.patience import until_it_answers
-from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions, seeded
+from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions
 from ferry.copying.progress import Progress, ProgressObserver
 from ferry.copying.receipts import UnreadableRecord
 from ferry.copying.request import RunRequest
@@ -79,9 +79,9 @@ class CopyDriver:
         """Copy; the outcome goes to the runs topic. Superseded, ClusterUnreachable and the like end it."""
         self._under_the_fence(self._copy)
 
-    def seed(self, positions: Mapping[tuple[str, int], int], reason: str) -> None:
-        """Write positions (by source partition) instead of copying; outcome and errors as of `run`."""
-        self._under_the_fence(lambda hold: self._seed(hold, positions, reason))
+    def seed(self, decide: Callable[[Survey], Iterable[PartitionPlan]]) -> None:
+        """Write what `decide` says about what is seen under the fence, instead of copying; outcome and errors as of `run`."""
+        self._under_the_fence(lambda hold: self._seed(hold, decide))
 
     def _under_the_fence(self, act: Callable[[RunHold], None]) -> None:
         self._write_opened()
@@ -105,15 +105,12 @@ class CopyDriver:
         hold.writer.write({(self._state, 0): [encode_state(self._flow_record)]})
         return held
 
-    def _seed(self, hold: RunHold, positions: Mapping[tuple[str, int], int], reason: str) -> None:
+    def _seed(self, hold: RunHold, decide: Callable[[Survey], Iterable[PartitionPlan]]) -> None:
         held = self._take_over(hold)
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = survey(self._flow, self._request, source, target, settled=True)
-        plans = [
-            seeded(facts, positions[facts.topic, facts.partition], self._request.run_id, reason)
-            for facts in seen.facts
-            if (facts.topic, facts.partition) in positions
-        ]
+        plans = list(decide(seen))
+        self._note_failures(seen, plans)
         self._claim(hold, seen, plans)
         tasks = [
             replace(task, partitions=tuple(replace(part, settles=True) for part in task.partitions))
@@ -181,6 +178,11 @@ class CopyDriver:
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = survey(self._flow, self._request, source, target, settled=True, ends=ends)
         plans = plan_partitions(seen.facts, rules_of(self._flow, self._request))
+        self._note_failures(seen, plans, lanes)
+        self._tally.skipped = [Skipped(what, reason) for what, reason in seen.selection.skipped]
+        return seen, plans
+
+    def _note_failures(self, seen: Survey, plans: Iterable[PartitionPlan], lanes: Collection[int] | None = None) -> None:
         for plan in plans:
             if not self._concerns(lanes, plan.facts.topic, plan.facts.partition):
                 continue
@@ -196,8 +198,6 @@ class CopyDriver:
                 self._fail(topic, partition, "PartitionUnavailable", problem)
         for denied in seen.denied:
             self._fail(denied.topic, denied.partition, denied.error, denied.problem)
-        self._tally.skipped = [Skipped(what, reason) for what, reason in seen.selection.skipped]
-        return seen, plans
 
     def _concerns(self, lanes: Collection[int] | None, topic: str, partition: int) -> bool:
         return lanes is None or lane_of(topic, partition, self._flow.lanes) in lanes
@@ -336,6 +336,7 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
         segments=plan.segments,
         last_epoch=plan.last_epoch,
         seed=plan.seed,
+        foreign=plan.foreign,
         batch_limit=facts.batch_limit,
         settles=plan.seed is not None and facts.committed is not None,
     )

@@ -28,8 +28,8 @@ class PartitionTask:
 
     `position` is the next upstream offset to copy in order, as the driver read it after fencing; `committed` tells whether the flow's
     group holds it already (else it comes from the head or the start policy). `last_epoch` is the source leader epoch of the record before
-    the position (-1 unknown). `seed` goes into the partition's first transaction. `batch_limit` is the remote topic's max.message.bytes.
-    `settles`: an operator's seed overrides whatever the group says.
+    the position (-1 unknown). `seed` and `foreign` (what another replicator wrote) go into the partition's first transaction. `batch_limit`
+    is the remote topic's max.message.bytes. `settles`: an operator's seed overrides whatever the group says.
     """
 
     topic: str
@@ -42,8 +42,14 @@ class PartitionTask:
     segments: tuple[Segment, ...]
     last_epoch: int = -1
     seed: Receipt | None = None
+    foreign: tuple[Receipt, ...] = ()
     batch_limit: int = 1_048_588
     settles: bool = False
+
+    @property
+    def declared(self) -> tuple[Receipt, ...]:
+        """Receipts that say something without copying anything."""
+        return (*((self.seed,) if self.seed is not None else ()), *self.foreign)
 
     @property
     def remote(self) -> tuple[str, int]:

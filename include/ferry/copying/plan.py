@@ -9,7 +9,7 @@ from here" differ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import UUID
 
@@ -81,6 +81,7 @@ class PartitionPlan:
     position: int = -1
     segments: tuple[Segment, ...] = ()
     seed: Receipt | None = None
+    foreign: tuple[Receipt, ...] = ()
     last_epoch: int = -1
     notes: tuple[str, ...] = ()
     failure: PartitionError | None = None
@@ -88,7 +89,7 @@ class PartitionPlan:
     @property
     def has_work(self) -> bool:
         """Whether a lane has something to do here."""
-        return self.failure is None and (bool(self.segments) or self.seed is not None)
+        return self.failure is None and bool(self.segments or self.seed or self.foreign)
 
     @property
     def offsets(self) -> int:
@@ -122,7 +123,7 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
     notes = settled.notes
     if facts.log_start > settled.position:
         notes = (*notes, f"[{settled.position}, {facts.log_start}) expired at the source before it was copied")
-    return PartitionPlan(facts, settled.position, segments, seed, settled.epoch, notes)
+    return PartitionPlan(facts, settled.position, segments, seed, last_epoch=settled.epoch, notes=notes)
 
 
 def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
@@ -209,9 +210,29 @@ def _segments(facts: PartitionFacts, position: int) -> Iterable[Segment]:
     yield from (Segment(ReceiptKind.BACKFILLED, start, end) for start, end in missing)
 
 
-def seeded(facts: PartitionFacts, position: int, run_id: str, reason: str) -> PartitionPlan:
-    """A plan that only records `position` for a partition, on an operator's word."""
-    return PartitionPlan(facts, position, seed=_seed(facts, position, run_id, reason))
+def seeded(
+    facts: PartitionFacts, position: int, rules: PlanRules, reason: str, foreign: tuple[tuple[int, int, int], ...] = ()
+) -> PartitionPlan:
+    """A plan that only records `position` for a partition, on an operator's word.
+
+    `foreign`: what another replicator wrote, as (upstream start, upstream end, downstream end).
+    """
+    try:
+        _check_target(facts, rules)
+    except PartitionError as problem:
+        return PartitionPlan(facts, failure=problem)
+    return PartitionPlan(
+        facts, position, seed=_seed(facts, position, rules.run_id, reason), foreign=foreign_receipts(facts, foreign, rules, reason)
+    )
+
+
+def foreign_receipts(facts: PartitionFacts, ranges: Iterable[tuple[int, int, int]], rules: PlanRules, reason: str) -> tuple[Receipt, ...]:
+    """Receipts of records that another replicator wrote, from (upstream start, upstream end, downstream end)."""
+    blank = _seed(facts, 0, rules.run_id, reason)
+    return tuple(
+        replace(blank, kind=ReceiptKind.FOREIGN, upstream_start=start, upstream_end=end, downstream_end=downstream_end)
+        for start, end, downstream_end in ranges
+    )
 
 
 def _seed(facts: PartitionFacts, position: int, run_id: str, reason: str) -> Receipt:

@@ -44,8 +44,9 @@ class UnreadableRecord(FerryError):
 class Receipt:
     """One settled range `[upstream_start, upstream_end)` of a source partition.
 
-    `downstream_end` is the exclusive end of what this receipt put into the remote partition (-1: nothing). Timestamps are in ms, -1 when
-    there is no record. Topic ids are the text form of Kafka's uuids.
+    `downstream_end` is the exclusive end of what this receipt put into the remote partition (-1: nothing). A `foreign` receipt has no runs:
+    another replicator wrote the records below `downstream_end` that no other receipt of the remote topic explains, and what of the upstream
+    range they hold is not known. Timestamps are in ms, -1 when there is no record. Topic ids are the text form of Kafka's uuids.
     """
 
     kind: ReceiptKind

@@ -1,84 +1,163 @@
-"""`ferry seed --from-file`: an operator says where partitions go on.
+"""`ferry seed`: where partitions go on, by the word of an operator or of another replicator.
 
-A seed receipt, the head and the group offset are written in one lane transaction, after the flow was taken over, so a seed is as safe as a
-copy: a run that is under way is superseded, and nothing is half settled.
+A seed receipt, the head and the group offset, and what is declared foreign, are written in one lane transaction, after the flow was taken
+over. So a seed is as safe as a copy: a run that is under way is superseded, and nothing is half settled. Everything is decided twice: once
+before anything is touched, so that bad input changes nothing, and once under the fence.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ferry.copying.driver import CopyDriver
+from ferry.clusters.admin import ClusterAdmin
+from ferry.copying.driver import CopyDriver, rules_of
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.pipeline import prepare_remote_topics
-from ferry.copying.plan import PartitionFacts
+from ferry.copying.plan import PartitionPlan
 from ferry.copying.request import RunRequest
-from ferry.errors import ArgumentError
+from ferry.copying.survey import Survey, read_receipts, survey
+from ferry.errors import ExitCode, PartitionError, worst_exit_code
+from ferry.recovery.positions import GivenPositions
+from ferry.recovery.seed_plan import Remote, SeedPlan, check_positions, plan_foreign, plan_seeds
+from ferry.recovery.strangers import explained, find_strangers
 from ferry.reporting.assemble import assemble_report
-from ferry.reporting.run_report import RunReport
+from ferry.reporting.run_report import PartitionFailure, RunReport, Skipped
 
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-COLUMNS = ("topic", "partition", "position")
+SEED_VERSION = 1
 
 
 @dataclass(frozen=True)
-class SeedLine:
-    """One line of a seed file: the next upstream offset to copy of a source partition."""
+class SeedEntry:
+    """One partition that was settled. `before`: the position until then, None for a new partition.
+
+    `foreign`: declared as (upstream start, upstream end, downstream end).
+    """
 
     topic: str
     partition: int
+    remote_topic: str
     position: int
-    line: int
+    before: int | None
+    foreign: tuple[tuple[int, int, int], ...] = ()
 
 
-def read_seed_file(path: Path) -> list[SeedLine]:
-    """Read a CSV file with the header `topic,partition,position`. ArgumentError naming file and line for anything else."""
-    try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ArgumentError(f"{path}: cannot be read: {problem}") from problem
-    if not rows or tuple(cell.strip() for cell in rows[0]) != COLUMNS:
-        raise ArgumentError(f"{path}:1: the first line must be {','.join(COLUMNS)}")
-    found: dict[tuple[str, int], SeedLine] = {}
-    for number, row in enumerate(rows[1:], start=2):
-        if not row:
-            continue
-        try:
-            topic, partition, position = (cell.strip() for cell in row)
-            entry = SeedLine(topic, int(partition), int(position), number)
-        except ValueError as problem:
-            raise ArgumentError(f"{path}:{number}: not topic,partition,position: {','.join(row)}") from problem
-        if (entry.topic, entry.partition) in found:
-            raise ArgumentError(f"{path}:{number}: {topic}-{partition} stands there twice")
-        found[entry.topic, entry.partition] = entry
-    if not found:
-        raise ArgumentError(f"{path}: names no partition")
-    return list(found.values())
+@dataclass(frozen=True)
+class SeedOutcome:
+    """What a seed wrote, or would write (`dry_run`)."""
+
+    flow: str
+    run_id: str
+    origin: str
+    dry_run: bool
+    seeds: tuple[SeedEntry, ...] = ()
+    left_out: tuple[Skipped, ...] = ()
+    notices: tuple[str, ...] = ()
+    failed: tuple[PartitionFailure, ...] = ()
+    exit_code: ExitCode = ExitCode.DONE
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "version": SEED_VERSION,
+            "flow": self.flow,
+            "run_id": self.run_id,
+            "origin": self.origin,
+            "dry_run": self.dry_run,
+            "seeds": [{**vars(entry), "foreign": [list(declared) for declared in entry.foreign]} for entry in self.seeds],
+            "left_out": [vars(skipped) for skipped in self.left_out],
+            "notices": list(self.notices),
+            "failed": [vars(failure) for failure in self.failed],
+            "exit_code": int(self.exit_code),
+        }
 
 
-def check_seeds(seeds: Iterable[SeedLine], facts: Iterable[PartitionFacts], path: Path) -> Mapping[tuple[str, int], int]:
-    """Positions by partition, each one known to the flow and within the source's log (pure). ArgumentError naming the line."""
-    known = {(entry.topic, entry.partition): entry for entry in facts}
-    for seed in seeds:
-        entry = known.get((seed.topic, seed.partition))
-        where = f"{path}:{seed.line}: {seed.topic}-{seed.partition}"
-        if entry is None:
-            raise ArgumentError(f"{where}: the flow does not copy such a partition")
-        if not 0 <= seed.position <= entry.stable_end:
-            raise ArgumentError(f"{where}: position {seed.position} is outside the source's log, which ends at {entry.stable_end}")
-    return {(seed.topic, seed.partition): seed.position for seed in seeds}
+# Decides from a survey; `topics` None: of all topics, as a look that waits for nobody.
+Decide = Callable[[Survey, "tuple[str, ...] | None"], SeedPlan]
 
 
-def seed_from_file(flow: Flow, request: RunRequest, path: Path) -> RunReport:
-    """Write the seeds of a file; the report names what failed."""
-    seeds = read_seed_file(path)
-    seen = prepare_remote_topics(flow, request.narrowed(*dict.fromkeys(seed.topic for seed in seeds)))
-    positions = check_seeds(seeds, seen.facts, path)
-    CopyDriver(flow, request, InlineLaneRunner(), lambda _: None).seed(positions, f"operator: {path.name}")
-    return assemble_report(flow, request)
+def seed(flow: Flow, request: RunRequest, given: GivenPositions, *, dry_run: bool = False) -> SeedOutcome:
+    """Write the given positions. ArgumentError, with nothing written, when one of them cannot be right."""
+
+    def decide(seen: Survey, topics: tuple[str, ...] | None) -> SeedPlan:
+        wanted = given if topics is None else given.of_topics(topics)
+        check_positions(wanted, seen.facts)  # before a long look at the target
+        return plan_seeds(wanted, seen.facts, rules_of(flow, request), _remote(flow, seen, settled=topics is not None))
+
+    return _carry_out(flow, request, decide, given, dry_run=dry_run)
+
+
+def declare_foreign(flow: Flow, request: RunRequest, *, dry_run: bool = False) -> SeedOutcome:
+    """Declare the records in remote topics that no receipt explains as written by another replicator."""
+
+    def decide(seen: Survey, topics: tuple[str, ...] | None) -> SeedPlan:
+        return plan_foreign(seen.facts, rules_of(flow, request), _remote(flow, seen, settled=topics is not None))
+
+    return _carry_out(flow, request, decide, GivenPositions("operator: foreign records", {}), dry_run=dry_run)
+
+
+def _remote(flow: Flow, seen: Survey, *, settled: bool) -> Remote:
+    known = explained(seen.facts, read_receipts(flow, [(facts.topic, facts.partition) for facts in seen.facts]))
+    return Remote(known, find_strangers(flow, seen.facts, known, settled=settled))
+
+
+def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        seen = survey(flow, request, source, target, settled=False)
+    plan = decide(seen, None)
+    failed = [_failure(found.failure) for found in plan.partitions if found.failure is not None]
+    code = ExitCode.PARTLY_FAILED if failed else ExitCode.DONE
+    topics = tuple(dict.fromkeys(found.facts.topic for found in plan.partitions if found.has_work))
+    if topics and not dry_run:
+        written, report = _write(flow, request.narrowed(*topics), decide, topics)
+        left_out = (*plan.left_out, *(skipped for skipped in written.left_out if skipped not in plan.left_out))
+        plan = SeedPlan(written.partitions, left_out)
+        failed = [*(failure for failure in failed if failure.topic not in topics), *report.failed]
+        code = worst_exit_code([code, report.exit_code]) if failed else ExitCode.DONE
+    return SeedOutcome(
+        flow=flow.name,
+        run_id=request.run_id,
+        origin=given.origin,
+        dry_run=dry_run,
+        seeds=_entries(plan.partitions, failed),
+        left_out=plan.left_out,
+        notices=given.notices,
+        failed=tuple(failed),
+        exit_code=code,
+    )
+
+
+def _write(flow: Flow, request: RunRequest, decide: Decide, topics: tuple[str, ...]) -> tuple[SeedPlan, RunReport]:
+    prepare_remote_topics(flow, request)
+    decided: list[SeedPlan] = []
+
+    def under_the_fence(seen: Survey) -> tuple[PartitionPlan, ...]:
+        decided.append(decide(seen, topics))
+        return decided[-1].partitions
+
+    CopyDriver(flow, request, InlineLaneRunner(), lambda _: None).seed(under_the_fence)
+    return decided[-1], assemble_report(flow, request)
+
+
+def _entries(plans: Iterable[PartitionPlan], failed: Iterable[PartitionFailure]) -> tuple[SeedEntry, ...]:
+    undone = {(failure.topic, failure.partition) for failure in failed}
+    return tuple(
+        SeedEntry(
+            topic=facts.topic,
+            partition=facts.partition,
+            remote_topic=facts.remote_topic,
+            position=plan.position,
+            before=facts.head.position if facts.head else None,
+            foreign=tuple((entry.upstream_start, entry.upstream_end, entry.downstream_end) for entry in plan.foreign),
+        )
+        for plan in plans
+        if plan.has_work and ((facts := plan.facts).topic, facts.partition) not in undone
+    )
+
+
+def _failure(error: PartitionError) -> PartitionFailure:
+    return PartitionFailure(error.topic, error.partition, type(error).__name__, error.problem)
