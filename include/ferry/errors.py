@@ -110,6 +110,13 @@ class GroupFailed(FerryError):
     exit_code = ExitCode.PARTLY_FAILED
 
 
+class ChangeRefused(FerryError):
+    """A cluster will not have a topic, config or ACL as asked for; the message holds its reason."""
+
+    exit_code = ExitCode.PARTLY_FAILED
+    retry = RetryRule.HUMAN
+
+
 class Superseded(FerryError):
     """A newer run of the same flow took over; this one wrote nothing more."""
 

@@ -1,40 +1,105 @@
-"""The config of a new remote topic."""
+"""Remote topics on brokers: created with what their sources have, grown, never narrowed, never brought back by accident."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewPartitions, ResourceType
 
-from ferry.clusters.describe import ConfigValue
-from ferry.mirroring.topics import creation_config
+from ferry.config import Flow
+from ferry.copying.pipeline import prepare_topics
+from ferry.copying.request import RunRequest
+from ferry.mirroring.outcome import Change
+from ferry.mirroring.topics import sync_topics
+from ferry.sandbox import SandboxCluster
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.brokers
 
-EXCLUDE = ("min.insync.replicas", "message.timestamp.type", "unclean.*")
+FlowFactory = Callable[..., Flow]
+TopicFactory = Callable[..., str]
 
 
-def test_own_entries_are_copied_and_excluded_ones_are_not() -> None:
-    source = {
-        "retention.ms": ConfigValue("1000", dynamic=True),
-        "segment.bytes": ConfigValue("5000000", dynamic=False),
-        "min.insync.replicas": ConfigValue("2", dynamic=True),
-        "unclean.leader.election.enable": ConfigValue("true", dynamic=True),
-        "some.secret": ConfigValue("x", dynamic=True, sensitive=True),
+def test_topics_are_created_and_grown(
+    flow_factory: FlowFactory, topic_factory: TopicFactory, source_cluster: SandboxCluster, target_cluster: SandboxCluster
+) -> None:
+    topic = topic_factory(source_cluster, partitions=2, config={"retention.ms": "86400000", "min.insync.replicas": "1"})
+    flow = flow_factory(f"A->B.topics = {topic}", "A->B.replication.factor = 3")
+    remote = f"{flow.source.alias}.{topic}"
+    reason = f"{flow.source.alias} has topic {topic}; replication.factor=3, but {flow.target.alias} has 1 brokers"
+    creation = Change(f"topic {remote}", "create", "2 partitions, 1 replicas, retention.ms=86400000", reason)
+
+    planned = sync_topics(flow, True)
+    assert planned.changes == (creation,)
+    assert (f"topic {remote} min.insync.replicas", "in config.properties.exclude: 1 at the source") in {
+        (skipped.what, skipped.reason) for skipped in planned.skipped
     }
-    assert creation_config(source, EXCLUDE, "target") == {"retention.ms": "1000"}
+    assert remote not in AdminClient(target_cluster.client_settings()).list_topics(timeout=10).topics
+
+    assert sync_topics(flow, False).changes == (creation,)
+    assert widths(target_cluster, remote) == 2
+    assert own_config(target_cluster, remote) == {"retention.ms": "86400000"}
+    assert sync_topics(flow, False).changes == ()
+
+    widen(source_cluster, topic, 3)
+    (growth,) = sync_topics(flow, False).changes
+    assert (growth.what, growth.action, growth.detail) == (f"topic {remote}", "grow", "partitions: 2 -> 3")
+    assert widths(target_cluster, remote) == 3
+
+    widen(target_cluster, remote, 5)
+    settled = sync_topics(flow, False)
+    assert settled.changes == settled.failed == ()
+    (notice,) = settled.notices
+    assert f"topic {remote} has 5 partitions, topic {topic} at the source 3" in notice
+    assert widths(target_cluster, remote) == 5
 
 
-def test_defaults_come_along_when_asked_for() -> None:
-    source = {"segment.bytes": ConfigValue("5000000", dynamic=False)}
-    assert creation_config(source, EXCLUDE, "source") == {"segment.bytes": "5000000"}
+def test_a_refused_topic_does_not_keep_the_others(
+    flow_factory: FlowFactory, topic_factory: TopicFactory, source_cluster: SandboxCluster, target_cluster: SandboxCluster
+) -> None:
+    fine = topic_factory(source_cluster)
+    long = topic_factory(source_cluster, name=f"{fine}-{'x' * (249 - len(fine) - 1)}")  # no room for the alias in front
+    flow = flow_factory(f"A->B.topics = {fine}.*")
+    outcome = sync_topics(flow, False)
+    assert [change.what for change in outcome.changes] == [f"topic {flow.source.alias}.{fine}"]
+    (failure,) = outcome.failed
+    assert (failure.what, failure.error) == (f"topic {flow.source.alias}.{long}", "ChangeRefused")
+    assert f"cluster {flow.target.alias}" in failure.problem
+    assert widths(target_cluster, f"{flow.source.alias}.{fine}") == 1
 
 
-@pytest.mark.parametrize("exclude", [EXCLUDE, ()])
-def test_nothing_that_would_alter_batches_is_copied(exclude: tuple[str, ...]) -> None:
-    source = {"message.timestamp.type": ConfigValue("LogAppendTime", dynamic=True), "compression.type": ConfigValue("gzip", dynamic=True)}
-    assert creation_config(source, exclude, "source") == {}
+def test_a_remote_topic_that_was_deleted_stays_deleted_until_the_flow_says_otherwise(
+    flow_factory: FlowFactory,
+    topic_factory: TopicFactory,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster)
+    flow = flow_factory(f"A->B.topics = {topic}")
+    prepare_topics(flow, RunRequest(flow.name, "run"))
+    remote = f"{flow.source.alias}.{topic}"
+    client = AdminClient(target_cluster.client_settings())
+    client.delete_topics([remote])[remote].result(30)
+    outcome = sync_topics(flow, False)
+    assert outcome.changes == ()
+    assert [skipped.reason for skipped in outcome.skipped if skipped.what == f"topic {remote}"] == [
+        "it was deleted after it was copied to; ferry.on.target.recreate=restart creates it again"
+    ]
+    again = flow_factory(f"A->B.topics = {topic}", "ferry.on.target.recreate = restart")
+    assert [change.what for change in sync_topics(again, False).changes] == [f"topic {remote}"]
 
 
-def test_batches_as_large_as_at_the_source_are_let_in() -> None:
-    source = {"max.message.bytes": ConfigValue("5000000", dynamic=False)}
-    assert creation_config(source, EXCLUDE, "target") == {"max.message.bytes": "5000000"}
-    assert creation_config({"max.message.bytes": ConfigValue("1000", dynamic=False)}, EXCLUDE, "target") == {}
+def widths(cluster: SandboxCluster, topic: str) -> int:
+    client = AdminClient(cluster.client_settings())
+    return len(client.list_topics(topic, timeout=10).topics[topic].partitions)
+
+
+def widen(cluster: SandboxCluster, topic: str, partitions: int) -> None:
+    client = AdminClient(cluster.client_settings())
+    client.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
+
+
+def own_config(cluster: SandboxCluster, topic: str) -> dict[str, str | None]:
+    client, resource = AdminClient(cluster.client_settings()), ConfigResource(ResourceType.TOPIC, topic)
+    entries = client.describe_configs([resource])[resource].result(30)
+    return {name: entry.value for name, entry in entries.items() if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG}

@@ -68,8 +68,8 @@ def prepare(flow: str, planned: Mapping[str, Any]) -> dict[str, Any]:
         return {"created": [], "grown": [], "failed": []}
     with typed_retries():
         changes = pipeline.prepare_topics(flow_for_running(flow), request_of(flow, get_current_context()))
-    for topic, name, reason in changes.failed:
-        _print(f"remote topic {name} of {topic}: {reason}")
+    for failure in changes.failed:
+        _print(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
     return changes.document()
 
 

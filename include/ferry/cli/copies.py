@@ -126,8 +126,8 @@ def _prepare(flow: Flow, request: RunRequest) -> None:
         notice(f"remote topic {name}: created")
     for name in changes.grown:
         notice(f"remote topic {name}: grown")
-    for topic, name, reason in changes.failed:
-        notice(f"remote topic {name} of {topic}: {reason}")
+    for failure in changes.failed:
+        notice(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
 
 
 def _sync(flow: Flow, request: RunRequest) -> None:

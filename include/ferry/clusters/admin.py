@@ -20,10 +20,20 @@ from confluent_kafka import (
     TopicCollection,
 )
 from confluent_kafka import TopicPartition as KafkaTopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewPartitions, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
-from ferry.clusters.describe import ConfigValue, TopicDescription
-from ferry.clusters.failures import ERRORS_KEPT, explained, most_telling, refused_login
+from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
+from ferry.clusters.failures import ERRORS_KEPT, explained, most_telling, refusal, refused_login
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import FerryError
 
@@ -40,6 +50,15 @@ CONTACT_SECONDS = 10.0
 CONTACT_POLL_SECONDS = 0.02
 # Large enough for few round trips, small enough for a broker to answer in time.
 TOPICS_A_REQUEST = 500
+# A controller refuses a request that creates more than 10,000 partitions.
+PARTITIONS_A_REQUEST = 2_000
+_ORIGINS = {
+    ConfigSource.DYNAMIC_TOPIC_CONFIG: ConfigOrigin.TOPIC,
+    ConfigSource.DYNAMIC_BROKER_CONFIG: ConfigOrigin.BROKER,
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: ConfigOrigin.ALL_BROKERS,
+    ConfigSource.STATIC_BROKER_CONFIG: ConfigOrigin.BROKER_FILE,
+    ConfigSource.DEFAULT_CONFIG: ConfigOrigin.DEFAULT,
+}
 
 Offsets = tuple[dict[TopicPartition, int], dict[tuple[str, int], str]]
 
@@ -117,13 +136,30 @@ class ClusterAdmin:
         return tuple(denied)
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
-        """Effective config of topics; topics that are gone are absent."""
-        return dict(self._configs(ResourceType.TOPIC, names))
+        """Effective config of topics; topics that are gone are absent. NotAuthorized when one may not be described."""
+        found, problems = self.visible_configs(names)
+        for problem in problems.values():
+            raise problem
+        return found
+
+    def visible_configs(self, names: Iterable[str]) -> tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]:
+        """Effective config of topics, and what went wrong by topic; topics that are gone are in neither."""
+        found, problems = {}, {}
+        for name, answer in self._configs(ResourceType.TOPIC, names):
+            if isinstance(answer, FerryError):
+                problems[name] = answer
+            else:
+                found[name] = answer
+        return found, problems
 
     def broker_configs(self) -> dict[str, ConfigValue]:
         """Effective config of one broker."""
         nodes = self._result("describing the cluster", self._client.describe_cluster(request_timeout=REQUEST_SECONDS)).nodes
-        return next((values for _, values in self._configs(ResourceType.BROKER, [str(nodes[0].id)])), {})
+        for _, answer in self._configs(ResourceType.BROKER, [str(nodes[0].id)]):
+            if isinstance(answer, FerryError):
+                raise answer
+            return answer
+        return {}
 
     def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Log start offsets, and what went wrong by partition."""
@@ -149,10 +185,47 @@ class ClusterAdmin:
         )
         self._tolerating(f"creating topic {name}", futures[name], KafkaError.TOPIC_ALREADY_EXISTS, f"Create on topic {name}")
 
-    def create_partitions(self, name: str, partitions: int) -> None:
-        """Grow a topic to `partitions`."""
-        futures = self._client.create_partitions([NewPartitions(name, partitions)], request_timeout=REQUEST_SECONDS)
-        self._result(f"growing topic {name} to {partitions} partitions", futures[name], grant=f"Alter on topic {name}")
+    def create_topics(self, wanted: Iterable[WantedTopic]) -> dict[str, FerryError]:
+        """Create many topics, several a request; what went wrong by topic. One that exists already is fine."""
+        problems = {}
+        for chunk in _by_width(wanted):
+            topics = [NewTopic(one.name, one.partitions, one.replication_factor, config=dict(one.config)) for one in chunk]
+            for name, future in self._client.create_topics(topics, request_timeout=REQUEST_SECONDS).items():
+                problem = self._refusal(f"creating topic {name}", future, f"Create on topic {name}", KafkaError.TOPIC_ALREADY_EXISTS)
+                if problem is not None:
+                    problems[name] = problem
+        return problems
+
+    def create_partitions(self, widths: Mapping[str, int]) -> dict[str, FerryError]:
+        """Grow topics to so many partitions, several a request; what went wrong by topic."""
+        problems = {}
+        for chunk in _chunks(sorted(widths), TOPICS_A_REQUEST):
+            growths = [NewPartitions(name, widths[name]) for name in chunk]
+            for name, future in self._client.create_partitions(growths, request_timeout=REQUEST_SECONDS).items():
+                problem = self._refusal(f"growing topic {name} to {widths[name]} partitions", future, f"Alter on topic {name}")
+                if problem is not None:
+                    problems[name] = problem
+        return problems
+
+    def alter_topic_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> dict[str, FerryError]:
+        """Set (None: remove) entries of topics' own configs by IncrementalAlterConfigs, several topics a request; what went wrong by topic.
+
+        A topic whose change is refused keeps all that it had.
+        """
+        problems = {}
+        for chunk in _chunks(sorted(changes), TOPICS_A_REQUEST):
+            resources = [
+                ConfigResource(
+                    ResourceType.TOPIC, name, incremental_configs=[_alteration(*entry) for entry in sorted(changes[name].items())]
+                )
+                for name in chunk
+            ]
+            for resource, future in self._client.incremental_alter_configs(resources, request_timeout=REQUEST_SECONDS).items():
+                doing = f"changing {', '.join(sorted(changes[resource.name]))} of topic {resource.name}"
+                problem = self._refusal(doing, future, f"AlterConfigs on topic {resource.name}")
+                if problem is not None:
+                    problems[resource.name] = problem
+        return problems
 
     def delete_topics(self, names: Sequence[str]) -> None:
         """Delete topics; those that are gone already are fine."""
@@ -184,7 +257,7 @@ class ClusterAdmin:
                 found[key] = (info.offset, info.timestamp)
         return found, problems
 
-    def _configs(self, kind: ResourceType, names: Iterable[str]) -> Iterator[tuple[str, dict[str, ConfigValue]]]:
+    def _configs(self, kind: ResourceType, names: Iterable[str]) -> Iterator[tuple[str, dict[str, ConfigValue] | FerryError]]:
         of_topics = kind == ResourceType.TOPIC
         for chunk in _chunks(sorted(names), TOPICS_A_REQUEST):
             resources = [ConfigResource(kind, name) for name in chunk]
@@ -195,9 +268,18 @@ class ClusterAdmin:
                     if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         what = f"topic {resource.name}" if of_topics else f"broker {resource.name}"
                         grant = f"DescribeConfigs on {what if of_topics else 'the cluster'}"
-                        raise self._explained(f"describing the config of {what}", problem, grant) from problem
+                        yield resource.name, self._explained(f"describing the config of {what}", problem, grant)
                     continue
                 yield resource.name, {name: _config_value(entry) for name, entry in entries.items()}
+
+    def _refusal(self, doing: str, future: Future[Any], grant: str, fine: int | None = None) -> FerryError | None:
+        """What a change met, the error code `fine` apart; ChangeRefused where the broker will not have it, whoever asks."""
+        try:
+            _settled(future)
+        except KafkaException as problem:
+            code = problem.args[0].code()
+            return None if code == fine else refusal(self._cluster, doing, problem.args[0], self._earlier_error(), grant=grant)
+        return None
 
     def _tolerating(self, doing: str, future: Future[Any], code: int, grant: str) -> None:
         try:
@@ -246,9 +328,25 @@ def _uuid_text(topic_id: Any) -> str | None:
     return str(UUID(int=number)) if number else None
 
 
-def _config_value(entry: Any) -> ConfigValue:
-    dynamic = entry.source in {ConfigSource.DYNAMIC_TOPIC_CONFIG.value, ConfigSource.DYNAMIC_TOPIC_CONFIG}
-    return ConfigValue(entry.value, dynamic, bool(entry.is_sensitive))
+def _config_value(entry: ConfigEntry) -> ConfigValue:
+    origin = _ORIGINS.get(ConfigSource(entry.source), ConfigOrigin.UNKNOWN)
+    return ConfigValue(entry.value, origin, sensitive=entry.is_sensitive, read_only=entry.is_read_only)
+
+
+def _alteration(name: str, value: str | None) -> ConfigEntry:
+    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    return ConfigEntry(name, value, incremental_operation=operation)
+
+
+def _by_width(wanted: Iterable[WantedTopic]) -> Iterator[list[WantedTopic]]:
+    chunk: list[WantedTopic] = []
+    for topic in wanted:
+        if chunk and sum(one.partitions for one in chunk) + topic.partitions > PARTITIONS_A_REQUEST:
+            yield chunk
+            chunk = []
+        chunk.append(topic)
+    if chunk:
+        yield chunk
 
 
 def _chunks(names: Sequence[str], size: int) -> Iterable[Sequence[str]]:

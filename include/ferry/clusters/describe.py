@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 @dataclass(frozen=True)
@@ -18,9 +20,31 @@ class TopicDescription:
 
 
 @dataclass(frozen=True)
+class WantedTopic:
+    """A topic to create; a replication factor of -1 is the broker's default."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+class ConfigOrigin(StrEnum):
+    """Where an effective value comes from (DescribeConfigs' config source), strongest first."""
+
+    TOPIC = "set on the topic"
+    BROKER = "set on one broker"
+    ALL_BROKERS = "set for all brokers"
+    BROKER_FILE = "in the broker's file"
+    DEFAULT = "Kafka's default"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
 class ConfigValue:
-    """One entry of a topic's or broker's config; `dynamic` when it was set for this topic itself."""
+    """One entry of a topic's or broker's config; `value` is None where it is sensitive."""
 
     value: str | None
-    dynamic: bool
+    origin: ConfigOrigin
     sensitive: bool = False
+    read_only: bool = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError
 
-from ferry.errors import AuthenticationFailed, ClusterUnreachable, FerryError, NotAuthorized
+from ferry.errors import AuthenticationFailed, ChangeRefused, ClusterUnreachable, FerryError, NotAuthorized
 
 if TYPE_CHECKING:
     from ferry.config import Cluster
@@ -23,6 +23,22 @@ _AUTHORIZATION = frozenset(
         KafkaError.GROUP_AUTHORIZATION_FAILED,
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+# A change that is asked for again as it is would be answered the same. An old broker lacks the request altogether.
+_REFUSED = frozenset(
+    {
+        KafkaError.INVALID_CONFIG,
+        KafkaError.INVALID_PARTITIONS,
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        KafkaError.INVALID_REQUEST,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.SECURITY_DISABLED,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.UNSUPPORTED_VERSION,
+        KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 - a public name
     }
 )
 
@@ -60,3 +76,10 @@ def explained(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaErr
     reason = f"{cause.str()} ({earlier.str()})" if earlier is not None and earlier is not cause else cause.str()
     hint = f"; check {cluster.alias}.bootstrap.servers and security.protocol" if cause.code() < 0 else ""
     return ClusterUnreachable(f"{where}: {doing} failed: {reason}{hint}")
+
+
+def refusal(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaError | None = None, *, grant: str = "") -> FerryError:
+    """As `explained`, for a change: ChangeRefused when the cluster will not have it, now or later."""
+    if error.code() in _REFUSED:
+        return ChangeRefused(f"cluster {cluster.alias} ({cluster.bootstrap}) refuses {doing}: {error.str().rstrip('.')}")
+    return explained(cluster, doing, error, earlier, grant=grant)

@@ -17,7 +17,8 @@ from ferry.copying.plan import PartitionPlan, plan_partitions
 from ferry.copying.request import RunRequest
 from ferry.copying.survey import Survey, survey
 from ferry.mirroring.internal_topics import ensure_internal_topics
-from ferry.mirroring.topics import TopicChanges, TopicPlan, apply_topics, plan_topics
+from ferry.mirroring.topic_plan import TopicPlan
+from ferry.mirroring.topics import TopicChanges, apply_topics, plan_topics
 from ferry.reporting.assemble import assemble_report
 from ferry.reporting.run_report import PartitionFailure, RunReport, Skipped
 from ferry.reporting.runs_topic import read_run_records

@@ -1,80 +1,77 @@
-"""Remote topics: which to create or to grow, and with which config.
-
-Creation follows MirrorSourceConnector: as many partitions as the source, the source's non-default configs minus the excluded ones. On top
-of that Ferry sees to it that the remote topic takes the source's batches as they are: no recompression, CreateTime, batches as large.
-"""
+"""Remote topics are created and grown as topic_plan.py says: by a run before it copies, or by themselves."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.errors import ClusterUnreachable, FerryError
-from ferry.policy.filters import java_pattern
+from ferry.clusters.describe import WantedTopic
+from ferry.errors import ClusterUnreachable
+from ferry.mirroring.config_plan import DEFAULT_BATCH_LIMIT, config_rules
+from ferry.mirroring.outcome import Change, SyncFailure, SyncOutcome
+from ferry.mirroring.scope import SyncScope, sync_scope
+from ferry.mirroring.topic_plan import GrowthPlan, NewTopicPlan, Replicas, TopicPlan, plan_from
+from ferry.reporting.run_report import Skipped
 
 if TYPE_CHECKING:
-    from ferry.clusters.describe import ConfigValue, TopicDescription
+    from ferry.clusters.describe import TopicDescription
     from ferry.config import Flow
 
 # A created topic is usable once its leaders are elected and every broker knows; usually milliseconds.
 LEADERS_SECONDS = 30.0
 PAUSE_SECONDS = 0.05
-# Kafka's default of max.message.bytes.
-DEFAULT_BATCH_LIMIT = 1_048_588
-NEVER_COPIED = frozenset({"message.timestamp.type", "compression.type"})
 
 
-@dataclass(frozen=True)
-class NewTopicPlan:
-    """A remote topic to create."""
+class TopicFailure(NamedTuple):
+    """A remote topic that could not be created or grown; `error` is a class name of ferry.errors."""
 
     topic: str
     remote_topic: str
-    partitions: int
-    replication_factor: int
-    config: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class GrowthPlan:
-    """A remote topic with fewer partitions than its source."""
-
-    topic: str
-    remote_topic: str
-    partitions: int
-    now: int
-
-
-@dataclass(frozen=True)
-class TopicPlan:
-    """What to create and to grow."""
-
-    create: tuple[NewTopicPlan, ...] = ()
-    grow: tuple[GrowthPlan, ...] = ()
-
-    def grows(self, remote_topic: str) -> bool:
-        """Whether the plan grows or creates this topic."""
-        return remote_topic in {*(new.remote_topic for new in self.create), *(growth.remote_topic for growth in self.grow)}
-
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"create": [asdict(entry) for entry in self.create], "grow": [asdict(entry) for entry in self.grow]}
+    problem: str
+    error: str
 
 
 @dataclass(frozen=True)
 class TopicChanges:
-    """What was done: remote topics created and grown, and (source topic, remote topic, reason) of what failed."""
+    """What was done: remote topics created and grown, and what failed."""
 
     created: tuple[str, ...] = ()
     grown: tuple[str, ...] = ()
-    failed: tuple[tuple[str, str, str], ...] = ()
+    failed: tuple[TopicFailure, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
-        return {"created": list(self.created), "grown": list(self.grown), "failed": [list(entry) for entry in self.failed]}
+        failed = [[failure.topic, failure.remote_topic, failure.problem] for failure in self.failed]
+        return {"created": list(self.created), "grown": list(self.grown), "failed": failed}
+
+
+def sync_topics(flow: Flow, dry_run: bool) -> SyncOutcome:
+    """Create remote topics that are missing, grow those that are too narrow. ClusterUnreachable or ConfigError when it can do nothing."""
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        scope = sync_scope(flow, source, target)
+        gone = frozenset() if flow.on_target_recreate == "restart" else scope.lost
+        pairs = [pair for pair in scope.pairs if pair not in gone]
+        plan = plan_topics(flow, pairs, scope.source_topics, scope.target_topics, source=source, target=target)
+        done = TopicChanges() if dry_run else apply_topics(plan, target)
+    refused = {failure.remote_topic for failure in done.failed}
+    changes = [_creation(new, flow) for new in plan.create if new.remote_topic not in refused]
+    changes += [_growth(growth) for growth in plan.grow if growth.remote_topic not in refused]
+    skipped = [
+        Skipped(f"topic {remote}", "it was deleted after it was copied to; ferry.on.target.recreate=restart creates it again")
+        for _, remote in sorted(gone)
+    ]
+    skipped += [Skipped(f"topic {new.remote_topic} {name}", reason) for new in plan.create for name, reason in new.left]
+    return SyncOutcome(
+        "topics",
+        tuple(changes),
+        (*scope.skipped, *scope.claimed, *skipped),
+        (*scope.failed, *(SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)),
+        notices=tuple(_wider(growth) for growth in plan.wider),
+        counts=_counts(scope, plan),
+    )
 
 
 def plan_topics(
@@ -88,63 +85,30 @@ def plan_topics(
 ) -> TopicPlan:
     """Compare both listings; the configs of topics to create are read from the source."""
     pairs = list(selected)
-    missing = [(topic, remote) for topic, remote in pairs if remote not in target_topics]
-    configs = source.topic_configs([topic for topic, _ in missing]) if missing else {}
-    default_limit = int((target.broker_configs()["message.max.bytes"].value) or DEFAULT_BATCH_LIMIT) if missing else DEFAULT_BATCH_LIMIT
-    brokers = target.brokers() if missing else 0
-    create = tuple(
-        NewTopicPlan(
-            topic,
-            remote,
-            source_topics[topic].partitions,
-            flow.replication_factor if flow.replication_factor < 0 else min(flow.replication_factor, brokers),
-            creation_config(configs.get(topic, {}), flow.config_properties_exclude, flow.use_defaults_from, default_limit),
-        )
-        for topic, remote in missing
-    )
-    grow = tuple(
-        GrowthPlan(topic, remote, source_topics[topic].partitions, target_topics[remote].partitions)
-        for topic, remote in pairs
-        if remote in target_topics and target_topics[remote].partitions < source_topics[topic].partitions
-    )
-    return TopicPlan(create, grow)
+    missing = [topic for topic, remote in pairs if remote not in target_topics]
+    configs = source.topic_configs(missing) if missing else {}
+    limit = batch_limit(target) if missing else DEFAULT_BATCH_LIMIT
+    replicas = Replicas(flow.replication_factor, target.brokers() if missing else 0)
+    return plan_from(pairs, source_topics, target_topics, configs=configs, rules=config_rules(flow, limit), replicas=replicas)
 
 
-def creation_config(
-    source: Mapping[str, ConfigValue], exclude: tuple[str, ...], use_defaults_from: str, default_limit: int = DEFAULT_BATCH_LIMIT
-) -> dict[str, str]:
-    """The config of a new remote topic (pure): the source's own entries, and what raw batches need."""
-    excluded = java_pattern(exclude, "config.properties.exclude")
-    config = {}
-    for name, entry in source.items():
-        wanted = entry.dynamic or use_defaults_from == "source"
-        kept = name not in NEVER_COPIED and (excluded is None or not excluded.fullmatch(name))
-        if wanted and kept and entry.value is not None and not entry.sensitive:
-            config[name] = entry.value
-    limit = source.get("max.message.bytes")
-    if limit is not None and limit.value is not None and int(limit.value) > default_limit:
-        config["max.message.bytes"] = limit.value
-    return config
+def batch_limit(cluster: ClusterAdmin) -> int:
+    """What max.message.bytes is there for topics that do not set it."""
+    return int(cluster.broker_configs()["message.max.bytes"].value or DEFAULT_BATCH_LIMIT)
 
 
 def apply_topics(plan: TopicPlan, target: ClusterAdmin) -> TopicChanges:
     """Create and grow; one topic's failure does not keep the others."""
-    created, grown, failed = [], [], []
-    for new in plan.create:
-        try:
-            target.create_topic(new.remote_topic, new.partitions, new.replication_factor, new.config)
-            created.append(new.remote_topic)
-        except ClusterUnreachable as problem:
-            failed.append((new.topic, new.remote_topic, str(problem)))
-    for growth in plan.grow:
-        try:
-            target.create_partitions(growth.remote_topic, growth.partitions)
-            grown.append(growth.remote_topic)
-        except FerryError as problem:
-            failed.append((growth.topic, growth.remote_topic, str(problem)))
-    widths = {new.remote_topic: new.partitions for new in plan.create if new.remote_topic in created}
-    widths.update({growth.remote_topic: growth.partitions for growth in plan.grow if growth.remote_topic in grown})
-    wait_for_leaders(target, widths)
+    problems = target.create_topics(
+        WantedTopic(new.remote_topic, new.partitions, new.replication_factor, new.config) for new in plan.create
+    )
+    problems |= target.create_partitions({growth.remote_topic: growth.partitions for growth in plan.grow})
+    created = {new.remote_topic: new.partitions for new in plan.create if new.remote_topic not in problems}
+    grown = {growth.remote_topic: growth.partitions for growth in plan.grow if growth.remote_topic not in problems}
+    wait_for_leaders(target, created | grown)
+    entries: tuple[NewTopicPlan | GrowthPlan, ...] = (*plan.create, *plan.grow)
+    upstream = {entry.remote_topic: entry.topic for entry in entries}
+    failed = [TopicFailure(upstream[name], name, str(problem), type(problem).__name__) for name, problem in problems.items()]
     return TopicChanges(tuple(created), tuple(grown), tuple(failed))
 
 
@@ -161,3 +125,27 @@ def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int]) -> None:
             raise ClusterUnreachable(f"cluster {target.alias}: no leaders within {LEADERS_SECONDS:.0f} s for {', '.join(sorted(waiting))}")
         if waiting:
             time.sleep(PAUSE_SECONDS)
+
+
+def _creation(new: NewTopicPlan, flow: Flow) -> Change:
+    replicas = "the brokers' default of" if new.replication_factor < 0 else str(new.replication_factor)
+    config = "".join(f", {name}={value}" for name, value in new.config.items())
+    reason = f"{flow.source.alias} has topic {new.topic}"
+    if 0 < new.replication_factor < flow.replication_factor:
+        reason += f"; replication.factor={flow.replication_factor}, but {flow.target.alias} has {new.replication_factor} brokers"
+    return Change(f"topic {new.remote_topic}", "create", f"{new.partitions} partitions, {replicas} replicas{config}", reason)
+
+
+def _growth(growth: GrowthPlan) -> Change:
+    detail = f"partitions: {growth.now} -> {growth.partitions}"
+    return Change(f"topic {growth.remote_topic}", "grow", detail, f"topic {growth.topic} has {growth.partitions} at the source")
+
+
+def _wider(growth: GrowthPlan) -> str:
+    """MM2 leaves it so, silently."""
+    has = f"topic {growth.remote_topic} has {growth.now} partitions, topic {growth.topic} at the source {growth.partitions}"
+    return f"{has}: nothing is copied to the others"
+
+
+def _counts(scope: SyncScope, plan: TopicPlan) -> dict[str, int]:
+    return {"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)}

@@ -1,0 +1,157 @@
+"""Which configs a remote topic gets (pure): MirrorSourceConnector's rules, at creation and at every later sync.
+
+Of the source's entries those that are read-only, sensitive, excluded, or only stand in a source broker's own file are left alone. Of the
+rest, what is Kafka's default at the source is removed from the remote topic (set, with `use.defaults.from=source`), and everything else,
+dynamic broker defaults too, is set. So an entry that only the remote topic has is removed, unless it is excluded.
+
+Two rules are Ferry's own, because batches are copied as they are and timestamps are kept: the remote topic lets batches in that are as
+large as the source's, and it never replaces timestamps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ferry.clusters.describe import ConfigOrigin, ConfigValue
+from ferry.policy.filters import java_pattern
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+Entries = Mapping[str, ConfigValue]
+
+# Kafka's default of max.message.bytes.
+DEFAULT_BATCH_LIMIT = 1_048_588
+BATCH_LIMIT = "max.message.bytes"
+TIMESTAMP_TYPE = "message.timestamp.type"
+_REPLACES_TIMESTAMPS = "a remote topic that replaces timestamps is not copied to"
+
+
+@dataclass(frozen=True)
+class ConfigRules:
+    """A flow's choices. `excluded` gives the reason for leaving a name alone, or nothing; `default_limit` is the target's max.message.bytes
+    where a topic sets none (None: it does not matter)."""
+
+    excluded: Callable[[str], str]
+    source_defaults: bool = False
+    default_limit: int | None = DEFAULT_BATCH_LIMIT
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """One entry of a remote topic to set, or to remove (`value` None); `before` as people read it."""
+
+    name: str
+    value: str | None
+    before: str
+    reason: str
+
+    @property
+    def detail(self) -> str:
+        """From what to what."""
+        return f"{self.name}: {self.before} -> {'default' if self.value is None else self.value}"
+
+
+@dataclass(frozen=True)
+class ConfigPlan:
+    """What to alter on one remote topic, and (name, reason) of differences that stay."""
+
+    alterations: tuple[Alteration, ...] = ()
+    left: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """What the source wants of an entry; `value` None: that the remote topic sets none. `refused` says why it is left alone."""
+
+    value: str | None = None
+    reason: str = ""
+    refused: str = ""
+
+
+def config_rules(flow: Flow, default_limit: int | None) -> ConfigRules:
+    """The flow's rules; the one place that decides which names are excluded."""
+    pattern = java_pattern(flow.config_properties_exclude, "config.properties.exclude")
+
+    def excluded(name: str) -> str:
+        return "in config.properties.exclude" if pattern is not None and pattern.fullmatch(name) else ""
+
+    return ConfigRules(excluded, flow.use_defaults_from == "source", default_limit)
+
+
+def creation_config(source: Entries, rules: ConfigRules) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
+    """The config of a new remote topic; and (name, reason) of entries that the source sets and the remote topic does not get."""
+    config, left = {}, []
+    for name, entry in sorted(source.items()):
+        wish = _wish(name, entry, rules)
+        if wish.value is not None:
+            config[name] = wish.value
+        elif wish.refused and entry.origin is ConfigOrigin.TOPIC:
+            left.append((name, f"{wish.refused}: {_shown(entry)} at the source"))
+    return config, tuple(left)
+
+
+def plan_configs(source: Entries, target: Entries, rules: ConfigRules) -> ConfigPlan:
+    """What differs between a source topic and its remote topic, by what the remote topic itself sets."""
+    alterations: list[Alteration] = []
+    left: list[tuple[str, str]] = []
+    for name, entry, found in _both(source, target):
+        wish = _wish(name, entry, rules)
+        own = found.value if found is not None and found.origin is ConfigOrigin.TOPIC else None
+        if wish.refused:
+            if found is not None and entry.value != found.value:
+                left.append((name, f"{wish.refused}: {_shown(entry)} at the source, {_shown(found)} on the remote topic"))
+        elif found is None:
+            if wish.value is not None:
+                left.append((name, f"the target's brokers do not know it: {_shown(entry)} at the source"))
+        elif name == TIMESTAMP_TYPE and wish.value is None and own is not None:
+            left.append((name, f"{_REPLACES_TIMESTAMPS}, and what the target's brokers do by default is theirs: {own} stays"))
+        elif wish.value != own:
+            alterations.append(Alteration(name, wish.value, _shown(found), wish.reason))
+    return ConfigPlan(tuple(alterations), tuple(left))
+
+
+def needs_default_limit(source: Entries, target: Entries) -> bool:
+    """Whether the plan depends on the target's default of max.message.bytes: the remote topic sets it, and the source does not."""
+    here, there = source.get(BATCH_LIMIT), target.get(BATCH_LIMIT)
+    return here is not None and here.origin is ConfigOrigin.DEFAULT and there is not None and there.origin is ConfigOrigin.TOPIC
+
+
+def _both(source: Entries, target: Entries) -> Iterator[tuple[str, ConfigValue, ConfigValue | None]]:
+    return ((name, entry, target.get(name)) for name, entry in sorted(source.items()))
+
+
+def _wish(name: str, entry: ConfigValue, rules: ConfigRules) -> _Wish:
+    refused = _refused(name, entry, rules)
+    if refused:
+        return _Wish(refused=refused)
+    if name == BATCH_LIMIT and entry.origin is not ConfigOrigin.TOPIC and _larger(entry, rules.default_limit):
+        return _Wish(entry.value, f"batches as large as at the source must get in; the target's default is {rules.default_limit}")
+    if entry.origin is ConfigOrigin.BROKER_FILE:
+        return _Wish(refused="in the file of a source broker only")
+    if entry.origin is ConfigOrigin.DEFAULT and not rules.source_defaults:
+        return _Wish(reason="set on the remote topic only: the source has its default")
+    if entry.origin is ConfigOrigin.DEFAULT:
+        return _Wish(entry.value, "the source's default, by use.defaults.from=source")
+    return _Wish(entry.value, f"{entry.origin.value} at the source")
+
+
+def _refused(name: str, entry: ConfigValue, rules: ConfigRules) -> str:
+    if entry.read_only:
+        return "read-only"
+    if entry.sensitive or (entry.value is None and entry.origin is not ConfigOrigin.DEFAULT):
+        return "its value is hidden"
+    if name == TIMESTAMP_TYPE and entry.value == "LogAppendTime" and not rules.excluded(name):
+        return _REPLACES_TIMESTAMPS
+    return rules.excluded(name)
+
+
+def _larger(entry: ConfigValue, limit: int | None) -> bool:
+    return limit is not None and entry.value is not None and entry.value.isdecimal() and int(entry.value) > limit
+
+
+def _shown(entry: ConfigValue) -> str:
+    value = "(hidden)" if entry.value is None else entry.value or "(empty)"
+    return value if entry.origin is ConfigOrigin.TOPIC else f"{value} ({entry.origin.value})"

@@ -1,0 +1,57 @@
+"""What a sync of topics, configs or ACLs is about: both listings, and which topics the flow copies under which names. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ferry.clusters.describe import TopicDescription
+from ferry.copying.survey import read_state, refuse_same_cluster
+from ferry.mirroring.outcome import SyncFailure
+from ferry.policy.selection import named_topics, select_topics
+from ferry.reporting.run_report import Skipped
+
+if TYPE_CHECKING:
+    from ferry.clusters.admin import ClusterAdmin
+    from ferry.config import Flow
+
+
+@dataclass(frozen=True)
+class SyncScope:
+    """`pairs` are (source topic, remote topic) that this flow writes, whether the remote topic exists or not.
+
+    `lost` are those whose remote topic was deleted after it was copied to. `skipped`: what the filters leave out. `claimed`: remote topics
+    of other flows. `failed`: topics that the flow names and the source hides.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    source_topics: Mapping[str, TopicDescription]
+    target_topics: Mapping[str, TopicDescription]
+    lost: frozenset[tuple[str, str]] = frozenset()
+    skipped: tuple[Skipped, ...] = ()
+    claimed: tuple[Skipped, ...] = ()
+    failed: tuple[SyncFailure, ...] = ()
+
+
+def sync_scope(flow: Flow, source: ClusterAdmin, target: ClusterAdmin) -> SyncScope:
+    """Ask both clusters. ConfigError when they are the same one."""
+    refuse_same_cluster(flow, source, target)
+    source_topics, target_topics = source.topics(), target.topics()
+    state, claims = read_state(flow, target_topics, settled=False)
+    selection = select_topics(flow, source_topics)
+    skipped = [Skipped(f"topic {topic}", reason) for topic, reason in selection.skipped]
+    others = {remote: claims[remote] for _, remote in selection.selected if claims.get(remote, flow.name) != flow.name}
+    claimed = tuple(Skipped(f"topic {remote}", f"flow {writer} writes to it") for remote, writer in others.items())
+    pairs = tuple((topic, remote) for topic, remote in selection.selected if remote not in others)
+    copied = {head.topic for head in state.heads.values()}
+    lost = frozenset((topic, remote) for topic, remote in pairs if topic in copied and remote not in target_topics)
+    return SyncScope(pairs, source_topics, target_topics, lost, tuple(skipped), claimed, _hidden(flow, source, source_topics))
+
+
+def _hidden(flow: Flow, source: ClusterAdmin, seen: Mapping[str, TopicDescription]) -> tuple[SyncFailure, ...]:
+    where = f"cluster {flow.source.alias} ({flow.source.bootstrap})"
+    return tuple(
+        SyncFailure(f"topic {topic}", "NotAuthorized", f"{where} hides it: grant Describe and DescribeConfigs on topic {topic}")
+        for topic in source.denied_topics(named_topics(flow, seen))
+    )

@@ -1,0 +1,162 @@
+"""Configs of remote topics on brokers, as Kafka's own kafka-configs shows them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from ferry.config import Flow
+from ferry.mirroring.configs import sync_configs
+from ferry.mirroring.outcome import SyncOutcome
+from ferry.mirroring.topics import sync_topics
+from ferry.sandbox import SandboxCluster
+from ferry.sandbox.jars import java, resolve_jars
+
+pytestmark = pytest.mark.brokers
+
+FlowFactory = Callable[..., Flow]
+TopicFactory = Callable[..., str]
+TOOL_SECONDS = 60
+ONLY_THERE = "set on the remote topic only: the source has its default"
+
+
+def test_remote_topics_follow_their_sources(
+    flow_factory: FlowFactory, topic_factory: TopicFactory, source_cluster: SandboxCluster, target_cluster: SandboxCluster
+) -> None:
+    changed = topic_factory(source_cluster, config={"retention.ms": "1000000", "max.compaction.lag.ms": "5000", "min.insync.replicas": "1"})
+    same = topic_factory(source_cluster, config={"segment.bytes": "5242880", "compression.type": "lz4"})
+    wide = topic_factory(source_cluster)
+    flow = flow_factory(f"A->B.topics = {changed},{same},{wide}")
+    remote = {topic: f"{flow.source.alias}.{topic}" for topic in (changed, same, wide)}
+    assert sync_configs(flow, False).changes == ()  # there is no remote topic yet
+    sync_topics(flow, False)
+    assert changes(sync_configs(flow, False)) == set()
+
+    alter(source_cluster, changed, {"retention.ms": "2000000", "max.compaction.lag.ms": None, "min.insync.replicas": "2"})
+    alter(target_cluster, remote[changed], {"min.insync.replicas": "3", "cleanup.policy": "compact"})
+    alter(target_cluster, remote[wide], {"segment.ms": "123456"})
+    wanted = {
+        (f"topic {remote[changed]}", "set", "retention.ms: 1000000 -> 2000000", "set on the topic at the source"),
+        (f"topic {remote[changed]}", "delete", "max.compaction.lag.ms: 5000 -> default", ONLY_THERE),
+        (f"topic {remote[changed]}", "delete", "cleanup.policy: compact -> default", ONLY_THERE),
+        (f"topic {remote[wide]}", "delete", "segment.ms: 123456 -> default", ONLY_THERE),
+    }
+    before = kafka_configs(target_cluster)
+    assert changes(sync_configs(flow, True)) == wanted
+    assert kafka_configs(target_cluster) == before
+    outcome = sync_configs(flow, False)
+    assert changes(outcome) == wanted
+    assert (f"topic {remote[changed]} min.insync.replicas", "in config.properties.exclude: 2 at the source, 3 on the remote topic") in {
+        (skipped.what, skipped.reason) for skipped in outcome.skipped
+    }
+    assert outcome.counts == {"topics": 3, "topics_that_differ": 2}
+    after = kafka_configs(target_cluster)
+    assert after[remote[changed]] == {"retention.ms": "2000000", "min.insync.replicas": "3"}
+    assert after[remote[same]] == {"segment.bytes": "5242880", "compression.type": "lz4"}
+    assert after[remote[wide]] == {}
+    assert changes(sync_configs(flow, False)) == set()
+
+
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxCluster, SandboxCluster]]:
+    """A source and a target whose brokers' files say something about topics."""
+    files = {
+        "source": {"log.retention.ms": "1234567", "message.max.bytes": "3000000"},
+        "target": {"log.retention.ms": "-1", "message.max.bytes": "500000", "log.cleaner.min.compaction.lag.ms": "100000"},
+    }
+    directory = tmp_path_factory.mktemp("configured")
+    with ExitStack() as running, ThreadPoolExecutor(2) as pool:
+        starting = [pool.submit(SandboxCluster.start, directory / name, name, properties=file) for name, file in files.items()]
+        for future in starting:
+            if future.exception() is None:
+                running.enter_context(future.result())
+        source, target = (future.result() for future in starting)
+        yield source, target
+
+
+def test_what_the_target_refuses_is_named_and_the_rest_is_done(
+    flow_factory: FlowFactory, topic_factory: TopicFactory, configured: tuple[SandboxCluster, SandboxCluster]
+) -> None:
+    """The target wants compaction to wait longer than this source topic lets it."""
+    source, target = configured
+    topic, other = topic_factory(source), topic_factory(source)
+    flow = flow_factory(f"A->B.topics = {topic},{other}", source=source, target=target)
+    sync_topics(flow, False)
+    alter(source, topic, {"max.compaction.lag.ms": "5000", "retention.ms": "5000000", "segment.ms": "1000"})
+    alter(source, other, {"retention.ms": "6000000"})
+    outcome = sync_configs(flow, False)
+    (failure,) = outcome.failed
+    assert (failure.what, failure.error) == (f"topic {flow.source.alias}.{topic} max.compaction.lag.ms", "ChangeRefused")
+    assert f"cluster {flow.target.alias}" in failure.problem
+    raised = {"max.message.bytes": "3000000"}
+    found = kafka_configs(target)
+    assert found[f"{flow.source.alias}.{topic}"] == raised | {"retention.ms": "5000000", "segment.ms": "1000"}
+    assert found[f"{flow.source.alias}.{other}"] == raised | {"retention.ms": "6000000"}
+    assert len(outcome.changes) == 3
+
+
+def test_defaults_of_the_brokers(
+    flow_factory: FlowFactory, topic_factory: TopicFactory, configured: tuple[SandboxCluster, SandboxCluster]
+) -> None:
+    """What is set for all brokers is copied, what stands in a broker's file is not, Kafka's own defaults only with use.defaults.from."""
+    source, target = configured
+    topic = topic_factory(source)
+    flow = flow_factory(f"A->B.topics = {topic}", source=source, target=target)
+    remote = f"{flow.source.alias}.{topic}"
+    sync_topics(flow, False)
+    assert kafka_configs(target)[remote] == {"max.message.bytes": "3000000"}
+    assert changes(sync_configs(flow, False)) == set()
+
+    config_command(source, "--alter", "--entity-type", "brokers", "--entity-default", "--add-config", "log.flush.interval.messages=77")
+    assert [change.detail for change in sync_configs(flow, False).changes] == [
+        "flush.messages: 9223372036854775807 (Kafka's default) -> 77"
+    ]
+    assert kafka_configs(target)[remote] == {"max.message.bytes": "3000000", "flush.messages": "77"}
+
+    alter(target, remote, {"retention.ms": "99"})
+    theirs = flow_factory(f"A->B.topics = {topic}", "A->B.use.defaults.from = source", source=source, target=target)
+    assert sync_configs(theirs, False).failed == ()
+    found = kafka_configs(target)[remote]
+    expected = {"retention.ms": "99", "flush.ms": "9223372036854775807", "segment.ms": "604800000", "min.compaction.lag.ms": "0"}
+    assert {name: found[name] for name in expected} == expected
+    assert "min.insync.replicas" not in found
+    assert changes(sync_configs(theirs, False)) == set()
+
+
+def changes(outcome: SyncOutcome) -> set[tuple[str, str, str, str]]:
+    assert outcome.failed == ()
+    return {(change.what, change.action, change.detail, change.reason) for change in outcome.changes}
+
+
+def alter(cluster: SandboxCluster, topic: str, entries: dict[str, str | None]) -> None:
+    operations = [
+        ConfigEntry(name, text, incremental_operation=AlterConfigOpType.DELETE if text is None else AlterConfigOpType.SET)
+        for name, text in entries.items()
+    ]
+    wanted = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=operations)
+    client = AdminClient(cluster.client_settings())
+    for future in client.incremental_alter_configs([wanted]).values():
+        future.result(30)
+
+
+def kafka_configs(cluster: SandboxCluster) -> dict[str, dict[str, str]]:
+    """What every topic itself sets, from Kafka's Java client."""
+    found: dict[str, dict[str, str]] = {}
+    for line in config_command(cluster, "--describe", "--entity-type", "topics").splitlines():
+        if begins := re.match(r"Dynamic configs for topic (\S+) are:", line):
+            found[begins[1]] = topic = {}
+        elif entry := re.match(r"  ([\w.]+)=(.*?) sensitive=", line):
+            topic[entry[1]] = entry[2]
+    return found
+
+
+def config_command(cluster: SandboxCluster, *arguments: str) -> str:
+    command = [java(), "-XX:TieredStopAtLevel=1", "-cp", f"{resolve_jars()}/*", "kafka.admin.ConfigCommand"]
+    command += ["--bootstrap-server", cluster.bootstrap, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS, check=True).stdout
