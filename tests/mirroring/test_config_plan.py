@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
 from ferry.mirroring.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules, creation_config, needs_default_limit, plan_configs
+from ferry.policy.filters import DefaultConfigPropertyFilter
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +21,7 @@ def value(text: str | None, origin: ConfigOrigin = ConfigOrigin.TOPIC, **flags: 
 
 
 def rules(*excluded: str, source_defaults: bool = False, limit: int | None = DEFAULT_BATCH_LIMIT) -> ConfigRules:
-    return ConfigRules(lambda name: "excluded" if name in excluded else "", source_defaults, limit)
+    return ConfigRules(DefaultConfigPropertyFilter(excluded, "source" if source_defaults else "target"), limit)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_creation_defaults_come_along_when_asked_for() -> None:
 def test_creation_what_is_excluded_is_left_out_from_the_start_and_named() -> None:
     assert creation_config({"min.insync.replicas": value("2")}, rules("min.insync.replicas")) == (
         {},
-        (("min.insync.replicas", "excluded: 2 at the source"),),
+        (("min.insync.replicas", "in config.properties.exclude: 2 at the source"),),
     )
 
 
@@ -84,9 +85,9 @@ def mirror_maker(source: dict[str, ConfigValue], target: dict[str, str | None], 
     """What the remote topic sets after MM2 has written all its operations, by name (updateTopicConfigs, read again)."""
     result = dict(target)
     for name, entry in source.items():
-        if entry.read_only or entry.sensitive or entry.origin is ConfigOrigin.BROKER_FILE or choices.excluded(name):
+        if entry.read_only or entry.sensitive or entry.origin is ConfigOrigin.BROKER_FILE or choices.filter.why_not(name):
             continue
-        if entry.origin is ConfigOrigin.DEFAULT and not choices.source_defaults:
+        if entry.origin is ConfigOrigin.DEFAULT and not choices.filter.should_replicate_source_default(""):
             result.pop(name, None)
         else:
             result[name] = entry.value
@@ -118,7 +119,7 @@ def test_a_difference_is_written_or_named(source: dict[str, ConfigValue], target
     named = {name for name, _ in plan.left}
     assert not touched & named
     for name, entry in source.items():
-        defaults = entry.origin is ConfigOrigin.DEFAULT and not choices.source_defaults
+        defaults = entry.origin is ConfigOrigin.DEFAULT and not choices.filter.should_replicate_source_default("")
         if entry.value != target[name].value and not (defaults and target[name].origin is not ConfigOrigin.TOPIC):
             assert name in touched | named
 
@@ -150,7 +151,7 @@ def test_what_stays_different_is_named() -> None:
     }
     target = {name: value("1") for name in ("a", "b", "c", "e")}
     assert plan_configs(source, target, rules("a", "e")).left == (
-        ("a", "excluded: 2 at the source, 1 on the remote topic"),
+        ("a", "in config.properties.exclude: 2 at the source, 1 on the remote topic"),
         ("b", "in the file of a source broker only: 2 (in the broker's file) at the source, 1 on the remote topic"),
         ("c", "its value is hidden: (hidden) at the source, 1 on the remote topic"),
         ("d", "the target's brokers do not know it: 1 at the source"),

@@ -10,15 +10,14 @@ large as the source's, and it never replaces timestamps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
-from ferry.policy.filters import java_pattern
 
 if TYPE_CHECKING:
-    from ferry.config import Flow
+    from ferry.policy.filters import ConfigPropertyRule
 
 Entries = Mapping[str, ConfigValue]
 
@@ -31,11 +30,9 @@ _REPLACES_TIMESTAMPS = "a remote topic that replaces timestamps is not copied to
 
 @dataclass(frozen=True)
 class ConfigRules:
-    """A flow's choices. `excluded` gives the reason for leaving a name alone, or nothing; `default_limit` is the target's max.message.bytes
-    where a topic sets none (None: it does not matter)."""
+    """The flow's filter, and the target's max.message.bytes where a topic sets none (None: it does not matter)."""
 
-    excluded: Callable[[str], str]
-    source_defaults: bool = False
+    filter: ConfigPropertyRule
     default_limit: int | None = DEFAULT_BATCH_LIMIT
 
 
@@ -69,16 +66,6 @@ class _Wish:
     value: str | None = None
     reason: str = ""
     refused: str = ""
-
-
-def config_rules(flow: Flow, default_limit: int | None) -> ConfigRules:
-    """The flow's rules; the one place that decides which names are excluded."""
-    pattern = java_pattern(flow.config_properties_exclude, "config.properties.exclude")
-
-    def excluded(name: str) -> str:
-        return "in config.properties.exclude" if pattern is not None and pattern.fullmatch(name) else ""
-
-    return ConfigRules(excluded, flow.use_defaults_from == "source", default_limit)
 
 
 def creation_config(source: Entries, rules: ConfigRules) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
@@ -131,7 +118,7 @@ def _wish(name: str, entry: ConfigValue, rules: ConfigRules) -> _Wish:
         return _Wish(entry.value, f"batches as large as at the source must get in; the target's default is {rules.default_limit}")
     if entry.origin is ConfigOrigin.BROKER_FILE:
         return _Wish(refused="in the file of a source broker only")
-    if entry.origin is ConfigOrigin.DEFAULT and not rules.source_defaults:
+    if entry.origin is ConfigOrigin.DEFAULT and not rules.filter.should_replicate_source_default(name):
         return _Wish(reason="set on the remote topic only: the source has its default")
     if entry.origin is ConfigOrigin.DEFAULT:
         return _Wish(entry.value, "the source's default, by use.defaults.from=source")
@@ -143,9 +130,10 @@ def _refused(name: str, entry: ConfigValue, rules: ConfigRules) -> str:
         return "read-only"
     if entry.sensitive or (entry.value is None and entry.origin is not ConfigOrigin.DEFAULT):
         return "its value is hidden"
-    if name == TIMESTAMP_TYPE and entry.value == "LogAppendTime" and not rules.excluded(name):
+    excluded = rules.filter.why_not(name)
+    if name == TIMESTAMP_TYPE and entry.value == "LogAppendTime" and not excluded:
         return _REPLACES_TIMESTAMPS
-    return rules.excluded(name)
+    return excluded or ""
 
 
 def _larger(entry: ConfigValue, limit: int | None) -> bool:

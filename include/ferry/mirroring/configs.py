@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.errors import ChangeRefused, FerryError
-from ferry.mirroring.config_plan import Alteration, ConfigPlan, Entries, config_rules, needs_default_limit, plan_configs
+from ferry.mirroring.config_plan import Alteration, ConfigPlan, ConfigRules, Entries, needs_default_limit, plan_configs
 from ferry.mirroring.outcome import Change, SyncFailure, SyncOutcome
 from ferry.mirroring.scope import sync_scope
 from ferry.mirroring.topics import batch_limit
+from ferry.policy.filters import config_property_filter
 from ferry.reporting.run_report import Skipped
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def sync_configs(flow: Flow, dry_run: bool) -> SyncOutcome:
 
 
 def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:
-    rules = config_rules(flow, None)
+    rules = ConfigRules(config_property_filter(flow), None)
     limited = {topic for topic, (here, there) in both.items() if needs_default_limit(here, there)}
     with_limit = replace(rules, default_limit=batch_limit(target)) if limited else rules
     return {topic: plan_configs(here, there, with_limit if topic in limited else rules) for topic, (here, there) in sorted(both.items())}

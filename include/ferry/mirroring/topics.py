@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import WantedTopic
 from ferry.errors import ClusterUnreachable
-from ferry.mirroring.config_plan import DEFAULT_BATCH_LIMIT, config_rules
+from ferry.mirroring.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules
 from ferry.mirroring.outcome import Change, SyncFailure, SyncOutcome
 from ferry.mirroring.scope import SyncScope, sync_scope
 from ferry.mirroring.topic_plan import GrowthPlan, NewTopicPlan, Replicas, TopicPlan, plan_from
+from ferry.policy.filters import config_property_filter
 from ferry.reporting.run_report import Skipped
 
 if TYPE_CHECKING:
@@ -89,7 +90,9 @@ def plan_topics(
     configs = source.topic_configs(missing) if missing else {}
     limit = batch_limit(target) if missing else DEFAULT_BATCH_LIMIT
     replicas = Replicas(flow.replication_factor, target.brokers() if missing else 0)
-    return plan_from(pairs, source_topics, target_topics, configs=configs, rules=config_rules(flow, limit), replicas=replicas)
+    return plan_from(
+        pairs, source_topics, target_topics, configs=configs, rules=ConfigRules(config_property_filter(flow), limit), replicas=replicas
+    )
 
 
 def batch_limit(cluster: ClusterAdmin) -> int:

@@ -17,7 +17,7 @@ class Inexact(StrEnum):
     NOT_COPIED = "not-copied"  # records from there on were never copied
     TARGET_EXPIRED = "target-expired"  # the target's log begins later
     MERGED = "merged"  # identity in both directions: the minimum of two images
-    UNEXPLAINED = "unexplained"  # the ledger does not explain all records behind the image one by one: another replicator's, or repeated ones
+    UNEXPLAINED = "unexplained"  # the ledger does not explain all records behind the image one by one: another replicator's, or repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class TranslatedPosition:
 
     `topic` is what the group reads, on the cluster it was read from (the flow's source, in a reverse pass its target); `remote_topic` holds
     the same records on the other cluster, empty when that is not known. `upstream_offset` is the group's own offset. None: it has no offset
-    there (a partition of a topic that it reads, never read by it); then `translation` says where the beginning of that partition lies on the
+    there (a partition of a topic that it reads, never read by it); then `translation` says where that partition's beginning lies on the
     other side. `translation` None: nothing can be said. `problem` says why there is no offset or no translation; empty otherwise.
     """
 
