@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import re
 import secrets
+import socket
+import struct
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ferry.config import Flow, load_config
@@ -26,6 +29,9 @@ ClusterFactory = Callable[..., SandboxCluster]
 TopicFactory = Callable[..., str]
 ConfigFile = Callable[..., Path]
 FlowFactory = Callable[..., Flow]
+GroupMember = Callable[..., AbstractContextManager[Consumer]]
+# A first member of a group waits for others before it gets its partitions.
+JOIN_SECONDS = 30.0
 
 
 @pytest.fixture(scope="session")
@@ -143,3 +149,43 @@ def produce() -> Callable[..., None]:
         assert producer.flush(60) == 0
 
     return append
+
+
+@pytest.fixture
+def group_member() -> GroupMember:
+    """A consumer that is in a group: `with group_member(cluster, group, topic, **settings) as consumer`."""
+
+    @contextmanager
+    def join(cluster: SandboxCluster, group: str, topic: str, **settings: object) -> Iterator[Consumer]:
+        consumer = Consumer({**cluster.client_settings(), "group.id": group, "enable.auto.commit": False, **settings})
+        joined: list[object] = []
+        consumer.subscribe([topic], on_assign=lambda *_: joined.append(True))
+        try:
+            deadline = time.monotonic() + JOIN_SECONDS
+            while not joined:
+                consumer.poll(0.1)
+                assert time.monotonic() < deadline, "never assigned"
+            yield consumer
+        finally:
+            consumer.close()
+
+    return join
+
+
+@pytest.fixture
+def share_group(target_cluster: SandboxCluster, topic_factory: TopicFactory) -> str:
+    """A share group (KIP-932) with a member on the target: librdkafka has none, so the one request that joins is written here."""
+    group, topic = f"share-{secrets.token_hex(4)}", topic_factory(target_cluster)
+
+    def text(value: str) -> bytes:
+        return bytes([len(value) + 1]) + value.encode()
+
+    # ShareGroupHeartbeat version 1: group, member, epoch 0 (join), no rack, one topic; all lengths are compact.
+    body = text(group) + text("member-of-the-share-group-1") + struct.pack(">i", 0) + b"\0" + b"\2" + text(topic) + b"\0"
+    request = struct.pack(">hhih", 76, 1, 1, 4) + b"test" + b"\0" + body
+    host, port = target_cluster.bootstrap.split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        answer = connection.recv(4096)
+    assert struct.unpack(">h", answer[13:15]) == (0,), answer
+    return group

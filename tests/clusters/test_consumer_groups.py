@@ -4,50 +4,33 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
 
 from ferry.clusters import consumer_groups, group_requests
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupState, GroupType
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, load_config
-from ferry.errors import GroupFailed
+from ferry.errors import GroupFailed, NotAuthorized
 from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 
 TopicFactory = Callable[..., str]
-JOIN_SECONDS = 30.0
+GroupMember = Callable[..., AbstractContextManager[Consumer]]
 LEAVE_SECONDS = 30.0
 
 
 @pytest.fixture
 def cluster(config_file: Callable[..., Path]) -> Cluster:
     return load_config(config_file()).flows[0].target
-
-
-@contextmanager
-def member(cluster: SandboxCluster, group: str, topic: str, **settings: object) -> Iterator[Consumer]:
-    """A consumer that is in the group."""
-    consumer = Consumer(
-        {**cluster.client_settings(), "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False, **settings}
-    )
-    joined: list[object] = []
-    consumer.subscribe([topic], on_assign=lambda *_: joined.append(1))
-    try:
-        deadline = time.monotonic() + JOIN_SECONDS
-        while not joined:
-            consumer.poll(0.1)
-            assert time.monotonic() < deadline, "never assigned"
-        yield consumer
-    finally:
-        consumer.close()
 
 
 def name(prefix: str = "g") -> str:
@@ -79,12 +62,14 @@ def test_what_is_written_is_what_clients_and_the_reader_see(
 
 
 @pytest.mark.parametrize("kind", [GroupType.CLASSIC, GroupType.CONSUMER])
-def test_a_group_through_its_life(kind: GroupType, target_cluster: SandboxCluster, cluster: Cluster, topic_factory: TopicFactory) -> None:
+def test_a_group_through_its_life(
+    kind: GroupType, target_cluster: SandboxCluster, cluster: Cluster, topic_factory: TopicFactory, group_member: GroupMember
+) -> None:
     topic, group = topic_factory(target_cluster), name(kind)
     wanted = {TopicPartition(topic, 0): CommittedOffset(7)}
     with ConsumerGroups(cluster) as groups:
         assert groups.describe([group])[group] == GroupDescription(group, GroupState.DEAD, "")
-        with member(target_cluster, group, topic, **{"group.protocol": kind.value, "client.id": "reader"}) as consumer:
+        with group_member(target_cluster, group, topic, **{"group.protocol": kind.value, "client.id": "reader"}) as consumer:
             described = groups.describe([group])[group]
             assert isinstance(described, GroupDescription)
             assert (described.state, described.type, described.active) == (GroupState.STABLE, kind, True)
@@ -101,6 +86,52 @@ def test_a_group_through_its_life(kind: GroupType, target_cluster: SandboxCluste
         entry = next(entry for entry in groups.list() if entry.group == group)
         assert (entry.type, entry.protocol_type, entry.state) == (kind, "consumer", GroupState.EMPTY)
     assert committed(target_cluster, group, [(topic, 0)]) == [7]
+
+
+def test_a_share_group_is_named_as_one_and_refused(
+    cluster: Cluster, share_group: str, target_cluster: SandboxCluster, topic_factory: TopicFactory
+) -> None:
+    topic = topic_factory(target_cluster)
+    with ConsumerGroups(cluster) as groups:
+        (entry,) = (entry for entry in groups.list() if entry.group == share_group)
+        assert (entry.type, entry.protocol_type) == (GroupType.SHARE, "share")
+        assert groups.describe([share_group])[share_group] == GroupDescription(share_group, GroupState.DEAD, "")
+        assert groups.offsets([share_group])[share_group] == {}
+        assert groups.commit(share_group, {TopicPartition(topic, 0): CommittedOffset(1)}) == {(topic, 0): "GROUP_ID_NOT_FOUND"}
+
+
+def test_a_group_that_the_user_may_not_see(
+    cluster_factory: Callable[..., SandboxCluster], config_file: Callable[..., Path], topic_factory: TopicFactory
+) -> None:
+    """It is refused alone, by name, with what to grant."""
+    restricted = cluster_factory(users={"admin": "secret", "reader": "secret"}, authorizer=True)
+    topic, seen, hidden = topic_factory(restricted), name("seen"), name("hidden")
+    client = AdminClient(restricted.client_settings())
+    grants = [(ResourceType.GROUP, seen, AclOperation.DESCRIBE), (ResourceType.TOPIC, topic, AclOperation.READ)]
+    bindings = [
+        AclBinding(kind, resource, ResourcePatternType.LITERAL, "User:reader", "*", operation, AclPermissionType.ALLOW)
+        for kind, resource, operation in grants
+    ]
+    for future in client.create_acls(bindings).values():
+        future.result(30)
+    offsets = {TopicPartition(topic, 0): CommittedOffset(1)}
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="{}" password="secret";'
+    settings = ["B.security.protocol = SASL_PLAINTEXT", "B.sasl.mechanism = PLAIN", "B.sasl.jaas.config = " + jaas]
+    admin, reader = (
+        load_config(config_file(*(line.format(user) for line in settings), target=restricted, name=user)).flows[0].target
+        for user in ("admin", "reader")
+    )
+    with ConsumerGroups(admin) as groups:
+        assert groups.commit_all({seen: offsets, hidden: offsets}) == {seen: {}, hidden: {}}
+    with ConsumerGroups(reader) as groups:
+        assert [entry.group for entry in groups.list()] == [seen]
+        for found in (groups.offsets([seen, hidden]), groups.describe([seen, hidden])):
+            assert isinstance(found[hidden], NotAuthorized)
+            assert f"grant Describe on group {hidden}" in str(found[hidden])
+            assert not isinstance(found[seen], NotAuthorized)
+        for group, problem in groups.commit_all({seen: offsets, hidden: offsets}).items():
+            assert isinstance(problem, NotAuthorized)
+            assert f"group {group}" in str(problem)
 
 
 def test_many_groups_at_once_and_brokers_that_take_one_a_request(

@@ -20,6 +20,7 @@ from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupL
 from ferry.clusters.group_requests import (
     ANSWER_MILLISECONDS,
     FIRST_PAUSE_SECONDS,
+    GROUP_REFUSED,
     LONGEST_PAUSE_SECONDS,
     NONE,
     PASSING,
@@ -208,10 +209,10 @@ class ConsumerGroups:
         (group,) = groups
         answer = await connection.send(_commit_request(group, offsets[group]), node, ANSWER_MILLISECONDS)
         codes = {TopicPartition(topic.name, part.partition_index): part.error_code for topic in answer.topics for part in topic.partitions}
-        # What the coordinator itself cannot do now, it says of every partition: nothing was written.
-        passing = next((code for code in codes.values() if code in PASSING), NONE)
-        if passing != NONE and all(code in PASSING for code in codes.values()):
-            return {group: (passing, None)}
+        # What concerns the whole group is said of every partition: nothing was written.
+        whole = next(iter(codes.values())) if len(set(codes.values())) == 1 else NONE
+        if whole in PASSING or whole == GROUP_REFUSED:
+            return {group: (whole, None)}
         return {group: (NONE, {key: error_name(code) for key, code in codes.items() if code != NONE})}
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ferry.config import Flow
 
 FERRY_PREFIX = "mm2-ferry-"
+FERRY_GROUPS = "__ferry-"
 # Offset syncs, and what MM2's Connect workers keep: these names always have dots, whatever the policy's separator.
 MM2_PREFIXES = ("mm2-offset-syncs", "mm2-offsets", "mm2-configs", "mm2-status")
 
@@ -24,6 +25,7 @@ __all__ = [
     "DefaultReplicationPolicy",
     "IdentityReplicationPolicy",
     "ReplicationPolicy",
+    "is_ferry_group",
     "is_ferry_topic",
     "is_never_copied",
     "ledger_topic",
@@ -65,7 +67,12 @@ def runs_topic(source_alias: str) -> str:
 
 def position_group(source_alias: str) -> str:
     """The group that holds the flow's positions on the target (KIP-656)."""
-    return f"__ferry-{source_alias}"
+    return f"{FERRY_GROUPS}{source_alias}"
+
+
+def is_ferry_group(group: str) -> bool:
+    """Ferry's own groups, which no sync touches whatever its filters say."""
+    return group.startswith(FERRY_GROUPS)
 
 
 def is_ferry_topic(topic: str) -> bool:

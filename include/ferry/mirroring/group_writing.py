@@ -1,0 +1,128 @@
+"""Writing decided offsets of groups to the target, and what became of each partition.
+
+Written, then read back. The broker's refusal of a group that became active is a normal outcome; a value that reads back otherwise is a
+failure that names both, unless the group is active by now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets, Refusals
+from ferry.clusters.group_model import GroupDescription
+from ferry.errors import FerryError, GroupFailed, NotAuthorized
+from ferry.mirroring.group_decision import GroupDecision, PartitionDecision
+from ferry.mirroring.outcome import Change, SyncFailure
+from ferry.reporting.run_report import Skipped
+
+# What a broker answers when the group has members by now (OffsetCommit without a member id, classic and KIP-848).
+BECAME_ACTIVE = frozenset(
+    {"UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "FENCED_INSTANCE_ID"}
+)
+GONE = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"})
+
+
+@dataclass
+class GroupTally:
+    """What a sync has done so far. `wanted`: groups with something to write; `up_to_date`: partitions without."""
+
+    changes: list[Change] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    failed: list[SyncFailure] = field(default_factory=list)
+    up_to_date: int = 0
+    wanted: int = 0
+
+    def failure(self, what: str, problem: FerryError) -> None:
+        """Note what could not be done."""
+        self.failed.append(SyncFailure(what, type(problem).__name__, str(problem)))
+
+
+def write_decisions(target: ConsumerGroups, alias: str, decisions: Sequence[GroupDecision], tally: GroupTally) -> None:
+    """Commit what was decided, read it back, and note what became of every partition."""
+    outcomes = target.commit_all({decision.group: decision.writes for decision in decisions})
+    names = [decision.group for decision in decisions]
+    # Without waiting for transactions: what was just committed counts, and a group that is active by now may have some.
+    found = target.offsets(names, stable=False)
+    differing = [decision for decision in decisions if _differs(decision, outcomes[decision.group], found[decision.group])]
+    now = target.describe([decision.group for decision in differing]) if differing else {}
+    for decision in decisions:
+        outcome, back = outcomes[decision.group], found[decision.group]
+        if isinstance(outcome, FerryError) and isinstance(back, FerryError):
+            tally.failure(f"group {decision.group}", outcome)
+        elif isinstance(outcome, dict) and outcome and set(outcome.values()) <= BECAME_ACTIVE:
+            refusal = ", ".join(sorted(set(outcome.values())))
+            tally.skipped.append(
+                Skipped(f"group {decision.group}", f"it became active on {alias} meanwhile: the broker refused with {refusal}")
+            )
+        elif isinstance(back, FerryError):
+            tally.failure(f"group {decision.group}", GroupFailed(f"written, but it could not be read back: {back}"))
+        else:
+            for entry in decision.partitions:
+                if entry.write is not None:
+                    _settle(entry, tally, alias=alias, outcome=outcome, back=back, now=now.get(decision.group))
+
+
+def _settle(
+    entry: PartitionDecision,
+    tally: GroupTally,
+    *,
+    alias: str,
+    outcome: Refusals | FerryError,
+    back: GroupOffsets,
+    now: GroupDescription | FerryError | None,
+) -> None:
+    """What became of one partition that was to be written."""
+    refusal = "" if isinstance(outcome, FerryError) else outcome.get(entry.remote, "")
+    if refusal:
+        _tell_refusal(entry, alias, refusal, tally)
+        return
+    found = back.get(entry.remote)
+    wanted = entry.write.offset if entry.write is not None else None
+    if found is not None and found.offset == wanted:
+        tally.changes.append(group_change(entry))
+    elif isinstance(now, GroupDescription) and now.active:
+        there = "no offset" if found is None else f"{found.offset}"
+        tally.skipped.append(
+            Skipped(partition_name(entry), f"it became active on {alias} meanwhile, which has {there} there now; translated {wanted}")
+        )
+    elif isinstance(outcome, FerryError):
+        tally.failure(partition_name(entry), outcome)
+    else:
+        there = "nothing" if found is None else f"{found.offset}"
+        tally.failure(
+            partition_name(entry), GroupFailed(f"cluster {alias}: {wanted} was written to {_where(entry)}, and {there} was read back")
+        )
+
+
+def _tell_refusal(entry: PartitionDecision, alias: str, refusal: str, tally: GroupTally) -> None:
+    if refusal in GONE:
+        tally.skipped.append(Skipped(partition_name(entry), f"{alias} has no partition {_where(entry)} any more"))
+    elif refusal == "TOPIC_AUTHORIZATION_FAILED":
+        problem = NotAuthorized(f"cluster {alias} does not allow writing offsets: grant Read on topic {entry.remote.topic}")
+        tally.failure(partition_name(entry), problem)
+    else:
+        tally.failure(partition_name(entry), GroupFailed(f"cluster {alias} refused {_where(entry)}: {refusal}"))
+
+
+def _differs(decision: GroupDecision, outcome: Refusals | FerryError, back: GroupOffsets | FerryError) -> bool:
+    if isinstance(back, FerryError):
+        return False
+    refused = {} if isinstance(outcome, FerryError) else outcome
+    return any(key not in refused and (key not in back or back[key].offset != wanted.offset) for key, wanted in decision.writes.items())
+
+
+def group_change(entry: PartitionDecision) -> Change:
+    """What is written, or would be."""
+    before = "none" if entry.present is None else str(entry.present)
+    after = "" if entry.write is None else str(entry.write.offset)
+    return Change(partition_name(entry), "write", f"{before} -> {after}", entry.reason)
+
+
+def partition_name(entry: PartitionDecision) -> str:
+    """A group's partition on the target, for people."""
+    return f"group {entry.position.group}, {_where(entry)}"
+
+
+def _where(entry: PartitionDecision) -> str:
+    return f"{entry.position.remote_topic or entry.position.topic}-{entry.position.partition}"
