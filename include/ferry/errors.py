@@ -91,6 +91,12 @@ class SparkMissing(ArgumentError):
     """Spark cannot be started as asked (no such connection, master or installation)."""
 
 
+class ReplicatorActive(FerryError):
+    """Another replicator, or the members of a group, are still at work: their positions would be out of date."""
+
+    retry = RetryRule.HUMAN
+
+
 class SourceDataLost(FerryError):
     """Records were gone at the source before they were copied; the ledger holds a `loss` receipt for each range."""
 

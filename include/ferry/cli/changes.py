@@ -13,6 +13,8 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from ferry.config import Flow
+    from ferry.recovery.positions import GivenPositions
     from ferry.recovery.seeding import SeedOutcome
 
 CHANGE_VERSION = 1
@@ -24,27 +26,50 @@ def seed(
     config: Config,
     flow: FlowName,
     from_file: FromFile = None,
+    from_mm2: Annotated[bool, typer.Option("--from-mm2", help="MirrorMaker 2's offsets, once it has stopped.")] = False,
+    offsets_topic: Annotated[
+        str | None, typer.Option("--offsets-topic", help="Connect's offsets topic; default mm2-offsets.A.internal.")
+    ] = None,
+    connector: Annotated[str | None, typer.Option("--connector", help="The connector's name, where there are several.")] = None,
+    from_group: Annotated[str | None, typer.Option("--from-group", help="A group at the source that copied until now.")] = None,
     foreign: Annotated[bool, typer.Option("--foreign", help="Declare what is in remote topics as another replicator's.")] = False,
     topic: Topics = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say where partitions go on, or what is not Ferry's. A run that is under way is superseded."""
-    from ferry.recovery.seed_file import read_seed_file  # noqa: PLC0415 - keeps `ferry --help` quick
-    from ferry.recovery.seeding import declare_foreign, seed  # noqa: PLC0415 - see above
+    from ferry.recovery.seeding import declare_foreign  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.recovery.seeding import seed as write_seeds  # noqa: PLC0415 - see above
 
-    if (from_file is not None) + foreign != 1:
-        raise ArgumentError("give exactly one of --from-file, --foreign")
+    if (from_file is not None) + from_mm2 + (from_group is not None) + foreign != 1:
+        raise ArgumentError("give exactly one of --from-file, --from-mm2, --from-group, --foreign")
+    if (offsets_topic or connector) and not from_mm2:
+        raise ArgumentError("--offsets-topic and --connector go with --from-mm2")
     loaded, request = load_flow(config, flow), RunRequest(flow, run_id("seed"), topics=tuple(topic or ()))
-    if from_file is not None:
-        outcome = seed(loaded, request, read_seed_file(from_file), dry_run=dry_run)
-    else:
+    if foreign:
         outcome = declare_foreign(loaded, request, dry_run=dry_run)
+    else:
+        given = _given(loaded, from_file, from_group, offsets_topic, connector)
+        outcome = write_seeds(loaded, request, given.of_topics(topic) if topic else given, dry_run=dry_run)
     if as_json:
         document(outcome.document())
     else:
         _show_seeds(outcome)
     raise typer.Exit(outcome.exit_code)
+
+
+def _given(flow: Flow, file: Path | None, group: str | None, offsets_topic: str | None, connector: str | None) -> GivenPositions:
+    if file is not None:
+        from ferry.recovery.seed_file import read_seed_file  # noqa: PLC0415 - see seed
+
+        return read_seed_file(file)
+    if group is not None:
+        from ferry.recovery.group_positions import read_group_positions  # noqa: PLC0415 - see seed
+
+        return read_group_positions(flow, group)
+    from ferry.recovery.mm2_positions import read_mm2_positions  # noqa: PLC0415 - see seed
+
+    return read_mm2_positions(flow, offsets_topic, connector)
 
 
 def _show_seeds(outcome: SeedOutcome) -> None:

@@ -1,0 +1,104 @@
+"""Kafka Connect's source offsets, as MirrorMaker 2's source connector keeps them: JSON without schemas and without blanks.
+
+    key   ["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":"orders"}]
+    value {"offset":124999}                                   the last offset that was copied
+
+The key's bytes count for compaction and for the partition (the producer's default partitioner), and Connect looks offsets up by them; the
+order of the names is Java's HashMap's. Other tools may write another order: equal names and values mean the same source partition here.
+No value means that the offset was removed. (MirrorUtils.wrapPartition, OffsetStorageWriter, KafkaOffsetBackingStore.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
+
+SOURCE_CONNECTOR = "MirrorSourceConnector"
+
+
+class OffsetRecord(Protocol):
+    """One record of an offsets topic; `timestamp` in ms."""
+
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def key(self) -> bytes: ...
+    @property
+    def value(self) -> bytes | None: ...
+
+
+class SourcePartition(NamedTuple):
+    """Whose offset it is: connector name, source alias, and the source's partition."""
+
+    connector: str
+    cluster: str
+    topic: str
+    partition: int
+
+
+def decode_source_key(key: bytes) -> SourcePartition | None:
+    """The source partition that a key means; None for keys of other connectors."""
+    try:
+        connector, where = json.loads(key)
+        found = SourcePartition(connector, where["cluster"], where["topic"], where["partition"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    texts = all(isinstance(text, str) for text in found[:3])
+    return found if texts and type(found.partition) is int and found.partition >= 0 and len(where) == 3 else None
+
+
+def decode_source_offset(value: bytes | None) -> int | None:
+    """The last offset copied; None where it was removed, or where MM2 would not go by it (negative). ValueError for anything else."""
+    try:
+        offset = None if value is None else json.loads(value)["offset"]
+    except (KeyError, TypeError) as problem:
+        raise ValueError(f"it has no offset: {problem}") from problem
+    if offset is not None and type(offset) is not int:
+        raise ValueError(f"its offset is {offset!r}")
+    return None if offset is None or offset < 0 else offset
+
+
+def encode_source_key(where: SourcePartition) -> bytes:
+    """The key as Connect writes it, byte for byte."""
+    return _compact([where.connector, {"cluster": where.cluster, "partition": where.partition, "topic": where.topic}])
+
+
+def encode_source_offset(offset: int) -> bytes:
+    """The value as Connect writes it."""
+    return _compact({"offset": offset})
+
+
+def latest_source_offsets(records: Iterable[OffsetRecord], topic: str) -> dict[SourcePartition, int | None]:
+    """The last offset copied of every source partition, None where it was removed.
+
+    `records` in log order within each partition. Where one source partition's keys lie in several partitions, which differently ordered
+    keys do, the later timestamp counts, and of equal ones the smaller offset. ValueError names a value that is none.
+    """
+    last: dict[tuple[SourcePartition, int], tuple[int, int | None]] = {}
+    for record in records:
+        where = decode_source_key(record.key)
+        if where is None:
+            continue
+        try:
+            last[where, record.partition] = (record.timestamp, decode_source_offset(record.value))
+        except ValueError as problem:
+            at = f"{topic}-{record.partition} offset {record.offset}"
+            raise ValueError(f"{at}: {record.value!r} is not an offset of {where.topic}-{where.partition}: {problem}") from problem
+    found: dict[SourcePartition, tuple[int, int | None]] = {}
+    for (where, _), (timestamp, offset) in last.items():
+        found[where] = max(found.get(where, (timestamp, offset)), (timestamp, offset), key=_recency)
+    return {where: offset for where, (_, offset) in found.items()}
+
+
+def _recency(entry: tuple[int, int | None]) -> tuple[int, int]:
+    timestamp, offset = entry
+    return timestamp, 1 if offset is None else -offset
+
+
+def _compact(document: Any) -> bytes:
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
