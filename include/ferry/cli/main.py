@@ -12,7 +12,7 @@ import sys
 
 import typer
 
-from ferry.cli import changes, copies, sandboxes, syncs, views
+from ferry.cli import changes, clients, copies, sandboxes, syncs, views
 from ferry.cli.output import complain
 from ferry.errors import ExitCode, FerryError
 
@@ -32,6 +32,7 @@ app.command("ledger")(views.ledger)
 app.command("format")(views.format_records)
 app.command("ack-loss")(changes.acknowledge_losses)
 app.command("seed")(changes.seed)
+app.add_typer(clients.app, name="client")
 app.add_typer(sandboxes.app, name="sandbox")
 
 

@@ -15,7 +15,7 @@ from ferry.cli.output import document, line, table
 from ferry.errors import ArgumentError, ExitCode
 
 if TYPE_CHECKING:
-    from ferry.config import Flow
+    from ferry.config import Cluster, Flow
     from ferry.reporting.status import FlowStatus
 
 VIEW_VERSION = 1
@@ -78,7 +78,7 @@ def format_records(
     flow: FlowName,
     as_json: AsJson = False,
 ) -> None:
-    """An internal topic of the flow's target as text, one line a record."""
+    """An internal topic of the flow as text, one line a record; what is none of its records is shown as unreadable."""
     entries = list(_decoded(kind, load_flow(config, flow)))
     if as_json:
         document({"version": VIEW_VERSION, "flow": flow, "kind": kind.value, "records": entries})
@@ -90,29 +90,37 @@ def format_records(
 def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
     from ferry.clusters.internal_reader import InternalTopicReader  # noqa: PLC0415 - see status
 
-    topic, decode = _decoder(kind, flow)
-    with InternalTopicReader(flow.target) as reader:
+    cluster, topic, decode = _decoder(kind, flow)
+    own = kind in {RecordKind.LEDGER, RecordKind.STATE}
+    with InternalTopicReader(cluster) as reader:
         if not reader.partitions(topic):
-            raise ArgumentError(f"cluster {flow.target.alias} has no topic {topic}")
+            raise ArgumentError(f"cluster {cluster.alias} has no topic {topic}")
         for record in reader.read(topic, complete=False):
-            if record.value is not None:
+            at = f"{record.partition}:{record.offset}"
+            if own and record.value is None:
+                continue  # a removed entry; MM2's topics hold none
+            try:
                 entry = decode(record.key, record.value)
-                yield {"record": type(entry).__name__, "at": f"{record.partition}:{record.offset}", **asdict(entry)}
+            except ValueError as problem:
+                yield {"record": "unreadable", "at": at, "problem": str(problem)}
+            else:
+                yield {"record": type(entry).__name__, "at": at, **asdict(entry)}
 
 
-def _decoder(kind: RecordKind, flow: Flow) -> tuple[str, Callable[[bytes, bytes], Any]]:
+def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Callable[[Any, Any], Any]]:
     from ferry.copying.receipts import decode_receipt  # noqa: PLC0415 - see status
     from ferry.copying.state import decode_state  # noqa: PLC0415 - see status
-    from ferry.policy.naming import HEARTBEATS, ledger_topic, policy_for, state_topic  # noqa: PLC0415 - see status
+    from ferry.mirroring.offset_syncs import offset_syncs_place  # noqa: PLC0415 - see status
+    from ferry.policy.naming import ledger_topic, policy_for, state_topic  # noqa: PLC0415 - see status
     from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync  # noqa: PLC0415 - see status
 
     policy, alias = policy_for(flow), flow.source.alias
     return {
-        RecordKind.HEARTBEATS: (HEARTBEATS, Heartbeat.decode),
-        RecordKind.CHECKPOINTS: (policy.checkpoints_topic(alias), Checkpoint.decode),
-        RecordKind.OFFSET_SYNCS: (policy.offset_syncs_topic(alias), OffsetSync.decode),
-        RecordKind.LEDGER: (ledger_topic(alias), decode_receipt),
-        RecordKind.STATE: (state_topic(alias), decode_state),
+        RecordKind.HEARTBEATS: (flow.target, policy.heartbeats_topic(), Heartbeat.decode),
+        RecordKind.CHECKPOINTS: (flow.target, policy.checkpoints_topic(alias), Checkpoint.decode),
+        RecordKind.OFFSET_SYNCS: (*offset_syncs_place(flow), OffsetSync.decode),
+        RecordKind.LEDGER: (flow.target, ledger_topic(alias), decode_receipt),
+        RecordKind.STATE: (flow.target, state_topic(alias), decode_state),
     }[kind]
 
 

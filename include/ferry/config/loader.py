@@ -33,12 +33,16 @@ _ALIAS = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 
 @dataclass(frozen=True)
 class FerryConfig:
-    """A whole file. `flows` are the enabled ones; `warnings` name what is read otherwise than it may look, one line each."""
+    """A whole file. `flows` are the enabled ones; `warnings` name what is read otherwise than it may look, one line each.
+
+    `top_level`: per cluster, what a flow into it would be by the top-level keys alone; says how topics are named where no flow leads.
+    """
 
     path: Path
     clusters: Mapping[str, Cluster] = field(hash=False)
     flows: tuple[Flow, ...]
     warnings: tuple[str, ...] = ()
+    top_level: Mapping[str, Flow] = field(default_factory=dict, hash=False, repr=False)
 
     def flow(self, name: str) -> Flow:
         """The enabled flow `A->B`. ArgumentError naming the known ones when there is no such flow."""
@@ -83,7 +87,7 @@ class _Loader:
         if not flows:
             self._problems.add(_no_flows(aliases))
         self._problems.raise_if_any()
-        return FerryConfig(self._file.path, clusters, flows, self._problems.warnings)
+        return FerryConfig(self._file.path, clusters, flows, self._problems.warnings, self._top_level(sources, clusters))
 
     def _aliases(self, providers: Providers) -> tuple[str, ...]:
         entry = self._file.entries.get("clusters")
@@ -174,6 +178,10 @@ class _Loader:
                 source, target = (self._cluster(sources, alias, providers, pair) for alias in (pair.source, pair.target))
                 flows.append(reader.read(source, target))
         return flows
+
+    def _top_level(self, sources: Sources, clusters: Mapping[str, Cluster]) -> dict[str, Flow]:
+        reader = FlowReader(sources, Pair("", ""), Problems(self._file.path))  # no key of a pair matches
+        return {alias: reader.read(cluster, cluster) for alias, cluster in clusters.items()}
 
     def _check_aliases(self, pair: Pair) -> None:
         entry: Entry = self._file.entries["clusters"]

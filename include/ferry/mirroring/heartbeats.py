@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ferry.errors import FerryError, NotAuthorized
 from ferry.mirroring.mm2_topics import ensure_mm2_topic, write_mm2_records
 from ferry.mirroring.outcome import Change, SyncFailure, SyncOutcome
-from ferry.policy.naming import HEARTBEATS
+from ferry.policy.naming import policy_for
 from ferry.reporting.run_report import Skipped
 from ferry.wire.internal_records import Heartbeat
 
@@ -66,9 +66,10 @@ def _reverse(flow: Flow, done: _Done, *, dry_run: bool) -> None:
 
 def _beat(flow: Flow, on: Cluster, other: Cluster, *, dry_run: bool) -> list[Change]:
     """One heartbeat other -> on, written to cluster `on`."""
-    changes = [*ensure_mm2_topic(on, HEARTBEATS, flow.mirroring.heartbeats_topic_replication_factor, dry_run=dry_run)]
+    topic = policy_for(flow).heartbeats_topic()
+    changes = [*ensure_mm2_topic(on, topic, flow.mirroring.heartbeats_topic_replication_factor, dry_run=dry_run)]
     beat = Heartbeat(other.alias, on.alias, time.time_ns() // 1_000_000)
     if not dry_run:
-        write_mm2_records(on, HEARTBEATS, [(beat.encode_key(), beat.encode_value())], timestamp=beat.timestamp)
+        write_mm2_records(on, topic, [(beat.encode_key(), beat.encode_value())], timestamp=beat.timestamp)
     detail = f"{beat.source_cluster_alias}->{beat.target_cluster_alias} at {beat.timestamp}"
-    return [*changes, Change(f"topic {HEARTBEATS} on {on.alias}", "write", detail)]
+    return [*changes, Change(f"topic {topic} on {on.alias}", "write", detail)]

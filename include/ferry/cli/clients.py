@@ -1,0 +1,156 @@
+"""`ferry client`: MM2's RemoteClusterUtils for scripts and people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ferry.cli.copies import AsJson, Config
+from ferry.cli.output import document, line, notice, table
+from ferry.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from ferry.client import MirrorClient
+
+CLIENT_VERSION = 1
+# As long as one wants to look at a prompt; the topic is small.
+DEFAULT_SECONDS = 30.0
+
+
+class ConfigFirst(TyperGroup):
+    """Lets CONFIG stand before the group's own options, as in all other commands: a group by itself ends its options at it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put a leading CONFIG behind the options in front of the sub-command."""
+        asked = next((place for place, word in enumerate(args) if word in self.commands), len(args))
+        if args and not args[0].startswith("-") and asked:
+            args = [*args[1:asked], args[0], *args[asked:]]
+        return super().parse_args(ctx, args)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which cluster of which file."""
+
+    config: Path
+    cluster: str
+
+    def connect(self, upstream: str | None = None) -> MirrorClient:
+        """A client of it."""
+        from ferry.client.remote_cluster import connect  # noqa: PLC0415 - keeps `ferry --help` quick
+        from ferry.config import load_config  # noqa: PLC0415 - see above
+
+        loaded = load_config(self.config)
+        for warning in loaded.warnings:
+            notice(f"warning: {warning}")
+        return connect(loaded, self.cluster, upstream)
+
+    def document(self, **answer: object) -> None:
+        """The answer as JSON."""
+        document({"version": CLIENT_VERSION, "cluster": self.cluster, **answer})
+
+    def names(self, key: str, names: Iterable[str], *, as_json: bool, **asked: object) -> None:
+        """A set of names, a line each."""
+        found = sorted(names)
+        if as_json:
+            self.document(**asked, **{key: found})
+            return
+        for name in found:
+            line(name)
+
+
+app = typer.Typer(
+    help="What a cluster tells about replication into it, as MM2's RemoteClusterUtils.", cls=ConfigFirst, no_args_is_help=True
+)
+Source = Annotated[str, typer.Option("--source", "-s", help="Alias of the cluster upstream.")]
+
+
+@app.callback()
+def ask(
+    context: typer.Context,
+    config: Config,
+    cluster: Annotated[str, typer.Option("--cluster", "-c", help="Alias of the cluster to ask, normally a target.")],
+) -> None:
+    """What a cluster tells about replication into it, as MM2's RemoteClusterUtils."""
+    context.obj = Asked(config, cluster)
+
+
+@app.command("replication-hops")
+def replication_hops(context: typer.Context, source: Source, as_json: AsJson = False) -> None:
+    """How many flows lie between a cluster upstream and this one; -1 when no heartbeat arrives from there."""
+    asked: Asked = context.obj
+    with asked.connect(source) as client:
+        hops = client.replication_hops(source)
+    if as_json:
+        asked.document(source=source, hops=hops)
+    else:
+        line(str(hops))
+
+
+@app.command("heartbeat-topics")
+def heartbeat_topics(context: typer.Context, as_json: AsJson = False) -> None:
+    """Topics with heartbeats: the cluster's own and copies of others."""
+    asked: Asked = context.obj
+    with asked.connect() as client:
+        asked.names("topics", client.heartbeat_topics(), as_json=as_json)
+
+
+@app.command("checkpoint-topics")
+def checkpoint_topics(context: typer.Context, as_json: AsJson = False) -> None:
+    """Topics with checkpoints."""
+    asked: Asked = context.obj
+    with asked.connect() as client:
+        asked.names("topics", client.checkpoint_topics(), as_json=as_json)
+
+
+@app.command("upstream-clusters")
+def upstream_clusters(context: typer.Context, as_json: AsJson = False) -> None:
+    """Clusters whose heartbeats arrive here, over any number of hops."""
+    asked: Asked = context.obj
+    with asked.connect() as client:
+        asked.names("clusters", client.upstream_clusters(), as_json=as_json)
+
+
+@app.command("remote-topics")
+def remote_topics(
+    context: typer.Context,
+    source: Annotated[str | None, typer.Option("--source", "-s", help="Only copies from this cluster, one hop away.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Topics that are copies of other clusters' topics."""
+    asked: Asked = context.obj
+    with asked.connect(source) as client:
+        asked.names("topics", client.remote_topics(source), as_json=as_json, source=source)
+
+
+@app.command("translate-offsets")
+def translate_offsets(
+    context: typer.Context,
+    source: Source,
+    group: Annotated[str | None, typer.Option("--group", "-g", help="A consumer group of the cluster upstream.")] = None,
+    group_pattern: Annotated[str | None, typer.Option("--group-pattern", help="A Java regular expression for whole group names.")] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0, help="Read for at most so many seconds, complete or not.")
+    ] = DEFAULT_SECONDS,
+    as_json: AsJson = False,
+) -> None:
+    """Where groups go on at this cluster, by the newest checkpoints."""
+    if (group is None) == (group_pattern is None):
+        raise ArgumentError("translate-offsets needs one of --group NAME and --group-pattern REGEX")
+    asked: Asked = context.obj
+    with asked.connect(source) as client:
+        if group is not None:
+            found = {group: client.remote_consumer_offsets(group, source, timeout)}
+        else:
+            found = client.remote_consumer_offsets_matching(group_pattern or "", source, timeout)
+    columns = ("group", "topic", "partition", "offset", "metadata")
+    rows = [(name, *place, *where) for name, offsets in sorted(found.items()) for place, where in sorted(offsets.items())]
+    if as_json:
+        asked.document(source=source, offsets=[dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        table(f"{source} at {asked.cluster}: offsets", columns, rows)

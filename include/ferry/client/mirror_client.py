@@ -1,0 +1,128 @@
+"""What a cluster tells about replication into it: MM2's MirrorClient (connect/mirror-client), method for method.
+
+Everything is read from topic names and from checkpoints; nothing is written. The answers are those of the Java class, with its quirks:
+checkpoints of aborted transactions count, because it reads uncommitted records; when the time is over it returns what was read so far; the
+topics of every flow into the cluster are looked at. Otherwise than there, a record that is no checkpoint (a null value, another version) is
+skipped with a warning instead of ending the read, and a checkpoints topic that is missing is an error at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import ArgumentError
+from ferry.mirroring.mm2_topics import PARTITION, decoded
+from ferry.policy.filters import java_pattern
+from ferry.wire.internal_records import Checkpoint
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster
+    from ferry.policy.replication_policy import ReplicationPolicy
+
+UNREACHABLE = -1
+
+_log = logging.getLogger(__name__)
+
+
+class OffsetAndMetadata(NamedTuple):
+    """Where a group goes on, and the metadata of its commit at the source."""
+
+    offset: int
+    metadata: str
+
+
+class MirrorClient:
+    """One cluster, normally a target, seen through a replication policy. A context manager; `close` ends it."""
+
+    def __init__(self, cluster: Cluster, policy: ReplicationPolicy) -> None:
+        self._cluster = cluster
+        self._policy = policy
+        self._admin = ClusterAdmin(cluster)
+        self._admin.__enter__()
+
+    def __enter__(self) -> MirrorClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._admin.__exit__(None, None, None)
+
+    @property
+    def replication_policy(self) -> ReplicationPolicy:
+        """The policy that names are read by."""
+        return self._policy
+
+    def heartbeat_topics(self) -> set[str]:
+        """Every topic with heartbeats: the cluster's own and the copies of others. ClusterUnreachable, as all methods."""
+        return {topic for topic in self._admin.topic_names() if self._policy.is_heartbeats_topic(topic)}
+
+    def checkpoint_topics(self) -> set[str]:
+        """Every topic with checkpoints."""
+        return {topic for topic in self._admin.topic_names() if self._policy.is_checkpoints_topic(topic)}
+
+    def upstream_clusters(self) -> set[str]:
+        """Aliases of all clusters whose heartbeats arrive here, over any number of hops."""
+        return {alias for topic in self.heartbeat_topics() for alias in self._sources(topic)}
+
+    def replication_hops(self, upstream: str) -> int:
+        """How many flows lie between `upstream` and this cluster, on the shortest way; -1 when no heartbeat arrives from there."""
+        hops = [sources.index(upstream) + 1 for topic in self.heartbeat_topics() if upstream in (sources := self._sources(topic))]
+        return min(hops, default=UNREACHABLE)
+
+    def remote_topics(self, source: str | None = None) -> set[str]:
+        """Topics that are copies (of `source`, the cluster one hop away). Copies of heartbeats are among them, internal topics are not."""
+        topics = {topic for topic in self._admin.topic_names() if not self._policy.is_internal_topic(topic)}
+        found = {topic: self._policy.topic_source(topic) for topic in topics}
+        return {topic for topic, origin in found.items() if origin is not None and source in {None, origin}}
+
+    def remote_consumer_offsets(self, group: str, upstream: str, timeout: float) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Where `group` of cluster `upstream` goes on here, from the newest checkpoints; empty when it has none.
+
+        Topics are named as on this cluster. Reading ends after `timeout` seconds, complete or not. ArgumentError where no checkpoints topic
+        is.
+        """
+        return self._offsets(re.compile(re.escape(group)), upstream, timeout).get(group, {})
+
+    def remote_consumer_offsets_matching(
+        self, pattern: str, upstream: str, timeout: float
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+        """The same for every group whose whole name matches a Java regular expression. ConfigError for what Python would read otherwise."""
+        compiled = java_pattern([pattern], "group pattern") if pattern else None
+        if compiled is None:
+            raise ArgumentError("the group pattern is empty: give a regular expression such as .*")
+        return self._offsets(compiled, upstream, timeout)
+
+    def _offsets(self, groups: re.Pattern[str], upstream: str, timeout: float) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+        # Checkpoints are not copied, so their topic is no remote topic and named by the alias alone.
+        topic = self._policy.checkpoints_topic(upstream)
+        where = f"cluster {self._cluster.alias}: topic {topic}"
+        with InternalTopicReader(self._cluster, committed=False) as reader:
+            if not reader.partitions(topic):
+                raise ArgumentError(f"cluster {self._cluster.alias} has no topic {topic}: no checkpoints of {upstream} were written here")
+            contents = decoded(reader.read(topic, only=PARTITION, seconds=timeout), Checkpoint.decode, where)
+        for line in contents.notices():
+            _log.warning(line)
+        found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
+        for entry in contents.records:
+            if groups.fullmatch(entry.group):
+                place = TopicPartition(entry.topic, entry.partition)
+                found.setdefault(entry.group, {})[place] = OffsetAndMetadata(entry.downstream_offset, entry.metadata)
+        return found
+
+    def _sources(self, topic: str) -> list[str]:
+        """The aliases along a name, nearest first; ends where one repeats, as policies may that cannot prevent cycles."""
+        sources: list[str] = []
+        origin = self._policy.topic_source(topic)
+        while origin is not None and origin not in sources:
+            sources.append(origin)
+            topic = self._policy.upstream_topic(topic) or ""
+            origin = self._policy.topic_source(topic)
+        return sources
