@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,10 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ferry.config import Flow, load_config
+from ferry.copying import pipeline
+from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.request import RunRequest
+from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster
 
 # Tests write records with old timestamps, which time-based retention would delete within the session.
@@ -29,6 +34,7 @@ ClusterFactory = Callable[..., SandboxCluster]
 TopicFactory = Callable[..., str]
 ConfigFile = Callable[..., Path]
 FlowFactory = Callable[..., Flow]
+RunFlow = Callable[..., RunReport]
 GroupMember = Callable[..., AbstractContextManager[Consumer]]
 # A first member of a group waits for others before it gets its partitions.
 JOIN_SECONDS = 30.0
@@ -189,3 +195,22 @@ def share_group(target_cluster: SandboxCluster, topic_factory: TopicFactory) -> 
         answer = connection.recv(4096)
     assert struct.unpack(">h", answer[13:15]) == (0,), answer
     return group
+
+
+@pytest.fixture
+def run_flow() -> RunFlow:
+    """One whole run: `run_flow(flow, until=…, since=…)`; the report of what it did."""
+    numbers = itertools.count(1)
+
+    def run(flow: Flow, *, since: datetime | None = None, until: datetime | None = None, runner: object = None) -> RunReport:
+        request = RunRequest(flow.name, f"run-{next(numbers)}-{secrets.token_hex(3)}", until=until, since=since, backfill=since is not None)
+        planned = pipeline.plan_run(flow, request)
+        if planned.needs_preparation:
+            pipeline.prepare_topics(flow, request)
+        if planned.needs_copy:
+            pipeline.copy_ranges(flow, request, runner or InlineLaneRunner(), lambda _: None)
+        return (
+            pipeline.read_report(flow, request) if planned.needs_preparation or planned.needs_copy else pipeline.idle_report(flow, planned)
+        )
+
+    return run
