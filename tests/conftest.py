@@ -36,6 +36,8 @@ ConfigFile = Callable[..., Path]
 FlowFactory = Callable[..., Flow]
 RunFlow = Callable[..., RunReport]
 GroupMember = Callable[..., AbstractContextManager[Consumer]]
+# Usually milliseconds.
+CREATED_SECONDS = 30.0
 # A first member of a group waits for others before it gets its partitions.
 JOIN_SECONDS = 30.0
 
@@ -91,6 +93,10 @@ def topic_factory() -> TopicFactory:
         topic = name or f"t-{secrets.token_hex(4)}"
         client = AdminClient(cluster.client_settings())
         client.create_topics([NewTopic(topic, partitions, 1, config=dict(config or {}))])[topic].result(30)
+        deadline = time.monotonic() + CREATED_SECONDS
+        while client.list_topics(topic, timeout=10).topics[topic].error is not None:  # the controller has it, the broker not yet
+            assert time.monotonic() < deadline, f"the broker never got to know {topic}"
+            time.sleep(0.01)
         return topic
 
     return create

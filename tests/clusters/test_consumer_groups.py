@@ -149,6 +149,29 @@ def test_many_groups_at_once_and_brokers_that_take_one_a_request(
         assert groups.offsets(wanted) == wanted
 
 
+def test_a_broker_that_hangs_costs_one_time_out(
+    target_cluster: SandboxCluster, cluster: Cluster, topic_factory: TopicFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (consumer_groups, group_requests):
+        monkeypatch.setattr(module, "ANSWER_MILLISECONDS", 1000)
+    monkeypatch.setattr(group_requests, "PATIENCE_SECONDS", 0.5)
+    topic = topic_factory(target_cluster)
+    wanted = {name(f"hang{number}"): {TopicPartition(topic, 0): CommittedOffset(number)} for number in range(100)}
+    with ConsumerGroups(cluster) as groups:
+        groups.commit_all(wanted)
+        target_cluster.pause()
+        try:
+            began = time.monotonic()
+            outcome = groups.commit_all(wanted)
+            assert time.monotonic() - began < 10  # eight requests are on their way at once: a hundred time-outs would take 13 s
+            assert set(outcome) == set(wanted)
+            assert all(isinstance(entry, GroupFailed) for entry in outcome.values())
+            assert {"it is not known whether" in str(entry) for entry in outcome.values()} == {True, False}
+        finally:
+            target_cluster.resume()
+        assert groups.offsets(wanted) == wanted
+
+
 def test_offsets_of_an_open_transaction(
     target_cluster: SandboxCluster, cluster: Cluster, topic_factory: TopicFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +180,7 @@ def test_offsets_of_an_open_transaction(
     topic, group, settled = topic_factory(target_cluster), name(), name()
     before = {TopicPartition(topic, 0): CommittedOffset(1)}
     with ConsumerGroups(cluster) as groups:
-        groups.commit_all({group: before, settled: before})
+        assert groups.commit_all({group: before, settled: before}) == {group: {}, settled: {}}
         producer = Producer({**target_cluster.client_settings(), "transactional.id": name()})
         producer.init_transactions()
         producer.begin_transaction()

@@ -60,6 +60,7 @@ class ConsumerGroups:
         self._cluster = cluster
         self._loop: EventLoop
         self._connections: list[ClusterConnection] = []
+        self._coordinators: dict[str, int] = {}
 
     def __enter__(self) -> ConsumerGroups:
         self._loop = EventLoop()
@@ -87,7 +88,7 @@ class ConsumerGroups:
         """What each group has committed; a group that does not exist has nothing. Partitions that the user may not describe are left out.
 
         `stable`: a group with offset commits of an undecided transaction is asked again for ten seconds, then it is that group's error;
-        otherwise the offsets before that transaction are taken.
+        otherwise the offsets before that transaction are taken. A partition whose first commit ever is undecided is left out by the broker.
         """
         ask = _bound(self._fetch, stable)
         return self._each(GroupQuestion("reading the offsets of", "Describe on group", ask, GROUPS_A_FETCH), groups)
@@ -125,7 +126,7 @@ class ConsumerGroups:
     def _each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
         # A read shares one connection: its requests hold many groups.
         connections = self._connections if question.groups_a_request == 1 else self._connections[:1]
-        return self._loop.run(GroupRequests(self._loop, connections).each, question, groups)
+        return self._loop.run(GroupRequests(self._loop, connections, self._coordinators).each, question, groups)
 
     async def _connect(self, count: int) -> None:
         from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader

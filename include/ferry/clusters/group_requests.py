@@ -1,8 +1,8 @@
 """Requests about many groups: each goes to its group's coordinator, and each group has its own outcome.
 
 Groups with the same coordinator share a request. A passing error (a coordinator that moves, loads, or waits for a transaction) is asked
-again for a short while, for that group alone; anything else becomes that group's error value and touches no other group. Only a cluster
-that refuses the login raises.
+again for a short while, for that group alone; anything else becomes that group's error value and touches no other group. A broker that
+hangs costs one time-out, not one for each request. Only a cluster that refuses the login raises.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ferry.errors import FerryError, GroupFailed, NotAuthorized
 
 T = TypeVar("T")
 
-# Coordinators move and load within seconds; a group that takes longer must not hold up a whole sync. Its next run asks again.
+# Coordinators move and load within seconds; when for so long no group was answered, the rest must not hold up a whole sync. The next asks.
 PATIENCE_SECONDS = 10.0
 # A broker that hangs: well above a slow answer, and the other groups wait for it.
 ANSWER_MILLISECONDS = 15_000
@@ -30,6 +30,7 @@ LONGEST_PAUSE_SECONDS = 0.5
 # A broker handles one request of a connection at a time; a second one waits there already, so that none is idle.
 REQUESTS_A_CONNECTION = 2
 GROUPS_A_LOOKUP = 500
+ANY_BROKER = -1
 # The newest version without share groups; before 4 a request names one group (KIP-699).
 FIND_COORDINATOR_VERSION, FIND_SEVERAL = 5, 4
 
@@ -58,33 +59,37 @@ class GroupQuestion(Generic[T]):
 
 
 @dataclass
-class _Round(Generic[T]):
-    """What is still open, and why it was not answered so far."""
+class _State(Generic[T]):
+    """What is still open and why it was not answered so far, what is settled, and which brokers did not answer in this round."""
 
     open: dict[str, str]
     done: dict[str, T | FerryError] = field(default_factory=dict)
+    answered: int = 0
+    silent: dict[int, str] = field(default_factory=dict)
 
 
 class GroupRequests:
-    """Asks the coordinators of groups over one or more connections to one cluster."""
+    """Asks the coordinators of groups over one or more connections to one cluster; `coordinators` keeps who they are, by group."""
 
-    def __init__(self, loop: EventLoop, connections: Sequence[ClusterConnection]) -> None:
+    def __init__(self, loop: EventLoop, connections: Sequence[ClusterConnection], coordinators: dict[str, int]) -> None:
         self._loop = loop
         self._connections = connections
-        self._coordinators: dict[str, int] = {}
+        self._coordinators = coordinators
 
     async def each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
         """The outcome of every group. AuthenticationFailed when the cluster refuses the login."""
-        state: _Round[T] = _Round(dict.fromkeys(groups, "no answer"))
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        pause = FIRST_PAUSE_SECONDS
+        state: _State[T] = _State(dict.fromkeys(groups, "no answer"))
+        answered, quiet, pause = 0, time.monotonic(), FIRST_PAUSE_SECONDS
         while True:
-            answered = len(state.done)
+            state.silent.clear()
             await self._locate(question, state)
             await self._ask_all(question, state)
-            if not state.open or time.monotonic() > deadline:
+            if state.answered > answered:
+                answered, quiet, pause = state.answered, time.monotonic(), FIRST_PAUSE_SECONDS
+            if not state.open or time.monotonic() - quiet > PATIENCE_SECONDS:
                 break
-            if len(state.done) == answered:  # else brokers that take one group a request would be asked with pauses
+            await self._learn_brokers(state)
+            if quiet < time.monotonic() - FIRST_PAUSE_SECONDS:  # brokers that take one group a request are asked without pauses
                 await self._loop.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
         alias = self._connections[0].alias
@@ -92,7 +97,7 @@ class GroupRequests:
             state.done[group] = GroupFailed(f"cluster {alias}: {question.doing} group {group}: {problem}, for {PATIENCE_SECONDS:.0f} s")
         return state.done
 
-    async def _locate(self, question: GroupQuestion[T], state: _Round[T]) -> None:
+    async def _locate(self, question: GroupQuestion[T], state: _State[T]) -> None:
         while unknown := [group for group in state.open if group not in self._coordinators][:GROUPS_A_LOOKUP]:
             try:
                 answer = await self._connections[0].send(
@@ -101,7 +106,7 @@ class GroupRequests:
                 )
             except (RequestNotSent, RequestLost) as problem:
                 state.open.update(dict.fromkeys(unknown, str(problem)))
-                await self._learn_brokers()
+                state.silent[ANY_BROKER] = str(problem)
                 return
             found = (
                 [(entry.key, entry.error_code, entry.node_id) for entry in answer.coordinators]
@@ -116,7 +121,7 @@ class GroupRequests:
             if any(code in PASSING for _, code, _ in found):
                 return
 
-    async def _ask_all(self, question: GroupQuestion[T], state: _Round[T]) -> None:
+    async def _ask_all(self, question: GroupQuestion[T], state: _State[T]) -> None:
         by_node: dict[int, list[str]] = {}
         for group in state.open:
             if group in self._coordinators:
@@ -134,17 +139,19 @@ class GroupRequests:
             await worker
 
     async def _work(
-        self, question: GroupQuestion[T], state: _Round[T], connection: ClusterConnection, waiting: deque[tuple[int, list[str]]]
+        self, question: GroupQuestion[T], state: _State[T], connection: ClusterConnection, waiting: deque[tuple[int, list[str]]]
     ) -> None:
         while waiting:
             node, groups = waiting.popleft()
+            if node in state.silent:  # waiting for each of its requests would take the time-out as often
+                self._unanswered(state, groups, state.silent[node])
+                continue
             try:
                 answers = await question.ask(connection, node, groups)
-            except RequestNotSent as problem:
-                await self._unanswered(state, groups, str(problem))
-            except RequestLost as problem:
-                if question.repeatable:
-                    await self._unanswered(state, groups, str(problem))
+            except (RequestNotSent, RequestLost) as problem:
+                state.silent[node] = str(problem)
+                if question.repeatable or isinstance(problem, RequestNotSent):
+                    self._unanswered(state, groups, str(problem))
                     continue
                 for group in groups:
                     del state.open[group]
@@ -153,13 +160,12 @@ class GroupRequests:
                 for group, answer in answers.items():
                     self._note(question, state, group, answer)
 
-    async def _unanswered(self, state: _Round[T], groups: Sequence[str], problem: str) -> None:
+    def _unanswered(self, state: _State[T], groups: Sequence[str], problem: str) -> None:
         for group in groups:
             state.open[group] = problem
             self._coordinators.pop(group, None)
-        await self._learn_brokers()
 
-    def _note(self, question: GroupQuestion[T], state: _Round[T], group: str, answer: Answer[T]) -> None:
+    def _note(self, question: GroupQuestion[T], state: _State[T], group: str, answer: Answer[T]) -> None:
         code, value = answer
         alias = self._connections[0].alias
         if code in PASSING:
@@ -167,6 +173,7 @@ class GroupRequests:
             self._coordinators.pop(group, None)
             return
         del state.open[group]
+        state.answered += 1
         if value is not None:
             state.done[group] = value
         elif code in {GROUP_REFUSED, TOPIC_REFUSED}:
@@ -176,8 +183,8 @@ class GroupRequests:
         else:
             state.done[group] = GroupFailed(f"cluster {alias}: {question.doing} group {group}: {error_name(code)}")
 
-    async def _learn_brokers(self) -> None:
-        for connection in self._connections:
+    async def _learn_brokers(self, state: _State[T]) -> None:
+        for connection in self._connections if state.silent else ():
             try:
                 await connection.refresh_brokers()
             except kafka_errors.KafkaError:
