@@ -104,6 +104,20 @@ class SourceDataLost(FerryError):
     retry = RetryRule.HUMAN
 
 
+class RecordsSkipped(FerryError):
+    """The target refused records for good, and `ferry.abort.on.send.failure=false` said to go on; `skipped` receipts name them."""
+
+    exit_code = ExitCode.DATA_LOST
+    retry = RetryRule.HUMAN
+
+
+class ListenerFailed(FerryError):
+    """An assignment listener raised: its lane did not start, or did not end as it should."""
+
+    exit_code = ExitCode.PARTLY_FAILED
+    retry = RetryRule.HUMAN
+
+
 class PartitionsFailed(FerryError):
     """Some partitions or syncs failed while the others were done."""
 
@@ -172,6 +186,10 @@ class PositionDisagrees(PartitionError):
 
 class BatchRefused(PartitionError):
     """The target refuses a batch for good (too large, timestamp out of range, not authorized, deleted topic)."""
+
+
+class HandlerFailed(PartitionError):
+    """The message handler raised, or returned something that is no record, at the first record that was not copied."""
 
 
 class BackfillRefused(PartitionError):

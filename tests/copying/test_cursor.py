@@ -15,7 +15,7 @@ from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import PartitionTask, Segment
 from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.errors import PartitionUnavailable, SourceTruncated
-from ferry.wire.treatment import Unit
+from ferry.wire.unit import Unit
 
 pytestmark = pytest.mark.unit
 

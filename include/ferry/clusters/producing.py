@@ -1,6 +1,6 @@
 """Produce requests to the target and what their answers mean.
 
-One batch per partition and request, as brokers demand. Every answer falls into one of five classes; the lane acts by class, never by code.
+One batch per partition and request, as brokers demand. Every answer falls into one of these classes; the lane acts by class, never by code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Verdict(Enum):
     RETRIABLE = "retriable"  # not appended, or appended and recognised by its sequence when sent again
     OUT_OF_ORDER = "out of order"  # expected behind a batch that was not accepted
     TOO_LARGE = "too large"
-    REFUSED = "refused"  # not appended, and never will be
+    RECORD_REFUSED = "record refused"  # not appended, because of a record in it
+    REFUSED = "refused"  # not appended, and never will be, whatever the records
     FENCED = "fenced"
     UNKNOWN = "unknown"
 
@@ -48,7 +49,8 @@ REFUSAL_TEXTS = {
     87: "INVALID_RECORD: the remote topic does not take such records (a compacted topic needs keys)",
 }
 _OUT_OF_ORDER = 45
-_REFUSED = frozenset(REFUSAL_TEXTS) - _TOO_LARGE
+_RECORD_REFUSED = frozenset({32, 44, 87})
+_REFUSED = frozenset(REFUSAL_TEXTS) - _TOO_LARGE - _RECORD_REFUSED
 
 
 class Answer(NamedTuple):
@@ -68,6 +70,7 @@ def verdict_of(code: int) -> Verdict:
     for codes, verdict in (
         (FENCING, Verdict.FENCED),
         (_TOO_LARGE, Verdict.TOO_LARGE),
+        (_RECORD_REFUSED, Verdict.RECORD_REFUSED),
         (_REFUSED, Verdict.REFUSED),
         (_RETRIABLE, Verdict.RETRIABLE),
     ):

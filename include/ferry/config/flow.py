@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ferry.config.cluster import Cluster
+from ferry.config.handling import HandlingSettings, read_handling
 from ferry.config.mirroring import PROPERTIES as MIRRORING_PROPERTIES
 from ferry.config.mirroring import MirroringSettings, read_mirroring
 from ferry.config.problems import Problems
@@ -72,6 +73,7 @@ class Flow:
     internal_topics_replication_factor: int = 3
     mirroring: MirroringSettings = field(default_factory=MirroringSettings)
     reverse_heartbeat: Literal["off", "default", "asked"] = "off"
+    handling: HandlingSettings = field(default_factory=HandlingSettings)
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
@@ -138,6 +140,7 @@ class FlowReader:
             internal_topics_replication_factor=self.value("ferry.internal.topics.replication.factor"),
             mirroring=read_mirroring(self.value),
             reverse_heartbeat=self._reverse_heartbeat(),
+            handling=read_handling(self.value, lambda name: self.sources.of_flow(self.pair, name), self.problems),
             settings=self._settings(),
         )
 

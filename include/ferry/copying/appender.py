@@ -6,7 +6,9 @@ Per partition, sequences are given out when a batch is sent. Rules that keep the
 - after a retriable answer nothing more is sent until every batch in flight is answered; then all that were not accepted go again, in
   order, with the same sequences;
 - answers are acted on in the order of sending, whatever the order in which they come;
-- a definite refusal stops the partition at its last accepted batch (a batch that is too large is halved first);
+- a definite refusal stops the partition at its last accepted batch (a batch that is too large is halved first). Where the flow skips
+  refused records (`skips`), the batch is halved down to them, and each is left out; what no record gets past (a missing permission)
+  stops the partition all the same;
 - a batch that is accepted behind one that was not, a lost answer, or an answer that is not understood leaves the log's content open:
   OutcomeUnknown, and the transaction is abandoned.
 """
@@ -26,6 +28,7 @@ from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, Pro
 from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import Answer, Verdict, produce_answers, produce_request
+from ferry.wire.split import Indivisible
 
 PartitionKey = tuple[str, int]  # remote topic, partition
 
@@ -57,6 +60,14 @@ class Accepted(NamedTuple):
     base_offset: int
 
 
+class Refused(NamedTuple):
+    """A unit of one source record that the target refuses for good, and that is left out."""
+
+    key: PartitionKey
+    unit: Any
+    problem: str
+
+
 class Refusal(NamedTuple):
     """Why a partition takes no more; `passing` when trying again later may succeed."""
 
@@ -82,6 +93,8 @@ class _Queue:
     node: int = -1
     proven: bool = False
     rejected: list[Appendable] = field(default_factory=list)
+    # Something was not accepted: until all is answered, what was sent behind it cannot have been appended.
+    disturbed: bool = False
     resume_sequence: int = 0
     refusal: Refusal | None = None
     troubled_since: float = 0.0
@@ -104,6 +117,7 @@ class Appender:
         transactional_id: str | None,
         transactions_v2: bool,
         halve: Callable[[Any], tuple[Any, Any]],
+        skips: bool = False,
     ) -> None:
         self._connection = connection
         self._leaders = leaders
@@ -111,6 +125,7 @@ class Appender:
         self._transactional_id = transactional_id
         self._transactions_v2 = transactions_v2
         self._halve = halve
+        self._skips = skips
         self._queues: dict[PartitionKey, _Queue] = {}
         self._active: dict[PartitionKey, _Queue] = {}
         self._answers: deque[tuple[list[tuple[_Queue, _Sent]], Future]] = deque()
@@ -169,8 +184,8 @@ class Appender:
                     by_node.setdefault(node, []).append(queue)
         return sum(self._send_to(node, queues) for node, queues in by_node.items())
 
-    def settle(self) -> Iterator[Accepted]:
-        """Handle the answers that came in. Fenced or OutcomeUnknown end the transaction."""
+    def settle(self) -> Iterator[Accepted | Refused]:
+        """Handle the answers that came in, in order. Fenced or OutcomeUnknown end the transaction."""
         while self._answers:
             sent, future = self._answers.popleft()
             if future.exception is not None:
@@ -186,11 +201,13 @@ class Appender:
                 while queue.in_flight and (answer := queue.in_flight[0].answer) is not None:
                     yield from self._settle_one(queue, queue.in_flight.popleft(), answer)
 
-    def _settle_one(self, queue: _Queue, item: _Sent, answer: Answer) -> Iterator[Accepted]:
-        if not queue.rejected:
+    def _settle_one(self, queue: _Queue, item: _Sent, answer: Answer) -> Iterator[Accepted | Refused]:
+        first = not queue.disturbed
+        if first:
             queue.resume_sequence = item.sequence
+        queue.disturbed = answer.verdict is not Verdict.ACCEPTED or queue.disturbed
         match answer.verdict:
-            case Verdict.ACCEPTED if not queue.rejected:
+            case Verdict.ACCEPTED if first:
                 queue.proven, queue.troubled_since = True, 0.0
                 yield Accepted(queue.key, item.unit, answer.base_offset)
             case Verdict.FENCED:
@@ -199,32 +216,44 @@ class Appender:
                 queue.rejected.append(item.unit)
                 self._postpone(queue, answer.problem)
                 self.leaders_stale = True
-            case Verdict.OUT_OF_ORDER if queue.rejected:
+            case Verdict.OUT_OF_ORDER if not first:
                 queue.rejected.append(item.unit)
-            case Verdict.TOO_LARGE if item.unit.count > 1:
-                self._halve_rejected(queue, item.unit, answer.problem)
-            case Verdict.TOO_LARGE | Verdict.REFUSED:
-                queue.refusal = queue.refusal or Refusal(answer.problem, passing=False)
-                queue.rejected.append(item.unit)
+            case Verdict.TOO_LARGE | Verdict.RECORD_REFUSED | Verdict.REFUSED:
+                if self._is_left_out(queue, item.unit, answer, first=first):
+                    yield Refused(queue.key, item.unit, answer.problem)
             case _:
                 raise OutcomeUnknown(f"Produce to {queue.key[0]}-{queue.key[1]}: {answer.verdict.value}: {answer.problem}", queue.key)
         if not queue.in_flight:
             self._regroup(queue)
 
-    def _halve_rejected(self, queue: _Queue, unit: Appendable, problem: str) -> None:
-        try:
-            queue.rejected.extend(self._halve(unit))
-        except ValueError as unreadable:  # forwarded as it was, its records never were looked at
-            queue.refusal = queue.refusal or Refusal(f"{problem}; it cannot be divided: {unreadable}", passing=False)
-            queue.rejected.append(unit)
+    def _is_left_out(self, queue: _Queue, unit: Appendable, answer: Answer, *, first: bool) -> bool:
+        """A unit that was refused for good is divided; where that is of no use it stops the partition or (True) is left out."""
+        divides = answer.verdict is Verdict.TOO_LARGE or (self._skips and answer.verdict is Verdict.RECORD_REFUSED)
+        problem = answer.problem
+        indivisible = unit.count == 1
+        if divides and not indivisible:
+            try:
+                queue.rejected.extend(self._halve(unit))
+            except ValueError as why:  # one record of the source, or forwarded as it was and unreadable
+                problem = f"{problem}; it cannot be divided: {why}"
+                indivisible = isinstance(why, Indivisible)
+            else:
+                return False
+        if divides and self._skips and indivisible and first:
+            return True
+        queue.rejected.append(unit)
+        # Behind something that was not accepted either, it is sent and refused once more when that is settled.
+        if not (divides and self._skips and indivisible):
+            queue.refusal = queue.refusal or Refusal(problem, passing=False)
+        return False
 
     def _regroup(self, queue: _Queue) -> None:
         """All answers are in: put what was not accepted back in front, with its sequences."""
-        if queue.rejected:
+        if queue.disturbed:
             self.waiting_bytes += sum(unit.size for unit in queue.rejected)
             queue.next_sequence = queue.resume_sequence
             queue.waiting.extendleft(reversed(queue.rejected))
-            queue.rejected = []
+            queue.rejected, queue.disturbed = [], False
         if queue.refusal is not None:
             self.waiting_bytes -= sum(unit.size for unit in queue.waiting)
             queue.waiting.clear()
@@ -242,7 +271,7 @@ class Appender:
                 self._regroup(queue)
 
     def _ready(self, queue: _Queue, now: float) -> bool:
-        if not queue.waiting or queue.rejected or queue.refusal or now < queue.not_before:
+        if not queue.waiting or queue.disturbed or queue.refusal or now < queue.not_before:
             return False
         return queue.proven or not queue.in_flight
 

@@ -7,6 +7,7 @@ an abandoned transaction throws settled and fetched back to committed.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field, replace
 
 from ferry.clusters.fetching import FetchPosition
@@ -14,7 +15,7 @@ from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segmen
 from ferry.copying.receipts import Receipt, ReceiptKind, Run
 from ferry.copying.state import Head
 from ferry.errors import FerryError, RetryRule
-from ferry.wire.treatment import Unit
+from ferry.wire.unit import Unit
 
 
 @dataclass
@@ -28,6 +29,9 @@ class ReceiptDraft:
     bytes: int = 0
     forwarded: int = 0
     reframed: int = 0
+    handled: int = 0
+    dropped: int = 0
+    added: int = 0
     downstream_end: int = -1
     min_timestamp: int = -1
     max_timestamp: int = -1
@@ -35,21 +39,27 @@ class ReceiptDraft:
 
     def add(self, unit: Unit, base_offset: int) -> None:
         """Count a unit whose first record got downstream offset `base_offset`."""
-        downstream = base_offset
-        for upstream, count in unit.runs:
+        downstream, places = base_offset, unit.places
+        for index, (upstream, count) in enumerate(unit.runs):
+            if places:
+                downstream = base_offset + places[index]
             last = self.runs[-1] if self.runs else None
             if last and last[0] + last[2] == upstream and last[1] + last[2] == downstream:
                 self.runs[-1] = (last[0], last[1], last[2] + count)
             else:
                 self.runs.append((upstream, downstream, count))
             downstream += count
-        self.downstream_end = downstream
+        self.downstream_end = base_offset + unit.count
         self.records += unit.count
         self.bytes += unit.size
         if unit.kind == "forwarded":
             self.forwarded += 1
-        else:
+        elif unit.kind == "reframed":
             self.reframed += 1
+        else:
+            self.handled += 1
+            self.dropped += unit.dropped
+            self.added += unit.added
         known = [moment for moment in (self.min_timestamp, unit.min_timestamp) if moment >= 0]
         self.min_timestamp = min(known, default=-1)
         self.max_timestamp = max(self.max_timestamp, unit.max_timestamp)
@@ -82,6 +92,8 @@ class PartitionCursor:
         self._receipts: list[Receipt] = []
         self._segment = 0
         self._draft: ReceiptDraft | None = None
+        # (offset, number): so many records before that offset have no unit, because the handler dropped them all.
+        self._dropped: deque[tuple[int, int]] = deque()
         self.revert()
 
     def revert(self) -> None:
@@ -93,6 +105,7 @@ class PartitionCursor:
         self._declared = self._committed.declared
         self._receipts = []
         self._draft = None
+        self._dropped.clear()
         self.out_of_range = False
 
     def confirm(self) -> None:
@@ -144,10 +157,29 @@ class PartitionCursor:
         self._fetched_epoch = max(self._fetched_epoch, epoch)
         self.troubled_since = 0.0
 
+    def note_dropped(self, records: int) -> None:
+        """A message handler dropped all records of the last fetch: they count once what was fetched is settled."""
+        self._dropped.append((self.fetched, records))
+
     def accept(self, unit: Unit, base_offset: int) -> None:
         """The target appended `unit`."""
         self._open_draft().add(unit, base_offset)
         self._settle(unit.upstream_end, unit.last_leader_epoch)
+        if self._dropped:
+            self._count_dropped()
+
+    def skip(self, unit: Unit, reason: str) -> None:
+        """The target refused `unit`, all of whose records come from one source record: that record is lost, what lies around it settled."""
+        offset = unit.runs[0][0]
+        if offset > self.settled:
+            self._open_draft()
+            self._settle(offset, -1)
+        self._close_draft()
+        self._receipts.append(self._receipt(ReceiptKind.SKIPPED, offset, offset + 1, reason))
+        self._settle(offset + 1, unit.last_leader_epoch)
+        if unit.upstream_end > offset + 1:
+            self._open_draft()
+            self._settle(unit.upstream_end, unit.last_leader_epoch)
 
     def settle_fetched(self) -> None:
         """Nothing waits or is in flight: everything fetched is settled; go to the next segment when this one is done."""
@@ -157,6 +189,7 @@ class PartitionCursor:
         if self.fetched > self.settled:
             self._open_draft()
             self._settle(self.fetched, self._fetched_epoch)
+            self._count_dropped()
         if self.settled >= segment.end:
             self._next_segment()
 
@@ -214,6 +247,10 @@ class PartitionCursor:
             self.position = offset
             self._epoch = max(self._epoch, epoch)
 
+    def _count_dropped(self) -> None:
+        while self._dropped and self._dropped[0][0] <= self.settled:
+            self._open_draft().dropped += self._dropped.popleft()[1]
+
     def _next_segment(self) -> None:
         self._close_draft()
         self._segment += 1
@@ -243,6 +280,9 @@ class PartitionCursor:
                 bytes=draft.bytes,
                 forwarded=draft.forwarded,
                 reframed=draft.reframed,
+                handled=draft.handled,
+                dropped=draft.dropped,
+                added=draft.added,
                 min_timestamp=draft.min_timestamp,
                 max_timestamp=draft.max_timestamp,
                 source_epoch=draft.source_epoch,

@@ -18,15 +18,16 @@ from dataclasses import replace
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
 from ferry.clusters.coordination import NO_IDENTITY, Coordinator, Fenced, OutcomeUnknown, Position, PositionsRefused, ProducerIdentity
 from ferry.clusters.leaders import Leaders
-from ferry.copying.appender import Appender, PartitionKey
+from ferry.copying.appender import Accepted, Appender, PartitionKey
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
-from ferry.copying.receipts import RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
+from ferry.copying.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.state import encode_state
 from ferry.copying.transaction import TransactionEvent, TransactionState, advance
 from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, RetryRule, TargetRecreated
+from ferry.handling.loading import Handle
 from ferry.wire.split import split_unit
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,15 @@ GONE_SECONDS = 5.0
 class Lane:
     """One run of one lane over connections that several lanes share."""
 
-    def __init__(self, loop: EventLoop, source: ClusterConnection, target: ClusterConnection, job: CopyJob, task: LaneTask) -> None:
+    def __init__(  # noqa: PLR0917 - what lanes share, then what this one has
+        self,
+        loop: EventLoop,
+        source: ClusterConnection,
+        target: ClusterConnection,
+        job: CopyJob,
+        task: LaneTask,
+        handle: Handle | None = None,
+    ) -> None:
         self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
         self._wakeup = Wakeup(loop)
         self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
@@ -56,7 +65,7 @@ class Lane:
         remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
         self._source_leaders = Leaders(source, source_ids, source_ids)
         self._target_leaders = Leaders(target, [*remote_ids, job.ledger_topic, job.state_topic], remote_ids)
-        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values())
+        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle)
         self._identity = task.identity
         self._state = TransactionState.READY
         self._mark = ""
@@ -139,6 +148,7 @@ class Lane:
             transactional_id=transactional_id if exactly_once else None,
             transactions_v2=self._transactions_v2,
             halve=split_unit,
+            skips=not self._job.flow.handling.abort_on_send_failure,
         )
         self._ledger.adopt(self._identity)
         self._records.adopt(self._identity if exactly_once else await self._idempotent_identity())
@@ -206,8 +216,11 @@ class Lane:
             self._check_remote_topics()
 
     def _take_arrivals(self) -> None:
-        for key, unit, base_offset in self._records.settle():
-            self._cursors[key].accept(unit, base_offset)
+        for answered in self._records.settle():
+            if isinstance(answered, Accepted):
+                self._cursors[answered.key].accept(answered.unit, answered.base_offset)
+            else:
+                self._cursors[answered.key].skip(answered.unit, f"{REFUSED}: {answered.problem}")
         for cursor, units in self._feed.arrivals():
             for unit in units:
                 self._records.enqueue(cursor.task.remote, unit)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from ferry.clusters.connections import ClusterConnection, EventLoop
 from ferry.copying.lane import Lane
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.errors import FerryError, RetryRule
+from ferry.handling.listening import listened
+from ferry.handling.loading import make_handler, make_listener
 
 
 class LaneRunner(Protocol):
@@ -41,8 +44,13 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
         await source.open()
         await target.open()
 
+    handling = job.flow.handling
     try:
         try:
+            handle = make_handler(handling.message_handler, handling.message_handler_args) if handling.message_handler else None
+            listener = (
+                make_listener(handling.assignment_listener, handling.assignment_listener_args) if handling.assignment_listener else None
+            )
             loop.run(open_both)
         except FerryError as problem:
             failure = Failure(type(problem).__name__, str(problem), passing=problem.retry == RetryRule.RETRY)
@@ -50,7 +58,8 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
             return
         for task in tasks:
             started = time.process_time()
-            result: LaneResult = loop.run(Lane(loop, source, target, job, task).run)
+            lane = Lane(loop, source, target, job, task, handle)
+            result: LaneResult = listened(listener, task, partial(loop.run, lane.run))
             yield replace(result, cpu_seconds=time.process_time() - started)
     finally:
         source.close()

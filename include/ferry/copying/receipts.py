@@ -22,6 +22,9 @@ FORMAT_VERSION = 1
 # About 100 KB of coded runs at worst: a receipt stays far below the usual max.message.bytes of 1 MiB.
 RUNS_PER_RECEIPT = 10_000
 
+# Begins the reason of a `skipped` receipt of a refused record; other skipped ranges were gone before a backfill came to them.
+REFUSED = "refused by the target"
+
 Run = tuple[int, int, int]  # upstream start, downstream start, count
 
 
@@ -47,6 +50,8 @@ class Receipt:
     `downstream_end` is the exclusive end of what this receipt put into the remote partition (-1: nothing). A `foreign` receipt has no runs:
     another replicator wrote the records below `downstream_end` that no other receipt of the remote topic explains, and what of the upstream
     range they hold is not known. Timestamps are in ms, -1 when there is no record. Topic ids are the text form of Kafka's uuids.
+    `records` are those on the target. Where a message handler was at work, `dropped` source records have none there, and `added` ones are
+    there beyond one for each source record, in no run.
     """
 
     kind: ReceiptKind
@@ -63,12 +68,20 @@ class Receipt:
     bytes: int = 0
     forwarded: int = 0
     reframed: int = 0
+    handled: int = 0
+    dropped: int = 0
+    added: int = 0
     transactions: int = 1
     min_timestamp: int = -1
     max_timestamp: int = -1
     source_epoch: int = -1
     run_id: str = ""
     reason: str = ""
+
+
+def is_loss(receipt: Receipt) -> bool:
+    """Whether records of the range will never be on the target: gone at the source, or refused by the target and skipped."""
+    return receipt.kind == ReceiptKind.LOSS or (receipt.kind == ReceiptKind.SKIPPED and receipt.reason.startswith(REFUSED))
 
 
 def ledger_partition(topic: str, partition: int, partitions: int) -> int:
@@ -102,6 +115,8 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
         "run": receipt.run_id,
         "reason": receipt.reason,
     }
+    if receipt.handled or receipt.dropped:
+        value["handled"] = [receipt.handled, receipt.dropped, receipt.added]
     return _compact(key), _compact(value)
 
 
@@ -110,6 +125,7 @@ def decode_receipt(key: bytes, value: bytes) -> Receipt:
     try:
         where, what = json.loads(key), json.loads(value)
         require_version(what, "ledger")
+        handled, dropped, added = what.get("handled", (0, 0, 0))
         return Receipt(
             kind=ReceiptKind(where["kind"]),
             topic=where["topic"],
@@ -125,6 +141,9 @@ def decode_receipt(key: bytes, value: bytes) -> Receipt:
             bytes=int(what["bytes"]),
             forwarded=int(what["forwarded"]),
             reframed=int(what["reframed"]),
+            handled=int(handled),
+            dropped=int(dropped),
+            added=int(added),
             transactions=int(what["transactions"]),
             min_timestamp=int(what["timestamps"][0]),
             max_timestamp=int(what["timestamps"][1]),
@@ -144,7 +163,7 @@ def require_version(document: dict[str, object], where: str) -> None:
 
 
 def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Receipt, ...]:
-    """The same range as several receipts with at most `limit` runs each; bytes and batch counts stand on the first."""
+    """The same range as several receipts with at most `limit` runs each; bytes, batch counts and records in no run stand on the first."""
     if len(receipt.runs) <= limit:
         return (receipt,)
     pieces = []
@@ -156,7 +175,11 @@ def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Rece
         downstream_end = runs[-1][1] + runs[-1][2] if following else receipt.downstream_end
         records = sum(run[2] for run in runs)
         piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end, records=records)
-        pieces.append(replace(piece, bytes=0, forwarded=0, reframed=0, transactions=0) if index else piece)
+        if index:
+            piece = replace(piece, bytes=0, forwarded=0, reframed=0, handled=0, dropped=0, added=0, transactions=0)
+        else:
+            piece = replace(piece, records=records + receipt.added)
+        pieces.append(piece)
         start = end
     return tuple(pieces)
 

@@ -20,6 +20,7 @@ from ferry.clusters.leaders import Leaders
 from ferry.copying.cursor import PartitionCursor
 from ferry.errors import (
     FerryError,
+    HandlerFailed,
     PartitionError,
     PartitionUnavailable,
     SourceMissing,
@@ -27,8 +28,11 @@ from ferry.errors import (
     SourceTruncated,
     UnreadableBatch,
 )
+from ferry.handling.calling import HandlerStopped, PartitionHandling
+from ferry.handling.loading import Handle
 from ferry.wire.batch import MalformedBatch
-from ferry.wire.treatment import Unit, arrange
+from ferry.wire.treatment import arrange
+from ferry.wire.unit import Unit
 
 # One response: enough to keep four produce requests busy, little enough that several copies of it fit a worker.
 FETCH_BYTES = 16 << 20
@@ -46,14 +50,21 @@ _PASSING = frozenset({5, 6, 7, 9, 13, 56, 74, 75, 78, 79, 84})
 class SourceFeed:
     """Fetches for the cursors of one lane."""
 
-    def __init__(
-        self, loop: EventLoop, connection: ClusterConnection, leaders: Leaders, wakeup: Wakeup, cursors: Iterable[PartitionCursor]
+    def __init__(  # noqa: PLR0917 - connections, then what is fetched
+        self,
+        loop: EventLoop,
+        connection: ClusterConnection,
+        leaders: Leaders,
+        wakeup: Wakeup,
+        cursors: Iterable[PartitionCursor],
+        handle: Handle | None = None,
     ) -> None:
         self._loop = loop
         self._connection = connection
         self._leaders = leaders
         self._wakeup = wakeup
         self._cursors = {(cursor.task.topic, cursor.task.partition): cursor for cursor in cursors}
+        self._handlings = {key: PartitionHandling(handle, *key) for key in self._cursors} if handle is not None else {}
         self._rotation: deque[PartitionCursor] = deque(self._cursors.values())
         self._fetching: set[int] = set()
         self._arrived: deque[tuple[list[FetchPosition], Future]] = deque()
@@ -143,13 +154,23 @@ class SourceFeed:
             return []
         try:
             arrangement = arrange(
-                fetched.records, position=cursor.fetched, end=segment.end, aborted=fetched.aborted, max_batch_bytes=task.batch_limit
+                fetched.records,
+                position=cursor.fetched,
+                end=segment.end,
+                aborted=fetched.aborted,
+                max_batch_bytes=task.batch_limit,
+                handling=self._handlings.get((task.topic, task.partition)),
             )
+        except HandlerStopped as problem:
+            cursor.fail(HandlerFailed(task.topic, task.partition, str(problem)))
+            return []
         except MalformedBatch as problem:
             cursor.fail(UnreadableBatch(task.topic, task.partition, str(problem)))
             return []
         if arrangement.next_position > cursor.fetched:
             cursor.fetched_to(arrangement.next_position, arrangement.last_leader_epoch)
+            if arrangement.dropped:
+                cursor.note_dropped(arrangement.dropped)
         elif not len(fetched.records) and fetched.last_stable_offset <= cursor.fetched:
             self._postpone(cursor, f"its last stable offset went back to {fetched.last_stable_offset}")
             cursor.out_of_range = fetched.last_stable_offset < cursor.fetched

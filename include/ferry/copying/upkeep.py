@@ -19,7 +19,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.internal_writer import KeyValue
 from ferry.copying.lanes import upkeep_transactional_id
-from ferry.copying.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt, ledger_partition
+from ferry.copying.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt, is_loss, ledger_partition
 from ferry.policy.naming import ledger_topic, position_group
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def tidy(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, int], int])
     """
     groups: dict[tuple[object, ...], list[Receipt]] = {}
     for receipt in receipts:
-        if receipt.kind in MERGED:
+        if receipt.kind in MERGED and not is_loss(receipt):
             key = (receipt.topic, receipt.partition, receipt.source_topic_id, receipt.remote_topic_id, receipt.kind, receipt.reason)
             groups.setdefault(key, []).append(receipt)
     merged: list[Receipt] = []
@@ -99,6 +99,9 @@ def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> 
         bytes=sum(receipt.bytes for receipt in chain),
         forwarded=sum(receipt.forwarded for receipt in chain),
         reframed=sum(receipt.reframed for receipt in chain),
+        handled=sum(receipt.handled for receipt in chain),
+        dropped=sum(receipt.dropped for receipt in chain),
+        added=sum(receipt.added for receipt in chain),
         transactions=sum(receipt.transactions for receipt in chain),
         min_timestamp=min(moments, default=-1),
         max_timestamp=max(receipt.max_timestamp for receipt in chain),

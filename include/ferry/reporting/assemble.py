@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt
+from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, is_loss
 from ferry.copying.request import RunRequest
 from ferry.copying.state import FlowState, fold_state
 from ferry.policy.naming import ledger_topic, state_topic
@@ -49,8 +49,8 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
         key = (receipt.topic, receipt.partition)
         if receipt.kind in COPIES:
             partitions[key] = _added(partitions.get(key), receipt)
-        elif receipt.kind == ReceiptKind.LOSS and acknowledgement(receipt) not in state.acknowledged:
-            losses.append(LossReport(receipt.topic, receipt.partition, receipt.upstream_start, receipt.upstream_end, receipt.reason))
+        elif is_loss(receipt) and acknowledgement(receipt) not in state.acknowledged:
+            losses.append(loss_report(receipt))
     opened, result = records.opened, records.result
     started = opened.started if opened else ""
     return RunReport(
@@ -70,6 +70,13 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
     )
 
 
+def loss_report(receipt: Receipt) -> LossReport:
+    """A receipt of lost records as reports show it."""
+    return LossReport(
+        receipt.topic, receipt.partition, receipt.upstream_start, receipt.upstream_end, receipt.reason, kind=receipt.kind.value
+    )
+
+
 def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
     if report is None:
         report = PartitionReport(receipt.topic, receipt.partition, receipt.remote_topic, receipt.upstream_start, receipt.upstream_end)
@@ -82,4 +89,7 @@ def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
         transactions=report.transactions + receipt.transactions,
         forwarded=report.forwarded + receipt.forwarded,
         reframed=report.reframed + receipt.reframed,
+        handled=report.handled + receipt.handled,
+        dropped=report.dropped + receipt.dropped,
+        added=report.added + receipt.added,
     )

@@ -12,14 +12,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ferry import errors
-from ferry.errors import ExitCode, FerryError, PartitionsFailed, SourceDataLost, Superseded, worst_exit_code
+from ferry.errors import ExitCode, FerryError, PartitionsFailed, RecordsSkipped, SourceDataLost, Superseded, worst_exit_code
 
 REPORT_VERSION = 1
 
 
 @dataclass(frozen=True)
 class PartitionReport:
-    """What a run copied of one source partition: `[upstream_start, upstream_end)`, counts of records, bytes (as stored) and batches."""
+    """What a run copied of one source partition: `[upstream_start, upstream_end)`, counts of records, bytes (as stored) and batches.
+
+    `records` are those on the target. A message handler was given `records + dropped - added` of the source.
+    """
 
     topic: str
     partition: int
@@ -32,17 +35,26 @@ class PartitionReport:
     forwarded: int = 0
     reframed: int = 0
     handled: int = 0
+    dropped: int = 0
+    added: int = 0
 
 
 @dataclass(frozen=True)
 class LossReport:
-    """Records `[upstream_start, upstream_end)` that the source had dropped before they were copied."""
+    """Records `[upstream_start, upstream_end)` that are not on the target: `kind` is `loss` if the source had dropped them before they were
+    copied, `skipped` if the target refused them."""
 
     topic: str
     partition: int
     upstream_start: int
     upstream_end: int
     reason: str
+    kind: str = "loss"
+
+    @property
+    def where(self) -> str:
+        """Partition and range, for people."""
+        return f"{self.topic}-{self.partition} [{self.upstream_start}, {self.upstream_end})"
 
 
 @dataclass(frozen=True)
@@ -112,14 +124,15 @@ class RunReport:
         found: list[FerryError] = []
         if self.superseded:
             found.append(Superseded(f"run {self.run_id} of {self.flow}: {self.superseded}"))
-        if self.losses:
-            named = "; ".join(f"{loss.topic}-{loss.partition} [{loss.upstream_start}, {loss.upstream_end})" for loss in self.losses)
-            found.append(
-                SourceDataLost(
-                    f"run {self.run_id} of {self.flow}: gone at the source before they were copied: {named}; "
-                    "see ferry ledger, then ferry ack-loss"
-                )
-            )
+        run = f"run {self.run_id} of {self.flow}"
+        expired = [loss.where for loss in self.losses if loss.kind == "loss"]
+        refused = [f"{loss.where}: {loss.reason}" for loss in self.losses if loss.kind != "loss"]
+        if expired:
+            what = f"gone at the source before they were copied: {'; '.join(expired)}; see ferry ledger, then ferry ack-loss"
+            found.append(SourceDataLost(f"{run}: {what}"))
+        if refused:
+            what = f"{len(refused)} ranges of records skipped: {'; '.join(refused)}; see ferry ledger, then ferry ack-loss"
+            found.append(RecordsSkipped(f"{run}: {what}"))
         if self.failed:
             named = "; ".join(str(failure) for failure in self.failed)
             found.append(PartitionsFailed(f"run {self.run_id} of {self.flow}: {len(self.failed)} failed: {named}"))

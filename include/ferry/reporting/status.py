@@ -16,6 +16,7 @@ from ferry.copying.receipts import Receipt
 from ferry.copying.request import RunRequest
 from ferry.copying.survey import read_receipts, survey
 from ferry.recovery.losses import open_losses
+from ferry.reporting.assemble import loss_report
 from ferry.reporting.run_report import LossReport
 
 if TYPE_CHECKING:
@@ -84,10 +85,7 @@ def flow_status(flow: Flow) -> FlowStatus:
         )
         for facts in seen.facts
     )
-    losses = tuple(
-        LossReport(loss.topic, loss.partition, loss.upstream_start, loss.upstream_end, loss.reason) for loss in open_losses(flow)
-    )
-    return FlowStatus(flow.name, partitions, losses)
+    return FlowStatus(flow.name, partitions, tuple(loss_report(loss) for loss in open_losses(flow)))
 
 
 def partition_status(

@@ -1,31 +1,43 @@
-"""Halving a unit that the target finds too large (MESSAGE_TOO_LARGE): its max.message.bytes is smaller than the batch was at the source."""
+"""Halving a unit that the target refuses: its max.message.bytes is smaller than the batch was, or one of its records has to be found."""
 
 from __future__ import annotations
 
 from ferry.wire import compression
 from ferry.wire.batch import HEADER_SIZE, read_header
 from ferry.wire.reframe import Piece, assemble, reframe
-from ferry.wire.treatment import Unit
+from ferry.wire.unit import Unit
+
+Runs = tuple[tuple[int, int], ...]
+
+
+class Indivisible(ValueError):
+    """A unit of one source record."""
 
 
 def split_unit(unit: Unit) -> tuple[Unit, Unit]:
-    """Two reframed units with the first and second half of the records; their upstream ranges tile the unit's.
+    """Two units with the first and second half of the records; their upstream ranges tile the unit's.
 
-    Raises ValueError for a unit of one record: nothing smaller can be sent. Raises MalformedBatch for unreadable records.
+    A handled unit is divided between source records, as near to its middle as possible; the first half counts what was dropped. Raises
+    Indivisible for a unit of one source record: nothing smaller can be sent. Raises MalformedBatch for unreadable records.
     """
+    if unit.places:
+        return _halves(unit, *_divided(unit))
     if unit.count < 2:
-        raise ValueError(f"the unit at upstream offset {unit.upstream_start} has {unit.count} record: it cannot be split")
+        raise Indivisible(f"the unit at upstream offset {unit.upstream_start} has {unit.count} record: it cannot be split")
+    middle = unit.count // 2
+    return _halves(unit, middle, *_split_runs(unit.runs, middle))
+
+
+def _halves(unit: Unit, middle: int, first_runs: Runs, second_runs: Runs) -> tuple[Unit, Unit]:
     header = read_header(unit.payload)
     records = compression.decompress(header.codec, unit.payload[HEADER_SIZE:])
-    middle = unit.count // 2
-    first_runs, second_runs = _split_runs(unit.runs, middle)
     boundary = second_runs[0][0]
     batch_start = header.base_offset
 
-    def half(lower: int, upper: int, runs: tuple[tuple[int, int], ...], start: int, stop: int) -> Unit:
+    def half(lower: int, upper: int, runs: Runs, start: int, stop: int) -> Unit:
         reframed = reframe([Piece(header, records, batch_start + lower, batch_start + upper)])
         return Unit(
-            kind="reframed",
+            kind="handled" if unit.places else "reframed",
             payload=memoryview(assemble(reframed, header.codec)),
             count=reframed.count,
             runs=runs,
@@ -34,6 +46,8 @@ def split_unit(unit: Unit) -> tuple[Unit, Unit]:
             min_timestamp=reframed.base_timestamp,
             max_timestamp=reframed.max_timestamp,
             last_leader_epoch=unit.last_leader_epoch,
+            places=tuple(place - lower for place in _places(unit, lower, upper)) if unit.places else (),
+            dropped=0 if lower else unit.dropped,
         )
 
     return (
@@ -42,7 +56,22 @@ def split_unit(unit: Unit) -> tuple[Unit, Unit]:
     )
 
 
-def _split_runs(runs: tuple[tuple[int, int], ...], records: int) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+def _divided(unit: Unit) -> tuple[int, Runs, Runs]:
+    """The index in the batch at which a handled unit is divided, and the runs of both sides."""
+    begins = [place + index for place, (_, count) in zip(unit.places, unit.runs, strict=True) for index in range(count)]
+    if len(begins) < 2:
+        raise Indivisible(f"all {unit.count} records that the handler made of the one at offset {unit.runs[0][0]} must be in one batch")
+    number = min(range(1, len(begins)), key=lambda index: abs(begins[index] - unit.count // 2))
+    return begins[number], *_split_runs(unit.runs, number)
+
+
+def _places(unit: Unit, lower: int, upper: int) -> list[int]:
+    """The places of a handled unit's runs within [lower, upper), a run that goes over `lower` beginning there."""
+    found = [max(place, lower) for place, (_, count) in zip(unit.places, unit.runs, strict=True) if lower < place + count]
+    return [place for place in found if place < upper]
+
+
+def _split_runs(runs: Runs, records: int) -> tuple[Runs, Runs]:
     """The runs of the first `records` records, and those of the others."""
     first: list[tuple[int, int]] = []
     second: list[tuple[int, int]] = []

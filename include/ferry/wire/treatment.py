@@ -1,4 +1,4 @@
-"""What becomes of each fetched batch: forwarded, reframed, or only passed over.
+"""What becomes of each fetched batch: forwarded, reframed, handled, or only passed over.
 
 `arrange` turns one partition's fetched bytes into units, in order. A unit is what one Produce request carries for the partition: one whole
 batch. The upstream ranges of the units tile [position, next position): each reaches up to the next one's start, so what was passed over
@@ -6,6 +6,7 @@ batch. The upstream ranges of the units tile [position, next position): each rea
 
 A batch is forwarded when it is magic 2, contiguous, CreateTime, inside the bounds, and worth a request of its own. Everything else is
 reframed; neighbours of one codec are merged, because a Produce request costs 65-110 us of Python, and a record about 1 us to reframe.
+With a message handler, every batch is handled (ferry.wire.handled) and none is forwarded or reframed.
 Every batch's CRC is checked first: forwarding and reframing write new ones, which would hide a flipped bit.
 
 What is excluded is passed over like a control batch. Ferry's own batches are excluded as wholes, so their header decides; where a range
@@ -15,10 +16,10 @@ ends inside a batch (compaction keeps a batch's first and last offset; a person 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from ferry.wire import compression, legacy
+from ferry.handling.calling import HandlerStopped, PartitionHandling
+from ferry.wire import compression
 from ferry.wire.aborted import AbortedTracker
 from ferry.wire.batch import (
     DELETE_HORIZON,
@@ -30,9 +31,11 @@ from ferry.wire.batch import (
     crc_is_valid,
     read_entry,
 )
-from ferry.wire.forward import forward
+from ferry.wire.handled import HandlingBuilder
+from ferry.wire.opening import opened
 from ferry.wire.ranges import Range, Ranges, next_start, outside
 from ferry.wire.reframe import GROWTH_PER_RECORD, Piece, Reframer, SmallBatches, assemble
+from ferry.wire.unit import Arrangement, Draft, Drafts
 from ferry.wire.varint import Buffer
 
 # Smaller batches are merged with their neighbours: copying this much costs about half of what a request does.
@@ -46,51 +49,6 @@ FORWARD_MINIMUM_RECORDS = 100
 MERGE_LIMIT_BYTES = 512 * 1024
 # Kafka's default of max.message.bytes.
 MAX_BATCH_BYTES = 1_048_588
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """One batch to produce, whatever its producer will be.
-
-    `runs`: the upstream offsets of its records in order, (first offset, number of records); together `count` records.
-    [`upstream_start`, `upstream_end`): the upstream range that is settled once this unit is accepted. `size`: bytes on the wire.
-    Timestamps in ms; a forwarded batch's `min_timestamp` is its first record's, which is good enough: it only feeds reports.
-    `last_leader_epoch`: the source's, of the last entry before `upstream_end`, also one that was passed over: what a fetch from there has
-    to say to have truncation detected (KIP-320). -1: not known, magic 0 and 1.
-    """
-
-    kind: Literal["forwarded", "reframed"]
-    payload: memoryview
-    count: int
-    runs: tuple[tuple[int, int], ...]
-    upstream_start: int
-    upstream_end: int
-    min_timestamp: int
-    max_timestamp: int
-    last_leader_epoch: int
-
-    @property
-    def size(self) -> int:
-        return len(self.payload)
-
-    def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> tuple[bytes, memoryview]:
-        """The batch for this producer, in two buffers; call it again for another one."""
-        return forward(self.payload, producer_id, epoch, base_sequence, transactional)
-
-
-@dataclass(frozen=True, slots=True)
-class Arrangement:
-    """What one partition's fetched bytes come to.
-
-    `next_position`: the upstream offset to fetch next, at most `end`; it moves even where there are no units.
-    `consumed`: bytes of whole entries that were read. 0 with bytes at hand means that even the first entry was incomplete.
-    `last_leader_epoch`: the source's, of the last entry before `next_position` (-1: none, or not known).
-    """
-
-    units: list[Unit]
-    next_position: int
-    consumed: int
-    last_leader_epoch: int = -1
 
 
 class Limits(NamedTuple):
@@ -112,6 +70,7 @@ def arrange(
     forward_minimum_records: int = FORWARD_MINIMUM_RECORDS,
     merge_limit_bytes: int = MERGE_LIMIT_BYTES,
     max_batch_bytes: int = MAX_BATCH_BYTES,
+    handling: PartitionHandling | None = None,
 ) -> Arrangement:
     """The units of one partition's fetched records.
 
@@ -120,7 +79,8 @@ def arrange(
     `excluded`: upstream offsets that are not wanted.
     `max_batch_bytes`: the target topic's max.message.bytes; merging stays below it, a single batch may not.
     A corrupt batch ends the arrangement before it, so that all before it is copied. If nothing before it moves the position, MalformedBatch
-    is raised: the next fetch comes to that.
+    is raised: the next fetch comes to that. With `handling`, every wanted batch is given to the message handler; a record that it fails at
+    ends the arrangement likewise, or raises HandlerStopped.
     """
     limits = Limits(
         forward_minimum_bytes,
@@ -128,7 +88,11 @@ def arrange(
         # Recompressing can grow bytes that do not compress by less than 1/64.
         min(merge_limit_bytes, max_batch_bytes - max_batch_bytes // 64) - HEADER_SIZE,
     )
-    builder = _Builder(position, end, limits, excluded)
+    builder: _Builder | HandlingBuilder = (
+        _Builder(position, end, limits, excluded)
+        if handling is None
+        else HandlingBuilder(position, end, limits.merge_limit_bytes, excluded, handling)
+    )
     tracker = AbortedTracker(aborted)
     at = 0
     reached = position
@@ -149,13 +113,19 @@ def arrange(
             if reached <= position:
                 raise
             break
+        except HandlerStopped as problem:
+            if problem.offset <= position:
+                raise
+            reached = problem.offset
+            break
         at += len(view)
         reached = max(reached, header.next_offset)
     next_position = min(reached, end)
-    return Arrangement(builder.finish(next_position), next_position, at, builder.epoch_before(next_position))
+    dropped = builder.finish()
+    return Arrangement(builder.units(next_position), next_position, at, builder.epoch_before(next_position), dropped)
 
 
-def _take(header: BatchHeader, view: memoryview, builder: _Builder, tracker: AbortedTracker) -> None:
+def _take(header: BatchHeader, view: memoryview, builder: _Builder | HandlingBuilder, tracker: AbortedTracker) -> None:
     """Gives one batch that begins below the end to the builder, unless it is to be passed over."""
     if not crc_is_valid(view):
         raise MalformedBatch(f"the batch at offset {header.base_offset} does not match its checksum: the source's log is corrupt")
@@ -165,36 +135,20 @@ def _take(header: BatchHeader, view: memoryview, builder: _Builder, tracker: Abo
         builder.add(header, view)
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A unit before it is known how far it reaches."""
-
-    kind: Literal["forwarded", "reframed"]
-    payload: memoryview
-    count: int
-    runs: tuple[tuple[int, int], ...]
-    upstream_start: int
-    min_timestamp: int
-    max_timestamp: int
-
-
-class _Builder:
+class _Builder(Drafts):
     """Collects wanted batches into drafts, holding back small ones until it is known what they can be merged with."""
 
     def __init__(self, position: int, end: int, limits: Limits, excluded: Ranges) -> None:
-        self.position = position
+        super().__init__(position)
         self._end = end
         self._excluded = excluded
         self._limits = limits
-        self._drafts: list[_Draft] = []
         # The group being merged: its records, whether it has any batch yet, their codec, and the last
         # batch as long as it is the only one and could be forwarded.
         self._group = Reframer()
         self._codec = compression.NONE
         self._open = False
         self._forwardable: tuple[BatchHeader, memoryview] | None = None
-        # (offset, epoch): from this offset on entries bear this epoch, as far as was read. Epochs change rarely, so the list stays short.
-        self._epochs: list[tuple[int, int]] = []
         self._small = SmallBatches(position, end, limits.forward_minimum_bytes - LENGTH_OVERHEAD, limits.forward_minimum_records)
         # Below this, whatever batch `gather` takes next fits into the merge limit.
         self._body_limit = limits.merge_limit_bytes - limits.forward_minimum_bytes - GROWTH_PER_RECORD * limits.forward_minimum_records
@@ -217,15 +171,6 @@ class _Builder:
             self.pass_epoch(reached - 1, taken.leader_epoch)
         return taken.stop, reached
 
-    def pass_epoch(self, offset: int, epoch: int) -> None:
-        """Notes the leader epoch of an entry, of whatever kind, that begins at `offset`."""
-        if not self._epochs or self._epochs[-1][1] != epoch:
-            self._epochs.append((offset, epoch))
-
-    def epoch_before(self, position: int) -> int:
-        """The leader epoch of the last entry that begins before `position`, -1 if there is none."""
-        return next((epoch for offset, epoch in reversed(self._epochs) if offset < position), -1)
-
     def add(self, header: BatchHeader, view: memoryview) -> None:
         """Takes one batch with records that are wanted, at least in part, unless they are excluded."""
         if self._excluded and not self._wholly_wanted(header):
@@ -236,7 +181,7 @@ class _Builder:
             self._flush()
             self._forward(header, view)
             return
-        converted, records = _opened(header, view)
+        converted, records = opened(header, view)
         self._reframe(converted, records, [(self.position, self._end)], (header, view) if forwardable else None)
 
     def _wholly_wanted(self, header: BatchHeader) -> bool:
@@ -247,7 +192,7 @@ class _Builder:
         """Takes what is not excluded of a batch: mostly nothing, and then it need not be decompressed."""
         if header.count >= 0 and not self._wanted(header):
             return
-        converted, records = _opened(header, view)
+        converted, records = opened(header, view)
         wanted = self._wanted(converted)
         if wanted:
             self._reframe(converted, records, wanted, None)
@@ -268,25 +213,10 @@ class _Builder:
         self._open = True
         self._codec = header.codec
 
-    def finish(self, next_position: int) -> list[Unit]:
-        """The units, tiling [position, next_position)."""
+    def finish(self) -> int:
+        """Ends the open group; nothing is ever dropped without a draft that counts it."""
         self._flush()
-        drafts = self._drafts
-        starts = [self.position, *(draft.upstream_start for draft in drafts[1:]), next_position]
-        return [
-            Unit(
-                kind=draft.kind,
-                payload=draft.payload,
-                count=draft.count,
-                runs=draft.runs,
-                upstream_start=start,
-                upstream_end=stop,
-                min_timestamp=draft.min_timestamp,
-                max_timestamp=draft.max_timestamp,
-                last_leader_epoch=self.epoch_before(stop),
-            )
-            for draft, start, stop in zip(drafts, starts, starts[1:], strict=False)
-        ]
+        return 0
 
     def _can_forward(self, header: BatchHeader) -> bool:
         return (
@@ -304,7 +234,7 @@ class _Builder:
 
     def _forward(self, header: BatchHeader, view: memoryview) -> None:
         self._drafts.append(
-            _Draft(
+            Draft(
                 kind="forwarded",
                 payload=view,
                 count=header.count,
@@ -322,7 +252,7 @@ class _Builder:
         elif self._group.count:
             reframed = self._group.finish()
             self._drafts.append(
-                _Draft(
+                Draft(
                     kind="reframed",
                     payload=memoryview(assemble(reframed, self._codec)),
                     count=reframed.count,
@@ -336,10 +266,3 @@ class _Builder:
         self._group = Reframer()
         self._forwardable = None
         self._open = False
-
-
-def _opened(header: BatchHeader, view: memoryview) -> tuple[BatchHeader, Buffer]:
-    """A batch of any magic as a magic-2 header and its records, not compressed."""
-    if header.magic < 2:
-        return legacy.convert(header, view)
-    return header, compression.decompress(header.codec, view[HEADER_SIZE:])

@@ -41,6 +41,27 @@ FERRY: tuple[Property, ...] = (
         "replication factor of Ferry's internal topics, at most the number of brokers",
         "target",
     ),
+    _ferry(
+        "ferry.message.handler",
+        kinds.WORD,
+        None,
+        "package.module:Class (or a function) that every record is given to, see [handlers](handlers.md); none when not set",
+    ),
+    _ferry("ferry.message.handler.args", kinds.STRING, None, "text that the handler's class is made with"),
+    _ferry("ferry.handler.reroute", kinds.BOOLEAN, "false", "true is refused: a handler keeps a record's topic and partition"),
+    _ferry(
+        "ferry.assignment.listener",
+        kinds.WORD,
+        None,
+        "package.module:Class that is told which partitions are about to be copied and were copied, see [handlers](handlers.md)",
+    ),
+    _ferry("ferry.assignment.listener.args", kinds.STRING, None, "text that the listener's class is made with"),
+    _ferry(
+        "ferry.abort.on.send.failure",
+        kinds.BOOLEAN,
+        "true",
+        "whether a record that the target refuses for good stops its partition; false skips the record, and reports it as lost",
+    ),
     Property(
         "ferry.airflow.connection",
         kinds.WORD,

@@ -1,0 +1,111 @@
+"""From `package.module:name` to a handler or listener. `check_*` say what is wrong without making one; `make_*` make it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ferry.errors import ConfigError
+from ferry.handling.interface import AssignmentListener, Record
+
+Handle = Callable[[Record], Iterable[Record]]
+LISTENER_METHODS = ("before_starting", "before_releasing")
+
+
+def check_handler(name: str, args: str | None) -> None:
+    """ConfigError when `name` leads to no message handler, or to one that takes no `args`."""
+    found = _found(name)
+    if _is_plain_function(found):
+        if args is not None:
+            raise ConfigError(f"{name} is a function, which takes no args: write a class, or remove ferry.message.handler.args")
+        if not _takes_one(found):
+            raise ConfigError(f"{name} must take one argument, the record")
+    else:
+        _require_methods(name, found, "handle")
+        _require_args(name, found, args)
+
+
+def check_listener(name: str, args: str | None) -> None:
+    """ConfigError when `name` leads to no assignment listener."""
+    found = _found(name)
+    _require_methods(name, found, *LISTENER_METHODS)
+    _require_args(name, found, args)
+
+
+def make_handler(name: str, args: str | None) -> Handle:
+    """What to call with each record. ConfigError."""
+    check_handler(name, args)
+    found = _found(name)
+    handle: Handle = found if _is_plain_function(found) else _made(name, found, args).handle
+    return handle
+
+
+def make_listener(name: str, args: str | None) -> AssignmentListener:
+    """ConfigError when it cannot be made."""
+    check_listener(name, args)
+    listener: AssignmentListener = _made(name, _found(name), args)
+    return listener
+
+
+def _found(name: str) -> Any:
+    module, colon, path = name.partition(":")
+    if not colon or not module or not path:
+        raise ConfigError(f"{name} must be written as package.module:Class")
+    try:
+        found: Any = importlib.import_module(module)
+    except Exception as problem:
+        what = f"module {module} cannot be imported ({type(problem).__name__}: {problem}); is its directory on PYTHONPATH?"
+        raise ConfigError(what) from problem
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError as problem:
+            raise ConfigError(f"module {module} has no {path}") from problem
+    return found
+
+
+def _is_plain_function(found: Any) -> bool:
+    return inspect.isroutine(found)
+
+
+def _takes_one(found: Any) -> bool:
+    try:
+        inspect.signature(found).bind(None)
+    except TypeError:
+        return False
+    except ValueError:  # a built-in that does not tell
+        return True
+    return True
+
+
+def _require_methods(name: str, found: Any, *methods: str) -> None:
+    for method in methods:
+        if not callable(getattr(found, method, None)):
+            raise ConfigError(f"{name} has no method {method}")
+
+
+def _require_args(name: str, found: Any, args: str | None) -> None:
+    if not inspect.isclass(found):
+        if args is not None:
+            raise ConfigError(f"{name} is no class, so nothing takes the args: name a class, or remove them")
+        return
+    given = () if args is None else (args,)
+    try:
+        inspect.signature(found).bind(*given)
+    except TypeError as problem:
+        wanted = "without args" if args is None else "with the text of its args"
+        raise ConfigError(f"{name} cannot be made {wanted}: {problem}") from problem
+    except ValueError:
+        return
+
+
+def _made(name: str, found: Any, args: str | None) -> Any:
+    made: Callable[..., Any] = found
+    if not inspect.isclass(found):
+        return found
+    try:
+        return made() if args is None else made(args)
+    except Exception as problem:
+        raise ConfigError(f"{name} could not be made: {type(problem).__name__}: {problem}") from problem

@@ -1,0 +1,195 @@
+"""The third treatment of a batch: decoded, given to a message handler record by record, and what it returns encoded anew.
+
+All outputs of one source record stay in one batch, and a batch is divided only between source records: a position can then never lie
+inside the outputs of a record. Neighbours of one codec are merged as in reframing. Timestamps of LogAppendTime batches become each
+record's own, as in reframing too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ferry.handling.calling import HandlerStopped, PartitionHandling
+from ferry.handling.interface import Record
+from ferry.wire import compression, varint
+from ferry.wire.batch import BatchHeader, MalformedBatch
+from ferry.wire.opening import opened
+from ferry.wire.ranges import Ranges, outside
+from ferry.wire.reframe import GROWTH_PER_RECORD, Reframed, assemble
+from ferry.wire.unit import Draft, Drafts
+from ferry.wire.varint import Buffer
+
+_LONGEST_TIME = (1 << 63) - 1
+
+
+def decode_records(header: BatchHeader, records: Buffer, topic: str, partition: int) -> list[Record]:
+    """All records of one magic-2 batch, `records` decompressed. Raises MalformedBatch. Layout: clients/.../record/DefaultRecord.java."""
+    data = bytes(records)
+    first, scale = (header.max_timestamp, 0) if header.is_log_append_time else (header.base_timestamp, 1)
+    found = []
+    at = 0
+    lengths_agree = True
+    try:
+        for _ in range(header.count):
+            length, start = varint.decode(data, at)
+            end = start + length
+            timestamp, at = varint.decode(data, start + 1)  # one byte of attributes precedes the timestamp
+            offset, at = varint.decode(data, at)
+            key, at = _nullable(data, at, end)
+            value, at = _nullable(data, at, end)
+            headers, at = _headers(data, at, end)
+            found.append(Record(topic, partition, header.base_offset + offset, first + timestamp * scale, key, value, headers))
+            lengths_agree = lengths_agree and at == end
+    except (IndexError, ValueError) as problem:
+        raise MalformedBatch(f"unreadable records in the batch at offset {header.base_offset}: {problem}") from problem
+    if at != len(data) or not lengths_agree:
+        raise MalformedBatch(f"{header.count} records fill {at} of {len(data)} bytes of the batch at offset {header.base_offset}")
+    return found
+
+
+class HandlingBuilder(Drafts):
+    """Takes wanted batches, as the builder of forwarding and reframing does, and makes handled drafts of them."""
+
+    def __init__(self, position: int, end: int, body_limit: int, excluded: Ranges, handling: PartitionHandling) -> None:
+        super().__init__(position)
+        self._end = end
+        self._excluded = excluded
+        self._body_limit = body_limit
+        self._handling = handling
+        self._codec = compression.NONE
+        self._body = bytearray()
+        self._count = 0
+        self._base = self._latest = self._earliest = -1
+        self._runs: list[tuple[int, int]] = []
+        self._places: list[int] = []
+        self._dropped = 0
+
+    def gather(self, _: memoryview, at: int, reached: int) -> tuple[int, int]:
+        """Nothing is taken in a row: every record is looked at."""
+        return at, reached
+
+    def add(self, header: BatchHeader, view: memoryview) -> None:
+        """Gives the wanted records of one batch to the handler.
+
+        HandlerStopped when it fails: what came before the record is kept, and the fetch goes on at it.
+        """
+        if self._excluded and header.count >= 0 and not self._wanted(header):
+            return
+        converted, records = opened(header, view)
+        wanted = self._wanted(converted)
+        for record in decode_records(converted, records, self._handling.topic, self._handling.partition):
+            if any(lower <= record.offset < upper for lower, upper in wanted):
+                self._take(record.offset, header.codec, self._handling(record))
+
+    def _wanted(self, header: BatchHeader) -> Ranges:
+        return outside(self._excluded, max(self.position, header.base_offset), min(self._end, header.next_offset))
+
+    def finish(self) -> int:
+        """Ends the open batch; the number of dropped records that no draft counts."""
+        if self._count:
+            self._flush()
+        return self._dropped
+
+    def _take(self, offset: int, codec: int, outputs: list[Record]) -> None:
+        if not outputs:
+            self._dropped += 1
+            return
+        encoded = [_encoded(offset, output) for output in outputs]
+        size = sum(len(fields) + GROWTH_PER_RECORD for fields in encoded)
+        if self._count and (codec != self._codec or len(self._body) + size > self._body_limit):
+            self._flush()
+        self._codec = codec
+        self._note(offset)
+        for output, fields in zip(outputs, encoded, strict=True):
+            self._append(output.timestamp, fields)
+
+    def _note(self, offset: int) -> None:
+        """The record at `offset` gets the next place: a run goes on only where both sides do."""
+        if self._runs:
+            first, count = self._runs[-1]
+            if first + count == offset and self._places[-1] + count == self._count:
+                self._runs[-1] = (first, count + 1)
+                return
+        self._runs.append((offset, 1))
+        self._places.append(self._count)
+
+    def _append(self, timestamp: int, fields: bytes) -> None:
+        if not self._count:
+            self._base = self._earliest = timestamp
+        record = b"\0" + varint.encode(timestamp - self._base) + varint.encode(self._count) + fields
+        self._body += varint.encode(len(record))
+        self._body += record
+        self._latest, self._earliest = max(self._latest, timestamp), min(self._earliest, timestamp)
+        self._count += 1
+
+    def _flush(self) -> None:
+        runs = tuple(self._runs)
+        batch = assemble(Reframed(self._body, self._count, self._base, self._latest, runs), self._codec)
+        self._drafts.append(
+            Draft(
+                kind="handled",
+                payload=memoryview(batch),
+                count=self._count,
+                runs=runs,
+                upstream_start=runs[0][0],
+                min_timestamp=self._earliest,
+                max_timestamp=self._latest,
+                places=tuple(self._places),
+                dropped=self._dropped,
+            )
+        )
+        self._body, self._count, self._dropped = bytearray(), 0, 0
+        self._base = self._latest = self._earliest = -1
+        self._runs, self._places = [], []
+
+
+def _nullable(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    length, at = varint.decode(data, at)
+    if length < 0:
+        return None, at
+    if at + length > end:
+        raise ValueError("a field that is longer than its record")
+    return data[at : at + length], at + length
+
+
+def _headers(data: bytes, at: int, end: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    count, at = varint.decode(data, at)
+    if not count:
+        return (), at
+    found = []
+    for _ in range(count):
+        key, at = _nullable(data, at, end)
+        value, at = _nullable(data, at, end)
+        if key is None:
+            raise ValueError("a header without a key")
+        found.append((key.decode("utf-8", "surrogateescape"), value))
+    return tuple(found), at
+
+
+def _encoded(offset: int, output: Record) -> bytes:
+    """Key, value and headers of a record as they stand behind its deltas. HandlerStopped for what is of no such type."""
+    if type(output.timestamp) is not int or not -1 <= output.timestamp <= _LONGEST_TIME:
+        raise HandlerStopped(offset, "the handler returned a record whose timestamp is no number of ms from -1 on")
+    fields = _field(offset, "key", output.key) + _field(offset, "value", output.value)
+    return fields + _encoded_headers(offset, output.headers) if output.headers else fields + b"\0"
+
+
+def _encoded_headers(offset: int, headers: Iterable[Any]) -> bytes:
+    encoded = b""
+    count = 0
+    try:
+        for key, value in headers:
+            encoded += _field(offset, "header key", key.encode("utf-8", "surrogateescape")) + _field(offset, "header value", value)
+            count += 1
+    except (TypeError, ValueError, AttributeError):
+        raise HandlerStopped(offset, "the handler returned headers that are no pairs of a text and bytes or None") from None
+    return varint.encode(count) + encoded
+
+
+def _field(offset: int, name: str, content: object) -> bytes:
+    if content is None:
+        return b"\1"  # -1 as a zigzag varint
+    if not isinstance(content, bytes | bytearray | memoryview):
+        raise HandlerStopped(offset, f"the handler returned a {name} that is a {type(content).__name__}: bytes or None")
+    return varint.encode(len(content)) + bytes(content)

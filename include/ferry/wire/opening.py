@@ -1,0 +1,14 @@
+"""A batch of any magic and codec as magic 2 and not compressed, for those treatments that look into it."""
+
+from __future__ import annotations
+
+from ferry.wire import compression, legacy
+from ferry.wire.batch import HEADER_SIZE, BatchHeader
+from ferry.wire.varint import Buffer
+
+
+def opened(header: BatchHeader, view: memoryview) -> tuple[BatchHeader, Buffer]:
+    """A magic-2 header of one whole entry, with its codec, and its records, not compressed. Raises MalformedBatch."""
+    if header.magic < 2:
+        return legacy.convert(header, view)
+    return header, compression.decompress(header.codec, view[HEADER_SIZE:])

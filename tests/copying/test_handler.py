@@ -1,0 +1,325 @@
+"""Flows with a message handler: the target holds the handler applied to the source, exactly once, whatever is lost or killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from ferry.clusters.connections import ClusterConnection, RequestLost
+from ferry.config import Flow
+from ferry.copying import lane
+from ferry.copying.receipts import ReceiptKind
+from ferry.copying.survey import read_receipts
+from ferry.errors import ExitCode
+from ferry.recovery.losses import acknowledge_losses, open_losses
+from ferry.reporting.run_report import RunReport
+from ferry.sandbox import SandboxCluster, read_all
+
+pytestmark = pytest.mark.brokers
+
+RunFlow = Callable[..., RunReport]
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+SOURCE = '''
+from dataclasses import replace
+
+from ferry.handling import Record
+
+TOLD = []
+
+
+class Handler:
+    """By number: dropped, changed and re-keyed, kept, multiplied."""
+
+    def __init__(self, args="new"):
+        self.key = args.encode()
+
+    def handle(self, record):
+        number = int(record.value.split()[0])
+        match number % 5:
+            case 0:
+                return
+            case 1:
+                yield replace(record, key=self.key, value=record.value.upper(), headers=(*record.headers, ("by", b"handler")))
+            case 2:
+                for index in range(3):
+                    yield replace(record, key=b"%d" % index)
+            case _:
+                yield record
+
+
+def stumbles(record):
+    if record.value == b"private":
+        raise ValueError(f"cannot read {record.value!r}")
+    return [record] if record.offset % 2 else []
+
+
+def drops(record):
+    return []
+
+
+class Listener:
+    def __init__(self, args=""):
+        self.args = args
+
+    def before_starting(self, assignments):
+        TOLD.append(("starting", sorted((each.topic, each.partition, each.position) for each in assignments)))
+        if self.args == "starting":
+            raise OSError("private")
+
+    def before_releasing(self, assignments):
+        TOLD.append(("releasing", sorted((each.topic, each.partition, each.position) for each in assignments)))
+        if self.args == "releasing":
+            raise OSError("private")
+'''
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = f"handlers_{secrets.token_hex(4)}"
+    (tmp_path / f"{name}.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(tmp_path)
+    return name
+
+
+def fill(cluster: SandboxCluster, topic: str, count: int, *, size: int = 40, partitions: int = 2) -> None:
+    """Records of every codec; a quarter of them in a transaction that is aborted."""
+    for index, codec in enumerate(CODECS):
+        settings = {**cluster.client_settings(), "linger.ms": 5, "compression.type": codec, "transactional.id": f"{topic}-{codec}"}
+        producer = Producer(settings)
+        producer.init_transactions(30)
+        for aborted in (False, index == 3):
+            producer.begin_transaction()
+            for number in range(index, count, len(CODECS)):
+                text = f"{number} {'gone' if aborted else 'kept'} ".encode().ljust(size, b"x")
+                producer.produce(topic, text, b"%d" % number, partition=number % partitions, headers=[("n", b"%d" % number)])
+                producer.poll(0)
+            if aborted:
+                producer.abort_transaction(30)
+            else:
+                producer.commit_transaction(30)
+                if index != 3:
+                    break
+
+
+def expected(record: tuple[object, ...], key: bytes) -> list[tuple[object, ...]]:
+    """What the handler of SOURCE makes of a record, said once more."""
+    before, value, headers, timestamp = record
+    assert isinstance(value, bytes)
+    assert isinstance(headers, tuple)
+    number = int(value.split()[0])
+    return {
+        0: [],
+        1: [(key, value.upper(), (*headers, ("by", b"handler")), timestamp)],
+        2: [(b"%d" % index, value, headers, timestamp) for index in range(3)],
+    }.get(number % 5, [(before, value, headers, timestamp)])
+
+
+def assert_handled(flow: Flow, topic: str, source: SandboxCluster, target: SandboxCluster, key: bytes = b"new") -> None:
+    """The target is the handler applied to the source, and the ledger maps each kept record to its first output."""
+    upstream, downstream = read_all(source.bootstrap, topic), read_all(target.bootstrap, f"{flow.source.alias}.{topic}")
+    images: dict[tuple[int, int], int] = {}
+    for number, (records, copies) in enumerate(zip(upstream, downstream, strict=True)):
+        wanted = [(record, output) for record in records for output in expected(record.content, key)]
+        assert [copy.content for copy in copies] == [output for _, output in wanted]
+        for (record, _), copy in zip(wanted, copies, strict=True):
+            images.setdefault((number, record.offset), copy.offset)
+    receipts = [receipt for receipt in read_receipts(flow) if receipt.kind == ReceiptKind.COPIED]
+    mapped = {
+        (receipt.partition, start + step): base + step
+        for receipt in receipts
+        for start, base, count in receipt.runs
+        for step in range(count)
+    }
+    assert mapped == images
+    total = sum(map(len, upstream))
+    assert sum(receipt.records for receipt in receipts) == sum(map(len, downstream))
+    assert sum(receipt.records + receipt.dropped - receipt.added for receipt in receipts) == total
+
+
+def test_drop_change_and_fan_out_over_two_runs(
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    run_flow: RunFlow,
+    module: str,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster, partitions=2)
+    flow = flow_factory(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:Handler", "ferry.message.handler.args = other")
+    for _ in range(2):
+        fill(source_cluster, topic, 1_000)
+        report = run_flow(flow)
+        assert report.exit_code is ExitCode.DONE, report.problems()
+    assert_handled(flow, topic, source_cluster, target_cluster, b"other")
+    assert {(entry.forwarded, entry.reframed) for entry in report.partitions} == {(0, 0)}
+    assert sum(entry.handled for entry in report.partitions) >= 2 * len(CODECS)
+    assert (sum(entry.dropped for entry in report.partitions), sum(entry.added for entry in report.partitions)) == (200, 400)
+
+
+def test_lost_answers(
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    run_flow: RunFlow,
+    module: str,
+    monkeypatch: pytest.MonkeyPatch,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster, partitions=2)
+    flow = flow_factory(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:Handler", "ferry.transaction.mb = 1")
+    fill(source_cluster, topic, 8_000, size=600)
+    monkeypatch.setattr(lane, "RECOVERY_PAUSE_SECONDS", 0.01)
+    chance, submit, struck = random.Random(5), ClusterConnection.submit, []
+
+    def sometimes_lost(connection: ClusterConnection, request: object, *rest: object) -> object:
+        future = submit(connection, request, *rest)  # type: ignore[arg-type]
+        if type(request).__name__ in {"BatchesRequest", "EndTxnRequest"} and chance.random() < 0.1 and len(struck) < 6:
+            struck.append(request)
+            lost = type(future)()
+            future.add_both(lambda _: lost.failure(RequestLost("made up")))
+            return lost
+        return future
+
+    monkeypatch.setattr(ClusterConnection, "submit", sometimes_lost)
+    monkeypatch.setattr(ClusterConnection, "classified", lambda _self, problem: problem)
+    assert run_flow(flow).exit_code is ExitCode.DONE
+    assert struck
+    assert_handled(flow, topic, source_cluster, target_cluster)
+
+
+def test_kills(
+    config_file: Callable[..., Path],
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    module: str,
+    tmp_path: Path,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    """`ferry run` is killed as soon as each of three transactions has been committed, the next one under way."""
+    topic = topic_factory(source_cluster, partitions=2)
+    lines = (f"A->B.topics = {topic}", f"ferry.message.handler = {module}:Handler", "ferry.transaction.mb = 1", "ferry.lanes = 1")
+    flow = flow_factory(*lines)
+    fill(source_cluster, topic, 20_000, size=600)
+    command = [sys.executable, "-m", "ferry.cli.main", "run", str(config_file(*lines)), "--flow", flow.name, "--master", "inline"]
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}"}
+    committed = 0
+    for _ in range(3):
+        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+            deadline = time.monotonic() + 60
+            while (records := copied(flow)) <= committed and running.poll() is None:
+                assert time.monotonic() < deadline
+            running.send_signal(signal.SIGKILL)
+        committed = records
+    assert copied(flow) > 0
+    assert subprocess.run(command, env=environment, check=False, capture_output=True).returncode == 0
+    assert_handled(flow, topic, source_cluster, target_cluster)
+
+
+def copied(flow: Flow) -> int:
+    return sum(receipt.records for receipt in read_receipts(flow))
+
+
+def test_an_exception_stops_its_partition_before_the_record(
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    run_flow: RunFlow,
+    produce: Callable[..., None],
+    module: str,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster, partitions=2)
+    produce(source_cluster, topic, [(0, None, b"private" if number == 33 else b"%d" % number) for number in range(60)])
+    produce(source_cluster, topic, [(1, None, b"%d" % number) for number in range(60)])
+    flow = flow_factory(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:stumbles")
+    for _ in range(2):
+        report = run_flow(flow)
+        assert report.exit_code is ExitCode.PARTLY_FAILED
+        (failure,) = report.failed
+        assert (failure.topic, failure.partition, failure.error) == (topic, 0, "HandlerFailed")
+        assert failure.problem.startswith("offset 33: the handler raised ValueError at handlers_")
+        assert "private" not in str(report.document())
+    copies = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    assert [[int(record.value or b"") for record in side] for side in copies] == [list(range(1, 33, 2)), list(range(1, 60, 2))]
+    flow = flow_factory(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:drops")
+    assert run_flow(flow).exit_code is ExitCode.DONE
+    assert sum(receipt.dropped for receipt in read_receipts(flow)) == 17 + 30 + 27
+    assert [len(side) for side in read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")] == [16, 30]
+
+
+def test_a_listener_is_told_around_each_lane(
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    run_flow: RunFlow,
+    produce: Callable[..., None],
+    module: str,
+    source_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster, partitions=2)
+    produce(source_cluster, topic, [(number % 2, None, b"x") for number in range(10)])
+    lines = (f"A->B.topics = {topic}", f"ferry.assignment.listener = {module}:Listener", "ferry.lanes = 1")
+    told = __import__(module).TOLD
+    report = run_flow(flow_factory(*lines, "ferry.assignment.listener.args = starting"))
+    assert report.exit_code is ExitCode.PARTLY_FAILED
+    assert [failure.error for failure in report.failed] == ["ListenerFailed"]
+    assert "before_starting: raised OSError at handlers_" in report.failed[0].problem
+    assert "private" not in str(report.document())
+    assert (report.records, told) == (0, [("starting", [(topic, 0, 0), (topic, 1, 0)])])
+    told.clear()
+    report = run_flow(flow_factory(*lines, "ferry.assignment.listener.args = releasing"))
+    assert [failure.error for failure in report.failed] == ["ListenerFailed"]
+    assert report.records == 10
+    assert told == [("starting", [(topic, 0, 0), (topic, 1, 0)]), ("releasing", [(topic, 0, 5), (topic, 1, 5)])]
+
+
+def test_refused_records_alone_are_skipped(
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    """Two records of many are too old for the target, one is too large; all three stand within larger batches."""
+    topic = topic_factory(source_cluster)
+    producer = Producer({**source_cluster.client_settings(), "linger.ms": 100, "message.max.bytes": 3_000_000})
+    refused, now = {41, 77, 150}, round(time.time() * 1000)
+    for number in range(300):
+        value = os.urandom(60_000) if number == 150 else b"%d" % number
+        producer.produce(topic, value, timestamp=1_000 if number in {41, 77} else now)
+    assert producer.flush(30) == 0
+    stops = flow_factory(f"A->B.topics = {topic}")
+    limits = {"message.timestamp.before.max.ms": "3600000", "max.message.bytes": "50000"}
+    topic_factory(target_cluster, name=f"{stops.source.alias}.{topic}", config=limits)
+    report = run_flow(stops)
+    assert (report.exit_code, [failure.error for failure in report.failed]) == (ExitCode.PARTLY_FAILED, ["BatchRefused"])
+    flow = flow_factory(f"A->B.topics = {topic}", "ferry.abort.on.send.failure = false")
+    report = run_flow(flow)
+    assert (report.exit_code, report.failed) == (ExitCode.DATA_LOST, ())
+    assert [type(problem).__name__ for problem in report.problems()] == ["RecordsSkipped"]
+    assert [(loss.upstream_start, loss.upstream_end, loss.kind) for loss in report.losses] == [
+        (at, at + 1, "skipped") for at in sorted(refused)
+    ]
+    assert ["INVALID_TIMESTAMP" in loss.reason for loss in report.losses] == [True, True, False]
+    assert "MESSAGE_TOO_LARGE" in report.losses[2].reason
+    (upstream,), (copies,) = read_all(source_cluster.bootstrap, topic), read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    assert [copy.content for copy in copies] == [record.content for record in upstream if record.offset not in refused]
+    images = {
+        (start + step, base + step) for receipt in read_receipts(flow) for start, base, count in receipt.runs for step in range(count)
+    }
+    kept = [record.offset for record in upstream if record.offset not in refused]
+    assert images == set(zip(kept, [copy.offset for copy in copies], strict=True))
+    assert run_flow(flow).exit_code is ExitCode.DONE
+    assert len(open_losses(flow)) == 3
+    acknowledge_losses(flow)
+    assert open_losses(flow) == []
