@@ -22,7 +22,8 @@ from ferry.clusters.coordination import Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.leaders import Leader
 from ferry.clusters.produce_frames import BatchesAnswer, PartitionAnswer
 from ferry.copying import appender as module
-from ferry.copying.appender import REQUESTS_IN_FLIGHT, RETRY_SECONDS, Accepted, Appender
+from ferry.copying.appender import REQUESTS_IN_FLIGHT, RETRY_SECONDS, Accepted, Appender, Refused
+from ferry.wire.split import Indivisible
 
 pytestmark = pytest.mark.unit
 
@@ -122,22 +123,29 @@ class FakeLeaders:
 class Bench:
     """An appender, its broker, and what it reported."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, skips: bool = False) -> None:
         self.clock = clock
         self.broker, self.leaders = Broker(), FakeLeaders()
         wakeup: Any = SimpleNamespace(fire=lambda: None)
         connection: Any = self.broker
         leaders: Any = self.leaders
-        self.appender = Appender(connection, leaders, wakeup, transactional_id="ferry-x-0", transactions_v2=True, halve=halve)
+        self.appender = Appender(connection, leaders, wakeup, transactional_id="ferry-x-0", transactions_v2=True, halve=halve, skips=skips)
         self.appender.adopt(ProducerIdentity(7, 0))
         self.accepted: list[Accepted] = []
+        self.refused: list[Refused] = []
+        self.names: list[int] = []
 
     def enqueue(self, *units: tuple[int, ...], key: tuple[str, int] = KEY) -> None:
         for names in units:
             self.appender.enqueue(key, FakeUnit(names))
 
     def settle(self) -> None:
-        self.accepted += self.appender.settle()
+        for answered in self.appender.settle():
+            if isinstance(answered, Accepted):
+                self.accepted.append(answered)
+            else:
+                self.refused.append(answered)
+            self.names += answered.unit.names
 
     def run(self) -> None:
         """Until nothing waits any more."""
@@ -165,10 +173,10 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     return new_bench(monkeypatch.setattr)
 
 
-def new_bench(replace: Callable[..., None]) -> Bench:
+def new_bench(replace: Callable[..., None], *, skips: bool = False) -> Bench:
     clock = Clock()
     replace(module, "time", clock)
-    return Bench(clock)
+    return Bench(clock, skips=skips)
 
 
 def test_the_first_batch_travels_alone_then_several_fly(bench: Bench) -> None:
@@ -393,3 +401,66 @@ class _Honest:
         if code is not None:
             return PartitionAnswer(*key, code, -1, None)
         return self._append(key, batch)
+
+
+class _Choosy:
+    """Passing errors, and refusals of whatever batch holds a bad record, before or after the sequence check."""
+
+    def __init__(self, broker: Broker, bad: set[int], code: int, answers: list[int | None], early: bool) -> None:
+        self._append, self._broker = broker._append, broker
+        self._bad, self._code, self._answers, self._early = bad, code, deque(answers), early
+
+    def __call__(self, key: tuple[str, int], batch: Any) -> Any:
+        passing = self._answers.popleft() if self._answers else None
+        if passing is not None:
+            return PartitionAnswer(*key, passing, -1, None)
+        in_order = batch.sequence == self._broker.expected.get(key, 0)
+        if self._bad.intersection(batch.unit.names) and (in_order or self._early):
+            return PartitionAnswer(*key, self._code, -1, None)
+        return self._append(key, batch)
+
+
+@given(st.data(), st.sampled_from([TOO_LARGE, INVALID_TIMESTAMP]), st.booleans())
+def test_refused_records_alone_are_left_out_in_order(data: st.DataObject, code: int, early: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        bench = new_bench(patch.setattr, skips=True)
+        sizes = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=15))
+        total = sum(sizes)
+        bad = data.draw(st.sets(st.integers(0, total - 1)))
+        names = iter(range(total))
+        bench.enqueue(*[tuple(next(names) for _ in range(size)) for size in sizes])
+        answers = data.draw(st.lists(st.sampled_from([None, None, None, NOT_LEADER]), max_size=20))
+        bench.broker._append = _Choosy(bench.broker, bad, code, answers, early)  # type: ignore[method-assign]
+        bench.run()
+        assert bench.names == list(range(total))
+        assert bench.broker.log.get(KEY, []) == [name for name in range(total) if name not in bad]
+        assert [refused.unit.names for refused in bench.refused] == [(name,) for name in sorted(bad)]
+        assert bench.appender.refusal(KEY) is None
+        assert bench.consistent()
+
+
+@pytest.mark.parametrize("code", [29, 17, 53])
+def test_what_no_record_gets_past_stops_the_partition_all_the_same(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    bench = new_bench(monkeypatch.setattr, skips=True)
+    bench.enqueue((0,), (1, 2), (3,))
+    bench.broker.script.extend([None, code])
+    bench.run()
+    assert bench.broker.log[KEY] == [0]
+    assert bench.appender.refusal(KEY) is not None
+    assert bench.refused == []
+
+
+def test_outputs_of_one_record_that_are_too_large_together_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def whole(unit: FakeUnit) -> tuple[FakeUnit, FakeUnit]:
+        raise Indivisible("made of one record")
+
+    for skips in (True, False):
+        bench = new_bench(monkeypatch.setattr, skips=skips)
+        monkeypatch.setattr(bench.appender, "_halve", whole)
+        bench.enqueue((0,), (1, 2), (3,))
+        bench.broker.script.extend([None, TOO_LARGE])
+        bench.run()
+        refusal = bench.appender.refusal(KEY)
+        assert bench.broker.log[KEY] == ([0, 3] if skips else [0])
+        assert [refused.unit.names for refused in bench.refused] == ([(1, 2)] if skips else [])
+        assert refusal is None if skips else refusal is not None and "made of one record" in refusal.problem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -145,3 +146,17 @@ def test_the_largest_receipt_stays_far_below_the_usual_limit() -> None:
 def test_receipts_of_one_partition_share_a_ledger_partition() -> None:
     assert len({ledger_partition("topic", 7, 5) for _ in range(3)}) == 1
     assert {ledger_partition("topic", number, 5) for number in range(5)} == set(range(5))
+
+
+def test_receipts_of_handled_records_and_of_an_older_ferry() -> None:
+    handled = Receipt(
+        ReceiptKind.COPIED, "t", 0, "id", "A.t", "remote", 0, 9, 20, ((1, 10, 1), (3, 14, 2)), records=6, handled=2, dropped=6, added=3
+    )
+    key, value = encode_receipt(handled)
+    assert decode_receipt(key, value) == handled
+    older = json.loads(encode_receipt(replace(handled, handled=0, dropped=0, added=0))[1])
+    assert "handled" not in older
+    assert decode_receipt(key, json.dumps(older).encode()).dropped == 0
+    first, second = split_receipt(handled, 1)
+    assert (first.records, first.handled, first.dropped, first.added) == (4, 2, 6, 3)
+    assert (second.records, second.handled, second.dropped, second.added) == (2, 0, 0, 0)
