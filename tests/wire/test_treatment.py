@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ferry.handling import Record
 from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.wire.batch import MalformedBatch
-from ferry.wire.ranges import union, within
+from ferry.wire.ranges import Ranges, union, within
 from ferry.wire.split import Indivisible, split_unit
 from ferry.wire.treatment import COMPRESSION_PENALTY, FORWARD_MINIMUM_BYTES, arrange
 from ferry.wire.unit import Unit
@@ -415,10 +415,11 @@ def taken_apart(unit: Unit) -> list[Unit]:
     start=st.integers(0, 250),
     width=st.integers(0, 300),
     limit=st.sampled_from([100, 2000, 1 << 19]),
+    excluded=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 220)), max_size=3).map(union),
     divided=st.booleans(),
 )
 def test_handled_units_are_the_handler_applied_to_what_a_consumer_sees(
-    kafka: Any, entries: list[dict[str, Any]], start: int, width: int, limit: int, divided: bool
+    kafka: Any, entries: list[dict[str, Any]], start: int, width: int, limit: int, excluded: Ranges, divided: bool
 ) -> None:
     log = log_of(kafka, entries)
     arranged = arrange(
@@ -426,12 +427,14 @@ def test_handled_units_are_the_handler_applied_to_what_a_consumer_sees(
         position=start,
         end=start + width,
         aborted=log.aborted,
+        excluded=excluded,
         merge_limit_bytes=limit,
         handling=PartitionHandling(outputs, "t", 3),
     )
     check_tiling(arranged.units, start, arranged.next_position)
     given = [Record("t", 3, row.offset, row.timestamp, row.key, row.value, row.headers) for row in log.visible]
     given = [record for record in given if start <= record.offset < arranged.next_position]
+    given = [record for record in given if not within(excluded, record.offset, record.offset + 1)]
     units = [part for unit in arranged.units for part in (taken_apart(unit) if divided else [unit])]
     found: list[tuple[Any, ...]] = []
     images: dict[int, int] = {}
