@@ -103,8 +103,9 @@ def test_a_share_group_is_named_as_one_and_refused(
 def test_a_group_that_the_user_may_not_see(
     cluster_factory: Callable[..., SandboxCluster], config_file: Callable[..., Path], topic_factory: TopicFactory
 ) -> None:
-    """It is refused alone, by name, with what to grant."""
-    restricted = cluster_factory(users={"admin": "secret", "reader": "secret"}, authorizer=True)
+    """It is refused alone, by name, with what to grant. The cluster has no groups of KIP-848, and that is no error either."""
+    users = {"admin": "secret", "reader": "secret"}
+    restricted = cluster_factory(users=users, authorizer=True, features=["group.version=0"])
     topic, seen, hidden = topic_factory(restricted), name("seen"), name("hidden")
     client = AdminClient(restricted.client_settings())
     grants = [(ResourceType.GROUP, seen, AclOperation.DESCRIBE), (ResourceType.TOPIC, topic, AclOperation.READ)]
@@ -122,7 +123,9 @@ def test_a_group_that_the_user_may_not_see(
         for user in ("admin", "reader")
     )
     with ConsumerGroups(admin) as groups:
+        assert groups.describe([seen])[seen] == GroupDescription(seen, GroupState.DEAD, "")
         assert groups.commit_all({seen: offsets, hidden: offsets}) == {seen: {}, hidden: {}}
+        assert groups.describe([seen])[seen] == GroupDescription(seen, GroupState.EMPTY, GroupType.CLASSIC)
     with ConsumerGroups(reader) as groups:
         assert [entry.group for entry in groups.list()] == [seen]
         for found in (groups.offsets([seen, hidden]), groups.describe([seen, hidden])):

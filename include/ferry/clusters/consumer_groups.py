@@ -47,7 +47,9 @@ COMMIT_CONNECTIONS = 4
 COMMITS_WORTH_CONNECTIONS = 16
 # By topic name; versions 10 go by topic id. Before version 8 a fetch names one group (KIP-709).
 OFFSET_FETCH_VERSION, FETCH_SEVERAL, OFFSET_COMMIT_VERSION = 9, 8, 9
-UNKNOWN_PARTITION, GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_ID = 3, 69, 100
+UNKNOWN_PARTITION, UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_ID = 3, 35, 69, 100
+# Without the feature group.version, a broker that knows the request says that it does not.
+ABSENT = frozenset({GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION})
 
 GroupOffsets = dict[TopicPartition, CommittedOffset]
 Refusals = dict[TopicPartition, str]
@@ -239,7 +241,7 @@ def _offsets(entry: Any) -> Answer[GroupOffsets]:
 
 
 def _description(entry: Any, kind: GroupType) -> Answer[GroupDescription]:
-    if entry.error_code == GROUP_ID_NOT_FOUND or (entry.error_code == NONE and entry.group_state in {GroupState.DEAD, ""}):
+    if entry.error_code in ABSENT or (entry.error_code == NONE and entry.group_state in {GroupState.DEAD, ""}):
         return NONE, GroupDescription(entry.group_id, GroupState.DEAD, "")
     if entry.error_code != NONE:
         return entry.error_code, None
