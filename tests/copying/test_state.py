@@ -8,17 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.copying.receipts import FORMAT_VERSION, UnreadableRecord
-from ferry.copying.state import Claim, FlowRecord, Head, LossAcknowledged, StateEntry, decode_state, encode_state, fold_state
+from ferry.copying.state import Claim, FlowRecord, Head, LossAcknowledged, OwnedAcl, StateEntry, decode_state, encode_state, fold_state
 
 pytestmark = pytest.mark.unit
 
 NAMES, NUMBERS = st.text(max_size=8), st.integers(0, 2**62)
+ACLS = st.builds(AclBinding, st.sampled_from(AclResource), NAMES, st.sampled_from(AclPattern), NAMES, NAMES, NAMES, NAMES)
 ENTRIES: st.SearchStrategy[StateEntry] = st.one_of(
     st.builds(Head, NAMES, st.integers(0, 9), NUMBERS, NAMES, NAMES, NAMES, NAMES, st.integers(-1, 99), NAMES),
     st.builds(FlowRecord, NAMES, st.integers(0, 500), NUMBERS),
     st.builds(Claim, NAMES, NAMES, NAMES),
     st.builds(LossAcknowledged, NAMES, st.integers(0, 9), NUMBERS),
+    st.builds(OwnedAcl, ACLS, st.lists(ACLS, max_size=2).map(tuple)),
 )
 HEAD = Head("t", 0, 5, "s", "A.t", "r", "l", 1, "run")
 

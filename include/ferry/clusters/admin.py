@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import UUID
 
 from confluent_kafka import (
@@ -71,7 +71,7 @@ class ClusterAdmin:
         self._errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
         self._client: AdminClient
 
-    def __enter__(self) -> ClusterAdmin:
+    def __enter__(self) -> Self:
         from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
 
         # The client holds the deque's method, not this object: a cycle would let the garbage collector destroy the client in librdkafka's

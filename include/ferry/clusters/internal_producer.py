@@ -18,7 +18,13 @@ WRITE_SECONDS = 30.0
 
 
 def append_records(
-    cluster: Cluster, topic: str, records: Iterable[tuple[bytes, bytes]], *, partition: int = -1, timestamp: int = 0, in_order: bool = False
+    cluster: Cluster,
+    topic: str,
+    records: Iterable[tuple[bytes, bytes | None]],
+    *,
+    partition: int = -1,
+    timestamp: int = 0,
+    in_order: bool = False,
 ) -> None:
     """Append (key, value) records; returns when all replicas have them. ClusterUnreachable or NotAuthorized when they cannot be written.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from ferry.config.acls import AclSettings, read_acls
 from ferry.config.cluster import Cluster
 from ferry.config.handling import HandlingSettings, read_handling
 from ferry.config.mirroring import PROPERTIES as MIRRORING_PROPERTIES
@@ -72,6 +73,7 @@ class Flow:
     ledger_partitions: int = 5
     internal_topics_replication_factor: int = 3
     mirroring: MirroringSettings = field(default_factory=MirroringSettings)
+    acls: AclSettings = field(default_factory=AclSettings)
     reverse_heartbeat: Literal["off", "default", "asked"] = "off"
     handling: HandlingSettings = field(default_factory=HandlingSettings)
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -139,6 +141,7 @@ class FlowReader:
             ledger_partitions=self.value("ferry.ledger.partitions"),
             internal_topics_replication_factor=self.value("ferry.internal.topics.replication.factor"),
             mirroring=read_mirroring(self.value),
+            acls=read_acls(self.value),
             reverse_heartbeat=self._reverse_heartbeat(),
             handling=read_handling(self.value, lambda name: self.sources.of_flow(self.pair, name), self.problems),
             settings=self._settings(),

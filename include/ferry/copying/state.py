@@ -1,4 +1,4 @@
-"""The state topic: heads, the flow record, claims, acknowledged losses, and when each sync was last done.
+"""The state topic: heads, the flow record, claims, acknowledged losses, when each sync was last done, and which ACLs Ferry created.
 
 One compacted partition of small JSON records, newest per key counts. Heads are written in the lane transactions, the flow record and claims
 under the run's own transactional id, so every record that data is decided by has one fenced writer at a time.
@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ferry.clusters.acl_binding import AclBinding
 from ferry.copying.receipts import FORMAT_VERSION, UnreadableRecord, require_version
 
 PartitionKey = tuple[str, int]  # source topic, partition
@@ -69,11 +70,19 @@ class SyncDone:
     run_id: str = ""
 
 
+@dataclass(frozen=True)
+class OwnedAcl:
+    """An ACL of the target that Ferry created, because the source has (or last had) the ACLs `sources`."""
+
+    binding: AclBinding
+    sources: tuple[AclBinding, ...] = ()
+
+
 # How the keys of claims begin: what a look at another flow's state is after.
 CLAIM_KEY = b'{"claim"'
 SYNC_KEY = b'{"sync"'
 
-StateEntry = Head | FlowRecord | Claim | LossAcknowledged | SyncDone
+StateEntry = Head | FlowRecord | Claim | LossAcknowledged | SyncDone | OwnedAcl
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,12 @@ class FlowState:
     claims: dict[str, Claim] = field(default_factory=dict)
     acknowledged: frozenset[LossAcknowledged] = frozenset()
     syncs: dict[str, SyncDone] = field(default_factory=dict)
+    acls: dict[AclBinding, OwnedAcl] = field(default_factory=dict)
+
+
+def state_key(entry: StateEntry) -> bytes:
+    """The key of a state record, for the tombstone that removes it."""
+    return encode_state(entry)[0]
 
 
 def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
@@ -109,6 +124,8 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
             key, value = {"claim": entry.remote_topic}, {"flow": entry.flow, "remote_id": entry.remote_topic_id}
         case SyncDone():
             key, value = {"sync": entry.sync}, {"finished": entry.finished, "run": entry.run_id}
+        case OwnedAcl():
+            key, value = {"acl": entry.binding.as_list()}, {"sources": [source.as_list() for source in entry.sources]}
         case LossAcknowledged():
             key, value = {"ack": [entry.source_topic_id, entry.partition, entry.upstream_start]}, {}
     return _compact(key), _compact({"version": FORMAT_VERSION, **value})
@@ -138,6 +155,8 @@ def decode_state(key: bytes, value: bytes) -> StateEntry:
             return Claim(where["claim"], what["remote_id"], what["flow"])
         if "sync" in where:
             return SyncDone(where["sync"], int(what["finished"]), what["run"])
+        if "acl" in where:
+            return OwnedAcl(AclBinding.from_list(where["acl"]), tuple(AclBinding.from_list(source) for source in what["sources"]))
         topic_id, partition, start = where["ack"]
         return LossAcknowledged(topic_id, int(partition), int(start))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
@@ -160,6 +179,7 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]]) -> FlowState:
         claims={entry.remote_topic: entry for entry in entries if isinstance(entry, Claim)},
         acknowledged=frozenset(entry for entry in entries if isinstance(entry, LossAcknowledged)),
         syncs={entry.sync: entry for entry in entries if isinstance(entry, SyncDone)},
+        acls={entry.binding: entry for entry in entries if isinstance(entry, OwnedAcl)},
     )
 
 

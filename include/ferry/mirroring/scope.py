@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ferry.clusters.describe import TopicDescription
+from ferry.copying.state import FlowState
 from ferry.copying.survey import read_state, refuse_same_cluster
 from ferry.mirroring.outcome import SyncFailure
 from ferry.policy.selection import named_topics, select_topics
@@ -28,6 +29,7 @@ class SyncScope:
     pairs: tuple[tuple[str, str], ...]
     source_topics: Mapping[str, TopicDescription]
     target_topics: Mapping[str, TopicDescription]
+    state: FlowState
     lost: frozenset[tuple[str, str]] = frozenset()
     skipped: tuple[Skipped, ...] = ()
     claimed: tuple[Skipped, ...] = ()
@@ -46,7 +48,7 @@ def sync_scope(flow: Flow, source: ClusterAdmin, target: ClusterAdmin) -> SyncSc
     pairs = tuple((topic, remote) for topic, remote in selection.selected if remote not in others)
     copied = {head.topic for head in state.heads.values()}
     lost = frozenset((topic, remote) for topic, remote in pairs if topic in copied and remote not in target_topics)
-    return SyncScope(pairs, source_topics, target_topics, lost, tuple(skipped), claimed, _hidden(flow, source, source_topics))
+    return SyncScope(pairs, source_topics, target_topics, state, lost, tuple(skipped), claimed, _hidden(flow, source, source_topics))
 
 
 def _hidden(flow: Flow, source: ClusterAdmin, seen: Mapping[str, TopicDescription]) -> tuple[SyncFailure, ...]:

@@ -62,6 +62,27 @@ FERRY: tuple[Property, ...] = (
         "true",
         "whether a record that the target refuses for good stops its partition; false skips the record, and reports it as lost",
     ),
+    _ferry("ferry.sync.acls.prefixed", kinds.BOOLEAN, "false", "whether ACLs of prefixed topic names are copied too, the prefix renamed"),
+    _ferry("ferry.sync.acls.groups", kinds.BOOLEAN, "false", "whether ACLs of consumer groups are copied too, under the same names"),
+    _ferry(
+        "ferry.sync.acls.transactional.ids",
+        kinds.BOOLEAN,
+        "false",
+        "whether ACLs of transactional ids are copied too, under the same names",
+    ),
+    _ferry(
+        "ferry.sync.acls.write",
+        kinds.choice("drop", "keep"),
+        "drop",
+        "drop: ALLOW WRITE is not copied and ALLOW ALL becomes READ, as in MM2; keep: both are copied as they are",
+    ),
+    _ferry(
+        "ferry.sync.acls.remove",
+        kinds.BOOLEAN,
+        "false",
+        "whether an ACL that Ferry created is removed again when the source's is gone; others are never removed",
+    ),
+    _ferry("ferry.sync.acls.report.only", kinds.BOOLEAN, "false", "whether the ACL sync only reports what it would do"),
     Property(
         "ferry.airflow.connection",
         kinds.WORD,

@@ -1,0 +1,67 @@
+"""One ACL as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from enum import StrEnum
+
+
+class AclResource(StrEnum):
+    """What an ACL is about."""
+
+    TOPIC = "topic"
+    GROUP = "group"
+    TRANSACTIONAL_ID = "transactional-id"
+    CLUSTER = "cluster"
+    OTHER = "other"  # delegation tokens, users, and what later brokers add
+
+
+# What librdkafka can write.
+OPERATIONS = (
+    "ALL",
+    "READ",
+    "WRITE",
+    "CREATE",
+    "DELETE",
+    "ALTER",
+    "DESCRIBE",
+    "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+    "IDEMPOTENT_WRITE",
+)
+PERMISSIONS = ("ALLOW", "DENY")
+
+
+class AclPattern(StrEnum):
+    """How an ACL names its resource."""
+
+    LITERAL = "literal"
+    PREFIXED = "prefixed"
+
+
+@dataclass(frozen=True, order=True)
+class AclBinding:
+    """One ACL. `operation` and `permission` are Kafka's own names: ALL, READ, …; ALLOW, DENY; a number where it has none here."""
+
+    resource: AclResource
+    name: str
+    pattern: AclPattern
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+    def __str__(self) -> str:
+        what = f"{self.resource.value} {self.name} ({self.pattern.value})"
+        return f"{self.principal} {self.permission} {self.operation} {what} from {self.host}"
+
+    def as_list(self) -> list[str]:
+        """As JSON."""
+        return [str(value) for value in astuple(self)]
+
+    @classmethod
+    def from_list(cls, values: list[str]) -> AclBinding:
+        """The inverse of `as_list`; ValueError or TypeError for anything else."""
+        resource, name, pattern, *rest = values
+        return cls(AclResource(resource), name, AclPattern(pattern), *rest)

@@ -1,0 +1,123 @@
+"""ACLs of one cluster: describe all of them, create, delete, each ACL on its own.
+
+Describing goes over the raw data path: librdkafka (2.16) drops the error of a DescribeAcls response, so that a user who may see no ACLs, or
+a cluster without authorizer, looks like a cluster without ACLs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka.admin import AclBinding as KafkaAcl
+from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+from kafka.protocol.admin import DescribeAclsRequest
+
+from ferry.clusters.acl_binding import OPERATIONS, AclBinding, AclPattern, AclResource
+from ferry.clusters.admin import REQUEST_SECONDS, ClusterAdmin
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster
+
+# A controller refuses requests that add more than 10,000 ACLs, and answers large ones late.
+ACLS_A_REQUEST = 500
+# A cluster with tens of thousands of ACLs answers within seconds; a broker that hangs must not hold up a run.
+ANSWER_MILLISECONDS = 30_000
+# Kafka's error codes (org.apache.kafka.common.protocol.Errors)
+NONE, CLUSTER_REFUSED, SECURITY_DISABLED = 0, 31, 54
+# Codes of ResourceType, PatternType, AclOperation and AclPermissionType (org.apache.kafka.common.resource, …common.acl)
+ANY, PREFIXED = 1, 4
+_RESOURCES = {2: AclResource.TOPIC, 3: AclResource.GROUP, 4: AclResource.CLUSTER, 5: AclResource.TRANSACTIONAL_ID}
+_LATER_OPERATIONS = {13: "CREATE_TOKENS", 14: "DESCRIBE_TOKENS", 15: "TWO_PHASE_COMMIT"}
+_OPERATIONS = dict(enumerate(OPERATIONS, 2)) | _LATER_OPERATIONS
+_PERMISSIONS = {2: "DENY", 3: "ALLOW"}
+_KAFKA_RESOURCES = {
+    AclResource.TOPIC: ResourceType.TOPIC,
+    AclResource.GROUP: ResourceType.GROUP,
+    AclResource.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
+}
+
+
+def read_acls(cluster: Cluster) -> frozenset[AclBinding] | None:
+    """Every ACL of the cluster; None when it has no authorizer. NotAuthorized without Describe on the cluster, ClusterUnreachable."""
+    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
+    loop = EventLoop()
+    connection = ClusterConnection(loop, cluster, ClientRole.ADMIN)
+    request = DescribeAclsRequest(
+        resource_type_filter=ANY,
+        resource_name_filter=None,
+        pattern_type_filter=ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=ANY,
+        permission_type=ANY,
+        min_version=1,  # names patterns; every broker since 2.0
+    )
+
+    async def ask() -> Any:
+        await connection.open()
+        return await connection.send(request, milliseconds=ANSWER_MILLISECONDS)
+
+    where = f"cluster {cluster.alias} ({cluster.bootstrap})"
+    try:
+        answer = loop.run(ask)
+    except (RequestNotSent, RequestLost) as problem:
+        raise ClusterUnreachable(f"{where}: describing its ACLs failed: {problem}") from problem
+    finally:
+        connection.close()
+        loop.close()
+    if answer.error_code == SECURITY_DISABLED:
+        return None
+    if answer.error_code == CLUSTER_REFUSED:
+        raise NotAuthorized(f"{where} does not allow describing its ACLs; grant Describe on the cluster to the user of {cluster.alias}")
+    if answer.error_code != NONE:
+        raise ClusterUnreachable(f"{where}: describing its ACLs failed: {answer.error_message or f'error {answer.error_code}'}")
+    return frozenset(_bindings(answer))
+
+
+class AclAdmin(ClusterAdmin):
+    """Changes the ACLs of one cluster; a context manager like ClusterAdmin."""
+
+    def create_acls(self, bindings: Iterable[AclBinding]) -> dict[AclBinding, FerryError]:
+        """Create ACLs of topics, groups and transactional ids, many a request; what went wrong by ACL. One that exists already is fine."""
+        return self._each("creating", sorted(set(bindings)), self._client.create_acls, KafkaAcl)
+
+    def delete_acls(self, bindings: Iterable[AclBinding]) -> dict[AclBinding, FerryError]:
+        """Delete exactly these ACLs; what went wrong by ACL. One that is gone already is fine."""
+        return self._each("deleting", sorted(set(bindings)), self._client.delete_acls, AclBindingFilter)
+
+    def _each(
+        self,
+        doing: str,
+        bindings: Sequence[AclBinding],
+        ask: Callable[..., dict[Any, Future[Any]]],
+        kind: type[KafkaAcl],
+    ) -> dict[AclBinding, FerryError]:
+        problems = {}
+        for start in range(0, len(bindings), ACLS_A_REQUEST):
+            asked = {_kafka_acl(binding, kind): binding for binding in bindings[start : start + ACLS_A_REQUEST]}
+            for acl, future in ask(list(asked), request_timeout=REQUEST_SECONDS).items():
+                problem = self._refusal(f"{doing} ACL {asked[acl]}", future, "Alter on the cluster")
+                if problem is not None:
+                    problems[asked[acl]] = problem
+        return problems
+
+
+def _bindings(answer: Any) -> Iterator[AclBinding]:
+    for found in answer.resources:
+        resource = _RESOURCES.get(found.resource_type, AclResource.OTHER)
+        pattern = AclPattern.PREFIXED if found.pattern_type == PREFIXED else AclPattern.LITERAL
+        for acl in found.acls:
+            operation = _OPERATIONS.get(acl.operation, str(acl.operation))
+            permission = _PERMISSIONS.get(acl.permission_type, str(acl.permission_type))
+            yield AclBinding(resource, found.resource_name, pattern, acl.principal, acl.host, operation, permission)
+
+
+def _kafka_acl(binding: AclBinding, kind: type[KafkaAcl]) -> KafkaAcl:
+    pattern = ResourcePatternType[binding.pattern.name]
+    operation, permission = AclOperation[binding.operation], AclPermissionType[binding.permission]
+    return kind(_KAFKA_RESOURCES[binding.resource], binding.name, pattern, binding.principal, binding.host, operation, permission)
