@@ -49,7 +49,7 @@ C.bootstrap.servers = c:9092
 A->C.enabled = true
 a.producer.client.id = x
 A->A.enabled = true
-A->B.groups = (?i)x
+A->B.groups = a, (?m)x
 A->B.topic.filter.class = com.example.Filter
 replication.policy.separator = #
 sync.topic.configs.enabled = yes
@@ -80,8 +80,14 @@ A->B.topics.exclude = a,,b
             "did you mean A.producer.client.id?"
         ),
         "17: A->A.enabled: is a flow from a cluster to itself",
-        "18: A->B.groups: '(?i)x' uses inline flags, which Ferry does not match as Java does; write it with plain classes",
-        "19: A->B.topic.filter.class: must be DefaultTopicFilter (Ferry runs no other Java classes), not 'com.example.Filter'",
+        (
+            "18: A->B.groups: '(?m)x' uses (?m): of the flags, i, s and d are known: Java does not take it, or Ferry cannot match it "
+            "just as Java does; write it otherwise"
+        ),
+        (
+            "19: A->B.topic.filter.class: must be DefaultTopicFilter, or a class of your own (write it in Python: package.module:Class), "
+            "not 'com.example.Filter'"
+        ),
         (
             "20: replication.policy.separator: must be letters, digits, dots, dashes or underscores, as topic names allow no other "
             "characters, not '#'"

@@ -81,7 +81,14 @@ _SECTIONS: tuple[tuple[str, str, Iterable[Property]], ...] = (
     ("Flows: records and topics", "", SOURCE),
     ("Flows: checkpoints and groups", "", CHECKPOINTS),
     ("Flows: heartbeats", "", HEARTBEATS),
-    ("Flows: Java classes", "Only MM2's own classes are known, with or without their package.", FILTERS),
+    (
+        "Flows: Java classes",
+        (
+            "MM2's own classes, with or without their package, or (but for the last) Python classes of your own: `package.module:Class`, "
+            "see [Classes of your own](from-mirrormaker.md#classes-of-your-own)."
+        ),
+        FILTERS,
+    ),
     ("Flows: without effect in Ferry", "", WITHOUT_EFFECT),
     ("Flows: inherited from Kafka Connect", "", CONNECT),
     ("Flows: removed from MM2", "", REMOVED),

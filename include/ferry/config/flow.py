@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -10,11 +10,16 @@ from typing import Any, Literal
 from ferry.config.acls import AclSettings, read_acls
 from ferry.config.cluster import Cluster
 from ferry.config.handling import HandlingSettings, read_handling
+from ferry.config.keys import is_own_key
 from ferry.config.mirroring import PROPERTIES as MIRRORING_PROPERTIES
 from ferry.config.mirroring import MirroringSettings, read_mirroring
 from ferry.config.problems import Problems
 from ferry.config.registry import FLOW_PROPERTIES, Effect
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
+from ferry.errors import ConfigError
+from ferry.policy.filters import config_property_filter, group_filter, topic_filter
+from ferry.policy.naming import policy_for
+from ferry.policy.own_classes import is_own
 
 MEBIBYTE = 1 << 20
 _ENABLED = "enabled"
@@ -46,7 +51,7 @@ class Flow:
     `tasks_max` None means as many as there are cores. Replication factors may be -1, the broker's default. `reverse_heartbeat`: whether MM2
     would write heartbeats of the other direction, which is no flow of its own, to the source: because nobody switched them off (`default`),
     or because the file asks for them by the pair's own key (`asked`). `settings` are the flow's other MM2 properties by name, defaults
-    included, as texts.
+    included, as texts. `class_properties` are what policies and filters of a user's own are configured with.
     """
 
     name: str
@@ -77,6 +82,7 @@ class Flow:
     reverse_heartbeat: Literal["off", "default", "asked"] = "off"
     handling: HandlingSettings = field(default_factory=HandlingSettings)
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    class_properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,7 @@ class FlowReader:
         """The flow; problems that concern several properties at once are reported."""
         separator_given = self.sources.of_flow(self.pair, "replication.policy.separator") is not None
         self._check_exactly_once()
-        return Flow(
+        flow = Flow(
             name=self.pair.name,
             source=source,
             target=target,
@@ -145,7 +151,10 @@ class FlowReader:
             reverse_heartbeat=self._reverse_heartbeat(),
             handling=read_handling(self.value, lambda name: self.sources.of_flow(self.pair, name), self.problems),
             settings=self._settings(),
+            class_properties=self._class_properties(),
         )
+        self._check_classes(flow)
+        return flow
 
     def _reverse_heartbeat(self) -> Literal["off", "default", "asked"]:
         """MirrorMakerConfig.clusterPairs starts a heartbeat connector for every pair that does not switch it off."""
@@ -156,8 +165,38 @@ class FlowReader:
         return "asked" if entry is not None and entry.key.startswith(reverse.name) else "default"
 
     def _policy_class(self) -> str:
-        # The kind gives the simple name; Java's full name is the one that MM2 and its clients use.
-        return f"org.apache.kafka.connect.mirror.{str(self.value(_REPLICATION_CLASS)).rpartition('.')[2]}"
+        name = str(self.value(_REPLICATION_CLASS))
+        if is_own(name):
+            return name
+        # The kind gives the simple name; Java's full name is the one that MM2 and its clients use. MM2 never had KIP-382's legacy policy
+        # under that name: it became the identity policy.
+        simple = name.rpartition(".")[2].replace("LegacyReplicationPolicy", "IdentityReplicationPolicy")
+        return f"org.apache.kafka.connect.mirror.{simple}"
+
+    def _class_properties(self) -> dict[str, str]:
+        """What MM2 configures its plug-ins with: the flow's properties, the aliases, and what only the plug-ins know."""
+        result = {"source.cluster.alias": self.pair.source, "target.cluster.alias": self.pair.target}
+        for name, known in FLOW_PROPERTIES.items():
+            entry = self.sources.of_flow(self.pair, name)
+            text = entry.value.strip() if entry else known.default
+            if text is not None and known.effect is not Effect.REFUSED:
+                result[name] = text
+        flow = f"{self.pair.name}."
+        for key in sorted(self.sources.entries, key=lambda key: key.startswith(flow)):  # the flow's own win
+            name = key.removeprefix(flow)
+            if is_own_key(name, top_level=key == name):
+                result[name] = self.sources.entries[key].value.strip()
+        return result
+
+    def _check_classes(self, flow: Flow) -> None:
+        """Classes of a user's own are made and asked once, so that a bad one is told when the file is read."""
+        for key, ask in _CLASS_CHECKS.items():
+            entry = self.sources.of_flow(self.pair, key)
+            if entry is not None and is_own(str(self.value(key))):
+                try:
+                    ask(flow)
+                except ConfigError as problem:
+                    self.problems.add(str(problem), key=entry.key, line=entry.line)
 
     def _start(self, source: Cluster) -> Literal["earliest", "latest"] | datetime:
         own: Literal["earliest", "latest"] | datetime | None = self.value("ferry.start")
@@ -193,6 +232,23 @@ class FlowReader:
             if text is not None and name not in _FIELDS and not name.startswith("ferry.") and known.effect is not Effect.REFUSED:
                 result[name] = text
         return result
+
+
+def _ask_policy(flow: Flow) -> None:
+    policy = policy_for(flow)
+    for name in ("orders", policy.format_remote_topic(flow.source.alias, "orders")):
+        policy.topic_source(name)
+        policy.original_topic(name)
+        policy.is_internal_topic(name)
+        policy.is_heartbeats_topic(name)
+
+
+_CLASS_CHECKS: Mapping[str, Callable[[Flow], object]] = {
+    _REPLICATION_CLASS: _ask_policy,
+    "topic.filter.class": lambda flow: topic_filter(flow).why_not("orders"),
+    "group.filter.class": lambda flow: group_filter(flow).why_not("billing"),
+    "config.property.filter.class": lambda flow: config_property_filter(flow).why_not("retention.ms"),
+}
 
 
 def _parse_boolean(text: str) -> bool:

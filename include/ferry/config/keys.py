@@ -27,6 +27,10 @@ ROLES = tuple(role.value for role in ClientRole)
 SIDES = ("source", "target")
 _TRANSFORMS = FLOW_PROPERTIES["transforms"]
 _TOPIC_CREATION = Property("topic.creation", STRING, None, "topics made by Connect", Scope.FLOW_ONLY, Effect.NO_EFFECT, NO_CONNECT)
+_POLICY_CLASS = "replication.policy.class"
+# Properties that may name a Python class of the user's own.
+CLASS_KEYS = (_POLICY_CLASS, "topic.filter.class", "group.filter.class", "config.property.filter.class")
+_OWN = Property("(own)", STRING, None, "for a class of the user's own", Scope.FLOW)
 _PROVIDER = FILE_PROPERTIES["config.providers.<name>.param.<parameter>"]
 
 
@@ -40,10 +44,14 @@ class Recognised:
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys that a file with these clusters and config providers may hold."""
+    """The keys that a file with these clusters and config providers may hold.
+
+    `own_classes`: those of CLASS_KEYS that name a class of the user's own somewhere, which may have properties that only it knows.
+    """
 
     aliases: tuple[str, ...]
     providers: tuple[str, ...] = ()
+    own_classes: frozenset[str] = frozenset()
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -58,11 +66,28 @@ class Keys:
     def _readings(self, key: str) -> Iterator[Recognised | None]:
         for pair in self.pairs:
             if key.startswith(f"{pair.name}."):
-                yield flow_key(pair, key.removeprefix(f"{pair.name}."))
+                rest = key.removeprefix(f"{pair.name}.")
+                yield flow_key(pair, rest) or self._own_key(rest)
         for alias in self.aliases:
             if key.startswith(f"{alias}."):
                 yield cluster_key(alias, key.removeprefix(f"{alias}."))
         yield Recognised(_PROVIDER) if is_provider_key(key, self.providers) else top_level_key(key)
+        yield self._own_key(key, top_level=True)
+
+    def _own_key(self, rest: str, *, top_level: bool = False) -> Recognised | None:
+        if not any(is_own_key(rest, only=name) for name in self.own_classes):
+            return None
+        dropped = top_level and not is_own_key(rest, top_level=True)
+        return Recognised(_OWN, f"MM2 drops it at the top level: write <source>-><target>.{rest}" if dropped else "")
+
+
+def is_own_key(name: str, *, top_level: bool = False, only: str = "") -> bool:
+    """Whether `name` is handed to a class of the user's own: `replication.policy.x` and the like.
+
+    `top_level`: standing there, where MM2 hands on the policy's alone. `only`: to the class that this key names.
+    """
+    keys = [only] if only else [_POLICY_CLASS] if top_level else CLASS_KEYS
+    return name not in FLOW_PROPERTIES and any(name.startswith(key.removesuffix("class")) for key in keys)
 
 
 def flow_key(pair: Pair, rest: str) -> Recognised | None:

@@ -17,7 +17,7 @@ from ferry.config.client_settings import ClientSettings, depends_on_references
 from ferry.config.cluster import Cluster
 from ferry.config.connections import CONNECTION_KEY, Lookup, read_connection
 from ferry.config.flow import Flow, FlowReader
-from ferry.config.keys import Keys
+from ferry.config.keys import CLASS_KEYS, Keys
 from ferry.config.login import read_login
 from ferry.config.problems import Problems, PropertyError
 from ferry.config.properties import Entry, PropertiesFile, read_properties
@@ -26,6 +26,7 @@ from ferry.config.registry import kinds
 from ferry.config.sources import ClientRole, Pair, Sources
 from ferry.config.stores import store_problems
 from ferry.errors import ArgumentError
+from ferry.policy.own_classes import is_own
 
 # Aliases become parts of topic names (at most 249 characters), beside Ferry's own words.
 _ALIAS = re.compile(r"[a-zA-Z0-9._-]{1,200}")
@@ -104,12 +105,16 @@ class _Loader:
         return aliases
 
     def _sources(self, aliases: tuple[str, ...], providers: Providers) -> Sources:
-        keys = Keys(aliases, tuple(provider.name for provider in providers.providers))
+        keys = Keys(aliases, tuple(provider.name for provider in providers.providers), self._own_classes())
         checks = EntryChecks(keys, providers, self._problems)
         entries = {key: checks.checked(entry) for key, entry in self._file.entries.items()}
         named = {alias: entries[f"{alias}.{CONNECTION_KEY}"] for alias in aliases if f"{alias}.{CONNECTION_KEY}" in entries}
         read = {alias: read_connection(entry, self._lookup, self._problems) for alias, entry in named.items()}
         return Sources(entries, {alias: settings for alias, settings in read.items() if settings is not None})
+
+    def _own_classes(self) -> frozenset[str]:
+        entries = self._file.entries.items()
+        return frozenset(name for name in CLASS_KEYS for key, entry in entries if key.endswith(name) and is_own(entry.value.strip()))
 
     def _cluster(self, sources: Sources, alias: str, providers: Providers, pair: Pair | None) -> Cluster:
         settings = tuple((role, sources.of_client(alias, role, pair)) for role in ClientRole)

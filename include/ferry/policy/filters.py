@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from ferry.policy.default_filters import DefaultConfigPropertyFilter, DefaultGroupFilter, DefaultTopicFilter
 from ferry.policy.java_patterns import java_pattern
+from ferry.policy.own_classes import is_own
+from ferry.policy.own_filters import OwnConfigPropertyFilter, OwnGroupFilter, OwnTopicFilter
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -66,15 +68,24 @@ class ConfigPropertyRule(ConfigPropertyFilter, Protocol):
 
 
 def topic_filter(flow: Flow) -> TopicRule:
-    """The flow's topic filter."""
+    """The flow's topic filter. ConfigError for one of a user's own that cannot be made."""
+    own = flow.mirroring.topic_filter_class
+    if is_own(own):
+        return OwnTopicFilter(own, flow.class_properties)
     return DefaultTopicFilter(flow.topics, flow.topics_exclude)
 
 
 def group_filter(flow: Flow) -> GroupRule:
-    """The flow's group filter."""
+    """The flow's group filter. ConfigError as of topic_filter."""
+    own = flow.mirroring.group_filter_class
+    if is_own(own):
+        return OwnGroupFilter(own, flow.class_properties)
     return DefaultGroupFilter(flow.mirroring.groups, flow.mirroring.groups_exclude)
 
 
 def config_property_filter(flow: Flow) -> ConfigPropertyRule:
-    """The flow's filter of topic configs."""
+    """The flow's filter of topic configs. ConfigError as of topic_filter."""
+    own = flow.mirroring.config_property_filter_class
+    if is_own(own):
+        return OwnConfigPropertyFilter(own, flow.class_properties)
     return DefaultConfigPropertyFilter(flow.config_properties_exclude, flow.use_defaults_from)

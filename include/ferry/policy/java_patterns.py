@@ -1,52 +1,53 @@
-"""Lists of Java regular expressions, joined by `|`, matching whole names.
+"""Lists of Java regular expressions, joined by `|`, matching whole names, as MM2's filters do.
 
-Python's `re` reads most Java expressions the same way. What it would read differently is translated or refused: a filter must never match
-other topics than it did under MM2.
+What Python would match differently is translated or refused: a filter must never match other names than it did under MM2. As the elements
+are joined first, an open group or an inline flag of one reaches into the next, as it does there.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ferry.errors import ConfigError
+from ferry.policy.java_expression import translate
+from ferry.policy.java_tokens import Refused
 
-# Java constructs that Python reads otherwise or not at all.
-_REFUSED = (
-    (re.compile(r"\\[pP]"), r"\p{…} classes"),
-    (re.compile(r"\\[hHvVRXGEQNxc]|\\k<"), r"\h \H \v \V \R \X \G \Q…\E \N \x \c and named back references"),
-    (re.compile(r"\\[zZ]"), r"\z and \Z"),
-    (re.compile(r"\\0"), "octal escapes"),
-    (re.compile(r"\(\?<[A-Za-z]"), "named groups"),
-    (re.compile(r"\(\?[a-zA-Z]*-?[a-zA-Z]*[)\:]"), "inline flags"),
-)
-_PLAIN_GROUP = re.compile(r"\(\?:")
+# Kafka allows any text as the id of a group; names of topics and of topic configs are ASCII.
+_ANY_NAMES = frozenset({"groups", "groups.exclude"})
 
 
 def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str] | None:
-    """One pattern for a list of Java expressions; None for an empty list. ConfigError for what Python would match differently."""
+    """One pattern for the list of property `key`, for `fullmatch`; None for an empty list, which matches nothing.
+
+    ConfigError for what is no Java expression, or one that Ferry cannot match just as Java does.
+    """
     if not elements:
         return None
-    for element in elements:
-        _refuse_differences(element, key)
-    joined = "|".join(elements)
+    ascii_names = key not in _ANY_NAMES
     try:
-        return re.compile(joined, re.ASCII | re.DOTALL if "\n" in joined else re.ASCII)
-    except re.error as problem:
-        raise ConfigError(f"{key}: {joined!r} is not a regular expression: {problem}") from problem
+        return _compiled("|".join(elements), ascii_names)
+    except Refused as problem:
+        culprit = next((element for element in elements if _is_refused(element, ascii_names)), "|".join(elements))
+        raise ConfigError(
+            f"{key}: {culprit!r} uses {problem}: Java does not take it, or Ferry cannot match it just as Java does; write it otherwise"
+        ) from problem
 
 
-def _refuse_differences(element: str, key: str) -> None:
-    bare = _PLAIN_GROUP.sub("(", element.replace("\\\\", ""))
-    for pattern, construct in _REFUSED:
-        if pattern.search(bare):
-            raise ConfigError(f"{key}: {element!r} uses {construct}, which Ferry does not match as Java does; write it with plain classes")
-    inside = 0
-    for position, character in enumerate(bare):
-        escaped = position > 0 and bare[position - 1] == "\\"
-        if character == "[" and not escaped:
-            inside += 1
-        elif character == "]" and not escaped and inside:
-            inside -= 1
-        if inside > 1 or (inside and bare.startswith("&&", position)):
-            raise ConfigError(f"{key}: {element!r} uses nested or intersected classes, which Python reads differently; write a plain class")
+@lru_cache(maxsize=256)
+def _compiled(expression: str, ascii_names: bool) -> re.Pattern[str]:
+    try:
+        return re.compile(translate(expression, ascii_names=ascii_names))
+    except (re.error, OverflowError) as problem:
+        raise Refused(str(problem)) from problem
+    except RecursionError as problem:
+        raise Refused("groups in too many levels") from problem
+
+
+def _is_refused(element: str, ascii_names: bool) -> bool:
+    try:
+        _compiled(element, ascii_names)
+    except Refused:
+        return True
+    return False

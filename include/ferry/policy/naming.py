@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from ferry.errors import ConfigError
 from ferry.policy.builtin_policies import DefaultReplicationPolicy, IdentityReplicationPolicy
+from ferry.policy.own_classes import is_own
+from ferry.policy.own_policy import OwnReplicationPolicy
 from ferry.policy.replication_policy import HEARTBEATS, ReplicationPolicy
 
 if TYPE_CHECKING:
@@ -37,7 +39,9 @@ __all__ = [
 
 
 def policy_for(flow: Flow) -> ReplicationPolicy:
-    """The flow's replication policy; ConfigError for a class that Ferry does not know."""
+    """The flow's replication policy. ConfigError for a class that Ferry does not know, or one of a user's own that cannot be made."""
+    if is_own(flow.replication_policy_class):
+        return OwnReplicationPolicy(flow.replication_policy_class, flow.class_properties)
     internal = flow.separator if flow.internal_separator_enabled else "."
     match flow.replication_policy_class.rpartition(".")[2]:
         case "DefaultReplicationPolicy":
@@ -45,8 +49,8 @@ def policy_for(flow: Flow) -> ReplicationPolicy:
         case "IdentityReplicationPolicy" | "LegacyReplicationPolicy":
             return IdentityReplicationPolicy(flow.separator, internal, flow.source.alias)
     raise ConfigError(
-        f"flow {flow.name}: replication.policy.class {flow.replication_policy_class} is not supported; "
-        "use MirrorMaker 2's DefaultReplicationPolicy or IdentityReplicationPolicy"
+        f"flow {flow.name}: replication.policy.class {flow.replication_policy_class} is not known: use MM2's "
+        "DefaultReplicationPolicy or IdentityReplicationPolicy, or write it in Python: package.module:Class"
     )
 
 

@@ -45,9 +45,15 @@ SOURCE = (
     _flow("topics.exclude", kinds.LIST, TOPICS_EXCLUDE, "topics to leave out; wins over topics"),
     _flow(
         "replication.policy.class",
-        kinds.java_class(MM2 + "DefaultReplicationPolicy", MM2 + "IdentityReplicationPolicy"),
+        kinds.plugin(
+            MM2 + "DefaultReplicationPolicy",
+            MM2 + "IdentityReplicationPolicy",
+            # KIP-382's name of the identity policy, in the two packages that it gives.
+            MM2 + "LegacyReplicationPolicy",
+            "org.apache.kafka.mirror.LegacyReplicationPolicy",
+        ),
         MM2 + "DefaultReplicationPolicy",
-        "how remote topics are named",
+        "how remote topics are named; LegacyReplicationPolicy is IdentityReplicationPolicy",
     ),
     _flow("replication.policy.separator", kinds.SEPARATOR, ".", "stands between the source's alias and the topic's name"),
     _flow(
@@ -101,18 +107,16 @@ HEARTBEATS = (
 )
 
 FILTERS = (
-    _flow(
-        "topic.filter.class", kinds.java_class(MM2 + "DefaultTopicFilter"), MM2 + "DefaultTopicFilter", "decides which topics are copied"
-    ),
+    _flow("topic.filter.class", kinds.plugin(MM2 + "DefaultTopicFilter"), MM2 + "DefaultTopicFilter", "decides which topics are copied"),
     _flow(
         "group.filter.class",
-        kinds.java_class(MM2 + "DefaultGroupFilter"),
+        kinds.plugin(MM2 + "DefaultGroupFilter"),
         MM2 + "DefaultGroupFilter",
         "decides which groups are checkpointed",
     ),
     _flow(
         "config.property.filter.class",
-        kinds.java_class(MM2 + "DefaultConfigPropertyFilter"),
+        kinds.plugin(MM2 + "DefaultConfigPropertyFilter"),
         MM2 + "DefaultConfigPropertyFilter",
         "decides which topic configs are synced",
     ),

@@ -10,6 +10,8 @@ from typing import Any
 
 from croniter import croniter  # type: ignore[import-untyped]
 
+from ferry.policy.own_classes import is_own
+
 _LIST_SEPARATOR = re.compile(r"\s*,\s*")
 _CRON_FIELDS = 5
 _TOPIC_CHARACTERS = re.compile(r"[a-zA-Z0-9._-]+")
@@ -63,6 +65,18 @@ def java_class(*names: str) -> Kind:
         return trimmed.rpartition(".")[2]
 
     return Kind("class", f"{' or '.join(simple)} (Ferry runs no other Java classes)", parse)
+
+
+def plugin(*names: str) -> Kind:
+    """One of these Java classes of MM2's, or a Python class by its import path. Gives the simple name, or the import path."""
+    known = java_class(*names)
+    simple = tuple(dict.fromkeys(name.rpartition(".")[2] for name in names))
+
+    def parse(text: str) -> str:
+        trimmed = text.strip()
+        return trimmed if is_own(trimmed) else str(known.parse(text))
+
+    return Kind("class", f"{' or '.join(simple)}, or a class of your own (write it in Python: package.module:Class)", parse)
 
 
 def _boolean(text: str) -> bool:

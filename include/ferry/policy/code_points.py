@@ -1,0 +1,80 @@
+"""Sets of code points, for character classes: union, intersection, complement, and the class that Python's `re` reads.
+
+A set is a sorted tuple of inclusive ranges `(first, last)` without overlap.
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Iterable
+
+CodePoints = tuple[tuple[int, int], ...]
+
+LAST = sys.maxunicode
+EVERY: CodePoints = ((0, LAST),)
+# From `A` to `a` in ASCII.
+_CASE = 32
+
+
+def code_points(*parts: str | tuple[int, int]) -> CodePoints:
+    """The characters of texts, and inclusive ranges."""
+    ranges = [part for part in parts if isinstance(part, tuple)]
+    return _merged([*ranges, *((ord(character), ord(character)) for part in parts if isinstance(part, str) for character in part)])
+
+
+def union(*sets: CodePoints) -> CodePoints:
+    """What is in any of them."""
+    return _merged(found for each in sets for found in each)
+
+
+def complement(points: CodePoints) -> CodePoints:
+    """What is not in it."""
+    result, start = [], 0
+    for first, last in points:
+        if first > start:
+            result.append((start, first - 1))
+        start = last + 1
+    return (*result, (start, LAST)) if start <= LAST else tuple(result)
+
+
+def intersection(left: CodePoints, right: CodePoints) -> CodePoints:
+    """What is in both."""
+    return complement(union(complement(left), complement(right)))
+
+
+def both_cases(points: CodePoints) -> CodePoints:
+    """With the other case of every ASCII letter, as Java's CASE_INSENSITIVE without UNICODE_CASE."""
+    upper, lower = intersection(points, ((65, 90),)), intersection(points, ((97, 122),))
+    moved = [(first + _CASE, last + _CASE) for first, last in upper] + [(first - _CASE, last - _CASE) for first, last in lower]
+    return _merged([*points, *moved])
+
+
+def ascii_of_category(prefix: str) -> CodePoints:
+    """The ASCII characters of a Unicode category: the same in every version of Unicode."""
+    return code_points("".join(chr(point) for point in range(128) if unicodedata.category(chr(point)).startswith(prefix)))
+
+
+def python_class(points: CodePoints) -> str:
+    """The expression for one character of the set; one that matches nothing for the empty set."""
+    if not points:
+        return "(?!)"
+    if len(points) == 1 and points[0][0] == points[0][1]:
+        return _escaped(points[0][0])
+    inside = "".join(_escaped(first) if first == last else f"{_escaped(first)}-{_escaped(last)}" for first, last in points)
+    return f"[{inside}]"
+
+
+def _escaped(point: int) -> str:
+    character = chr(point)
+    return character if character.isascii() and (character.isalnum() or character == "_") else f"\\U{point:08x}"
+
+
+def _merged(ranges: Iterable[tuple[int, int]]) -> CodePoints:
+    result: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if result and first <= result[-1][1] + 1:
+            result[-1] = (result[-1][0], max(last, result[-1][1]))
+        else:
+            result.append((first, last))
+    return tuple(result)

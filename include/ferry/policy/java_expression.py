@@ -1,0 +1,241 @@
+"""Translates an expression of java.util.regex (Java 17) into one that Python's `re` matches whole names by in just the same way.
+
+The expression is parsed by Java's rules and written anew: classes and literals as sets of code points, so that no flag of Python's plays a
+part; `.`, `$`, `\\b` and the like by what Java defines; atomic groups as a look-ahead and a reference to what it saw (Python 3.11.4 and
+older match its own atomic groups wrongly). What has no exact equivalent raises Refused, and so does what Java itself refuses.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from ferry.policy.code_points import EVERY, code_points, complement, python_class
+from ferry.policy.java_classes import LINE_ENDS, Reading, escaped_character, read_class, short_class
+from ferry.policy.java_tokens import Refused, Tokens
+
+_GROUP_NAME = re.compile("[a-zA-Z][a-zA-Z0-9]*")
+_FLAGS = re.compile("([isd]*)(?:-([isd]*))?")
+_BOUNDS = re.compile("([0-9]+)(,([0-9]*))?")
+_MOST_REPETITIONS = 2**31 - 1
+_WORD = "[0-9A-Z_a-z]"
+_BOUNDARY = f"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))"
+_NO_BOUNDARY = f"(?:(?<={_WORD})(?={_WORD})|(?<!{_WORD})(?!{_WORD}))"
+# In front of the line end that ends the text, which may be two characters; never between the two.
+_END = "(?=\\Z|\\r\\n\\Z|[\\r\\x85\\u2028\\u2029]\\Z|(?<!\\r)\\n\\Z)"
+_UNIX_END = "(?=\\n?\\Z)"
+_LINE_BREAK = "(?:\\r\\n|[\\n\\x0b\\f\\r\\x85\\u2028\\u2029])"
+_LOOKING = ("?=", "?!", "?<=", "?<!")
+
+
+@dataclass(frozen=True, slots=True)
+class _Flags:
+    """Java's flags i, s and d at one place."""
+
+    any_case: bool = False
+    dot_all: bool = False
+    unix_lines: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Atom:
+    """A piece of the result. `single`: just one character; `width` False: no character at all; `referring`: holds a back reference."""
+
+    text: str
+    single: bool = False
+    width: bool = True
+    referring: bool = False
+
+
+def translate(expression: str, *, ascii_names: bool) -> str:
+    """The expression for Python, to be compiled without flags; `ascii_names`: it will be matched with ASCII texts only.
+
+    Refused says what cannot be translated. Look-behinds of no fixed width are left to `re.compile`, which refuses them.
+    """
+    return _Translation(Tokens(expression), ascii_names=ascii_names).whole()
+
+
+class _Translation:
+    """One expression. Groups get names by their Java numbers, as numbers of Python's own may differ."""
+
+    def __init__(self, tokens: Tokens, *, ascii_names: bool) -> None:
+        self._tokens = tokens
+        self._ascii_names = ascii_names
+        self._flags = _Flags()
+        self._groups = 0
+        self._atomic = 0
+        self._names: dict[str, int] = {}
+        self._closed: set[int] = set()
+
+    def whole(self) -> str:
+        found = self._alternatives()
+        if not self._tokens.ended:
+            raise Refused("a ) without its (")
+        return found.text
+
+    def _alternatives(self) -> _Atom:
+        text, referring = "", False
+        while not (self._tokens.ended or self._tokens.sees(")")):
+            if self._tokens.take("|"):
+                text += "|"
+                continue
+            groups = self._groups
+            atom = self._quantified(self._atom(), groups)
+            text, referring = text + atom.text, referring or atom.referring
+        return _Atom(text, referring=referring)
+
+    def _atom(self) -> _Atom:
+        token = self._tokens.read()
+        if token.quoted:
+            return self._literal(token.character)
+        match token.character:
+            case "\\":
+                return self._escape()
+            case "[":
+                return _Atom(python_class(read_class(self._tokens, self._reading)), single=True)
+            case "(":
+                return self._group()
+            case ".":
+                return self._dot()
+            case "^":
+                return _Atom("\\A", width=False)
+            case "$":
+                return _Atom(_UNIX_END if self._flags.unix_lines else _END, width=False)
+            case "*" | "+" | "?" | "{":
+                raise Refused(f"{token.character} with nothing to repeat")
+        return self._literal(token.character)
+
+    @property
+    def _reading(self) -> Reading:
+        return Reading(self._flags.any_case, self._ascii_names)
+
+    def _literal(self, character: str) -> _Atom:
+        return _Atom(python_class(self._reading.literal(character)), single=True)
+
+    def _dot(self) -> _Atom:
+        ends = code_points("\n") if self._flags.unix_lines else LINE_ENDS
+        return _Atom(python_class(EVERY if self._flags.dot_all else complement(ends)), single=True)
+
+    def _escape(self) -> _Atom:
+        letter = self._tokens.syntax()
+        match letter:
+            case "A":
+                return _Atom("\\A", width=False)
+            case "z":
+                return _Atom("\\Z", width=False)
+            case "Z":
+                return _Atom(_UNIX_END if self._flags.unix_lines else _END, width=False)
+            case "b" | "B":
+                return self._boundary(letter)
+            case "R":
+                return _Atom(_LINE_BREAK, width=False)  # so that it cannot be repeated: Java's own rules for that are odd
+            case "k" if self._tokens.take("<"):
+                return self._reference(self._names.get(self._tokens.until(">"), 0))
+            case _ if letter in "123456789":
+                return self._numbered(letter)
+        found = short_class(letter, self._tokens, self._reading)
+        if found is not None:
+            return _Atom(python_class(found), single=True)
+        return self._literal(escaped_character(letter, self._tokens))
+
+    def _boundary(self, letter: str) -> _Atom:
+        if not self._ascii_names:
+            raise Refused(f"\\{letter}, which depends on Java's version where names are not ASCII")
+        return _Atom(_BOUNDARY if letter == "b" else _NO_BOUNDARY, width=False)
+
+    def _numbered(self, digits: str) -> _Atom:
+        while any(self._tokens.sees(digit) and int(digits + digit) <= self._groups for digit in "0123456789"):
+            digits += self._tokens.syntax()
+        return self._reference(int(digits))
+
+    def _reference(self, group: int) -> _Atom:
+        if group not in self._closed or self._flags.any_case:
+            raise Refused("a back reference to a group that is open, repeated or not there, or one beside (?i)")
+        return _Atom(f"(?P=g{group})", referring=True)
+
+    def _group(self) -> _Atom:
+        outside = self._flags
+        prefix, opening = self._prefix()
+        if prefix == "flags":
+            return _Atom("", width=False)
+        number = 0
+        if prefix == "capturing":
+            number = self._groups = self._groups + 1
+            self._name(opening, number)
+            opening = f"(?P<g{number}>"
+        inside = self._alternatives()
+        if not self._tokens.take(")"):
+            raise Refused("a ( that is not closed")
+        self._flags = outside
+        if number:
+            self._closed.add(number)
+        if inside.referring and opening.startswith("(?<"):
+            raise Refused("a back reference in a look-behind")
+        if prefix == "atomic":
+            return self._as_atomic(inside.text, referring=inside.referring)
+        return _Atom(f"{opening}{inside.text})", width=prefix != "looking", referring=inside.referring)
+
+    def _prefix(self) -> tuple[str, str]:
+        """What kind of group begins, and its opening in Python or (capturing) its name."""
+        for looking in _LOOKING:
+            if self._tokens.take(looking):
+                return "looking", f"({looking}"
+        if self._tokens.take("?<"):
+            return "capturing", self._tokens.until(">") or ">"
+        if self._tokens.take("?>"):
+            return "atomic", ""
+        if not self._tokens.take("?"):
+            return "capturing", ""
+        flags = ""
+        while not (self._tokens.sees(":") or self._tokens.sees(")")):
+            flags += self._tokens.syntax()
+        self._set_flags(flags)
+        return ("plain", "(?:") if self._tokens.syntax() == ":" else ("flags", "")
+
+    def _name(self, name: str, number: int) -> None:
+        if name and (not _GROUP_NAME.fullmatch(name) or name in self._names):
+            raise Refused(f"the group name {name}, not of letters and digits or given twice")
+        if name:
+            self._names[name] = number
+
+    def _set_flags(self, letters: str) -> None:
+        found = _FLAGS.fullmatch(letters)
+        if found is None:
+            raise Refused(f"(?{letters}): of the flags, i, s and d are known")
+        names = {"i": "any_case", "s": "dot_all", "d": "unix_lines"}
+        for letter in found[1]:
+            self._flags = replace(self._flags, **{names[letter]: True})
+        for letter in found[2] or "":
+            self._flags = replace(self._flags, **{names[letter]: False})
+
+    def _quantified(self, atom: _Atom, groups_before: int) -> _Atom:
+        bounds = self._bounds()
+        if not bounds:
+            return atom
+        if not atom.width or atom.referring:
+            raise Refused(f"{bounds} behind a place, a look-around, a flag, \\R or a back reference")
+        # What a repeated group holds in the end differs between the engines where they go back.
+        self._closed -= set(range(groups_before + 1, self._groups + 1))
+        if self._tokens.take("+"):
+            once = atom.text if atom.single else self._as_atomic(atom.text).text
+            return self._as_atomic(f"{once}{bounds}")
+        lazy = "?" if self._tokens.take("?") else ""
+        if self._tokens.sees("*") or self._tokens.sees("{") or self._tokens.sees("?"):
+            raise Refused("two quantifiers in a row")
+        return _Atom(f"{atom.text}{bounds}{lazy}")
+
+    def _bounds(self) -> str:
+        for simple in "*+?":
+            if self._tokens.take(simple):
+                return simple
+        if not self._tokens.take("{"):
+            return ""
+        text = self._tokens.until("}")
+        found = _BOUNDS.fullmatch(text)
+        if found is None or int(found[1]) > int(found[3] or found[1]) or int(found[3] or found[1]) > _MOST_REPETITIONS:
+            raise Refused(f"{{{text}}}, which is no {{least,most}}")
+        return f"{{{text}}}"
+
+    def _as_atomic(self, text: str, *, referring: bool = False) -> _Atom:
+        self._atomic += 1
+        return _Atom(f"(?:(?=(?P<a{self._atomic}>{text}))(?P=a{self._atomic}))", referring=referring)
