@@ -17,7 +17,7 @@ class Inexact(StrEnum):
     NOT_COPIED = "not-copied"  # records from there on were never copied
     TARGET_EXPIRED = "target-expired"  # the target's log begins later
     MERGED = "merged"  # identity in both directions: the minimum of two images
-    UNEXPLAINED = "unexplained"  # the ledger does not explain all records behind the image one by one: another replicator's, or repeated
+    UNEXPLAINED = "unexplained"  # behind the image lie records that no receipt explains: another replicator's, or repeated ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Translation:
 class TranslatedPosition:
     """Where a group stands in one partition, on both sides.
 
-    `topic` is what the group reads, on the cluster it was read from (the flow's source, in a reverse pass its target); `remote_topic` holds
-    the same records on the other cluster, empty when that is not known. `upstream_offset` is the group's own offset. None: it has no offset
-    there (a partition of a topic that it reads, never read by it); then `translation` says where that partition's beginning lies on the
-    other side. `translation` None: nothing can be said. `problem` says why there is no offset or no translation; empty otherwise.
+    `topic` is what the group reads, on the cluster that it was read from (the flow's source; in a reverse pass its target); `remote_topic`
+    holds the same records on the other cluster, empty when that is not known. `upstream_offset` is the group's own offset. None: it has no
+    offset there (a partition of a topic that it reads, never read by it); then `translation` says where the beginning of that partition is
+    on the other side. `translation` None: nothing can be said. `problem` says why there is no offset or no translation; empty otherwise.
     """
 
     group: str
