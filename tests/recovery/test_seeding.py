@@ -109,7 +109,16 @@ def test_what_has_no_position_or_no_flow_is_named() -> None:
     assert [skipped.what for skipped in found.left_out] == ["u-0", "t-1"]
     assert "start policy (earliest)" in found.left_out[1].reason
     alien = plan_seeds(GivenPositions("somebody", {}), others, RULES, ALIEN)
-    assert "holds records" in alien.left_out[0].reason
+    assert (alien.partitions, "holds records" in alien.left_out[0].reason) == ((), True)
+
+
+def test_what_was_copied_but_not_written_down_is_copied_again() -> None:
+    """Else the claim that the other partition's seed brings would let it begin by the start policy, which may be the end."""
+    others = [replace(NEW, log_start=3, start=100), replace(NEW, partition=1, remote_partitions=2)]
+    found = plan_seeds(GivenPositions("somebody", {("t", 1): 5}), others, RULES, ALIEN)
+    assert sorted(seeded(found)) == [(3, [(0, 3, 40)]), (5, [])]
+    with pytest.raises(ArgumentError, match=r"somebody must also say where these go on.*t-0 \(its remote partition ends at 40\)"):
+        plan_seeds(GivenPositions("somebody", {("t", 1): 5}, binding=True), others, RULES, ALIEN)
 
 
 def test_foreign_records_without_a_position() -> None:

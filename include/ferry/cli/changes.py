@@ -1,4 +1,4 @@
-"""`ferry seed` and `ferry ack-loss`."""
+"""`ferry seed`, `ferry export-offsets` and `ferry ack-loss`."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ CHANGE_VERSION = 1
 
 FromFile = Annotated[Path | None, typer.Option("--from-file", help="CSV: topic,partition,position (the next source offset to copy).")]
 
+OffsetsTopic = Annotated[str | None, typer.Option("--offsets-topic", help="Connect's offsets topic; default mm2-offsets.A.internal.")]
+Connector = Annotated[str | None, typer.Option("--connector", help="The connector's name, where there are several.")]
+
 
 def seed(
     config: Config,
     flow: FlowName,
     from_file: FromFile = None,
     from_mm2: Annotated[bool, typer.Option("--from-mm2", help="MirrorMaker 2's offsets, once it has stopped.")] = False,
-    offsets_topic: Annotated[
-        str | None, typer.Option("--offsets-topic", help="Connect's offsets topic; default mm2-offsets.A.internal.")
-    ] = None,
-    connector: Annotated[str | None, typer.Option("--connector", help="The connector's name, where there are several.")] = None,
+    offsets_topic: OffsetsTopic = None,
+    connector: Connector = None,
     from_group: Annotated[str | None, typer.Option("--from-group", help="A group at the source that copied until now.")] = None,
     foreign: Annotated[bool, typer.Option("--foreign", help="Declare what is in remote topics as another replicator's.")] = False,
     topic: Topics = None,
@@ -80,13 +81,14 @@ def _show_seeds(outcome: SeedOutcome) -> None:
             entry.remote_topic,
             "" if entry.before is None else entry.before,
             entry.position,
+            entry.reason,
             ", ".join(f"below {downstream}: [{start}, {end})" for start, end, downstream in entry.foreign),
         )
         for entry in outcome.seeds
     ]
     title = f"{outcome.flow}: {'would be ' if outcome.dry_run else ''}written"
     if rows:
-        table(title, ("topic", "partition", "remote topic", "before", "position", "declared foreign"), rows)
+        table(title, ("topic", "partition", "remote topic", "before", "position", "why", "declared foreign"), rows)
     for skipped in outcome.left_out:
         notice(f"left out: {skipped.what}: {skipped.reason}")
     for text in outcome.notices:
@@ -95,6 +97,30 @@ def _show_seeds(outcome: SeedOutcome) -> None:
         complain(str(failure))
     if not rows and not outcome.failed:
         line("nothing to write")
+
+
+def export_offsets(
+    config: Config,
+    flow: FlowName,
+    offsets_topic: OffsetsTopic = None,
+    connector: Connector = None,
+    topic: Topics = None,
+    write: Annotated[bool, typer.Option("--write", help="Write them to that topic, instead of only printing them.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Where MirrorMaker 2 would have to go on after Ferry, as records of its offsets topic."""
+    from ferry.recovery.exporting import export_offsets as export  # noqa: PLC0415 - see seed
+
+    request = RunRequest(flow, run_id("export"), topics=tuple(topic or ()))
+    exported = export(load_flow(config, flow), request, offsets_topic, connector, write=write)
+    if as_json:
+        document(exported.document())
+        return
+    for key, value in exported.records:
+        line(f"{key.decode()}\t{value.decode()}")
+    for skipped in exported.left_out:
+        notice(f"left out: {skipped.what}: {skipped.reason}")
+    notice(f"{len(exported.offsets)} records {'written to' if exported.written else 'for'} {exported.topic}")
 
 
 def acknowledge_losses(config: Config, flow: FlowName, as_json: AsJson = False) -> None:

@@ -34,6 +34,7 @@ app.command("format")(views.format_records)
 app.command("ack-loss")(changes.acknowledge_losses)
 app.command("seed")(changes.seed)
 app.add_typer(clients.app, name="client")
+app.command("export-offsets")(changes.export_offsets)
 app.add_typer(sandboxes.app, name="sandbox")
 
 

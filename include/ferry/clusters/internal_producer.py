@@ -28,12 +28,15 @@ def append_records(
 ) -> None:
     """Append (key, value) records; returns when all replicas have them. ClusterUnreachable or NotAuthorized when they cannot be written.
 
-    `partition` -1: by the key. `timestamp` in ms, 0: now. `in_order`: where the order tells something, a retry must not change it.
+    `partition` -1: by the key, as Java's producer does it. `timestamp` in ms, 0: now. `in_order`: where the order tells something, a retry
+    must not change it.
     """
     from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
 
     # Idempotent only where it is needed: asking for a producer id costs half a second, and a record that stands there twice says the same.
     settings = {**cluster.librdkafka(ClientRole.PRODUCER), "acks": "all", "linger.ms": 0, "log_level": 2, "enable.idempotence": in_order}
+    # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
+    settings["partitioner"] = "murmur2_random"
     problems: list[KafkaError] = []
     producer = Producer(settings)
     try:

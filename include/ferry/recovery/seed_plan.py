@@ -70,13 +70,31 @@ def plan_seeds(given: GivenPositions, facts: Iterable[PartitionFacts], rules: Pl
             left_out.append(Skipped(f"{key[0]}-{key[1]}", reason))
             continue
         plans.append(seeded(known[key], position, rules, given.origin, remote.foreign(key, position)))
-    if not given.binding:
-        left_out += [
-            Skipped(f"{entry.topic}-{entry.partition}", _without_position(given, entry, rules, remote))
-            for key, entry in sorted(known.items())
-            if key not in given.positions and entry.head is None
-        ]
+    others = [entry for key, entry in sorted(known.items()) if key not in given.positions and entry.head is None]
+    if given.binding:
+        _refuse_gaps(given, others, remote)
+        return SeedPlan(tuple(plans), tuple(left_out))
+    topics = {topic for topic, _ in given.positions}
+    for entry in others:
+        key = (entry.topic, entry.partition)
+        if key in remote.strangers and entry.topic in topics:
+            reason = f"{given.origin} has no offset for it, but its remote partition holds records: from the beginning of the source's log"
+            plans.append(seeded(entry, entry.log_start, rules, reason, remote.foreign(key, entry.log_start)))
+        else:
+            left_out.append(Skipped(f"{entry.topic}-{entry.partition}", _without_position(given, entry, rules, remote)))
     return SeedPlan(tuple(plans), tuple(left_out))
+
+
+def _refuse_gaps(given: GivenPositions, others: Iterable[PartitionFacts], remote: Remote) -> None:
+    """A seed claims the remote topic: a partition that is left out would begin by the start policy, over records that are there already."""
+    topics = {topic for topic, _ in given.positions}
+    gaps = [
+        f"{entry.topic}-{entry.partition} (its remote partition ends at {remote.strangers[entry.topic, entry.partition]})"
+        for entry in others
+        if entry.topic in topics and entry.claimed_by is None and (entry.topic, entry.partition) in remote.strangers
+    ]
+    if gaps:
+        raise ArgumentError(f"{given.origin} must also say where these go on, which hold records that nothing explains: {', '.join(gaps)}")
 
 
 def plan_foreign(facts: Iterable[PartitionFacts], rules: PlanRules, remote: Remote) -> SeedPlan:

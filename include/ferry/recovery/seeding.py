@@ -33,7 +33,7 @@ SEED_VERSION = 1
 
 @dataclass(frozen=True)
 class SeedEntry:
-    """One partition that was settled. `before`: the position until then, None for a new partition.
+    """One partition that was settled, and why. `before`: the position until then, None for a new partition.
 
     `foreign`: declared as (upstream start, upstream end, downstream end).
     """
@@ -43,6 +43,7 @@ class SeedEntry:
     remote_topic: str
     position: int
     before: int | None
+    reason: str
     foreign: tuple[tuple[int, int, int], ...] = ()
 
 
@@ -152,6 +153,7 @@ def _entries(plans: Iterable[PartitionPlan], failed: Iterable[PartitionFailure])
             remote_topic=facts.remote_topic,
             position=plan.position,
             before=facts.head.position if facts.head else None,
+            reason=next(receipt.reason for receipt in (plan.seed, *plan.foreign) if receipt is not None),
             foreign=tuple((entry.upstream_start, entry.upstream_end, entry.downstream_end) for entry in plan.foreign),
         )
         for plan in plans

@@ -1,0 +1,129 @@
+"""`ferry export-offsets`: the way back. MirrorMaker 2 goes on where Ferry stopped, from records that Ferry writes into its offsets topic.
+
+The records are those that MM2's source connector would have written itself (ferry.wire.connect_offsets), so nothing is to be done at MM2's
+side. Writing takes the flow over first: a run that is under way is superseded, and positions are read when nobody can move them. MM2 must
+not run, and is never moved back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.internal_producer import append_records
+from ferry.copying.driver import rules_of
+from ferry.copying.fencing import RunHold
+from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
+from ferry.copying.request import RunRequest
+from ferry.copying.survey import Survey, survey
+from ferry.errors import ClusterUnreachable
+from ferry.mirroring.internal_topics import ensure_internal_topics
+from ferry.policy.naming import ledger_topic, position_group, state_topic
+from ferry.recovery.mm2_activity import refuse_movement, refuse_workers
+from ferry.recovery.mm2_positions import choose_connector, default_offsets_topic, last_offsets, read_connect_offsets
+from ferry.reporting.run_report import Skipped
+from ferry.wire.connect_offsets import SOURCE_CONNECTOR, SourcePartition, encode_source_key, encode_source_offset
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+EXPORT_VERSION = 1
+
+LastOffsets = Mapping[SourcePartition, "int | None"]
+
+
+@dataclass(frozen=True)
+class OffsetExport:
+    """Records for MM2's offsets topic, and what is left out and why. `written`: they are there."""
+
+    flow: str
+    topic: str
+    offsets: tuple[tuple[SourcePartition, int], ...]
+    left_out: tuple[Skipped, ...] = ()
+    written: bool = False
+
+    @property
+    def records(self) -> tuple[tuple[bytes, bytes], ...]:
+        """Key and value of each, as Connect writes them."""
+        return tuple((encode_source_key(where), encode_source_offset(offset)) for where, offset in self.offsets)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "version": EXPORT_VERSION,
+            "flow": self.flow,
+            "topic": self.topic,
+            "records": [{"key": key.decode(), "value": value.decode()} for key, value in self.records],
+            "left_out": [vars(skipped) for skipped in self.left_out],
+            "written": self.written,
+        }
+
+
+def plan_export(
+    facts: tuple[PartitionFacts, ...], rules: PlanRules, alias: str, connector: str, last: LastOffsets
+) -> tuple[tuple[tuple[SourcePartition, int], ...], tuple[Skipped, ...]]:
+    """Offsets to write, and what is left out (pure). An offset is that of the last record copied: -1 makes MM2 begin by its own policy."""
+    offsets, left_out = [], []
+    for plan in plan_partitions(facts, rules):
+        where = SourcePartition(connector, alias, plan.facts.topic, plan.facts.partition)
+        reason = _why_not(plan.position, plan.facts, last.get(where))
+        if plan.failure is not None:
+            reason = f"{type(plan.failure).__name__}: {plan.failure.problem}"
+        if reason:
+            left_out.append(Skipped(f"{where.topic}-{where.partition}", reason))
+        else:
+            offsets.append((where, plan.position - 1))
+    return tuple(offsets), tuple(left_out)
+
+
+def _why_not(position: int, facts: PartitionFacts, mm2: int | None) -> str:
+    if facts.head is None:
+        return "Ferry has not copied it: MirrorMaker 2 begins where it would without Ferry"
+    if mm2 is None or mm2 + 1 < position:
+        return ""
+    return "stands there already" if mm2 + 1 == position else f"MirrorMaker 2 stands at {mm2 + 1}, further than Ferry at {position}"
+
+
+def export_offsets(
+    flow: Flow, request: RunRequest, offsets_topic: str | None = None, connector: str | None = None, *, write: bool = False
+) -> OffsetExport:
+    """What MM2 would need to go on after Ferry; with `write`, put it there. ArgumentError, ReplicatorActive, ClusterUnreachable."""
+    topic = offsets_topic or default_offsets_topic(flow)
+    if not write:
+        return _planned(flow, topic, connector, _look(flow, request, settled=False), rules_of(flow, request))
+    refuse_workers(flow)
+    with ClusterAdmin(flow.target) as target:
+        ensure_internal_topics(flow, target)
+    ours = [ledger_topic(flow.source.alias), state_topic(flow.source.alias)]
+    with RunHold(flow, position_group(flow.source.alias), ours) as hold:
+        hold.take_lanes(max(_look(flow, request, settled=False).lanes_used, flow.lanes))
+        planned = _planned(flow, topic, connector, _look(flow, request, settled=True), rules_of(flow, request))
+        _write(flow, planned)
+    return OffsetExport(planned.flow, planned.topic, planned.offsets, planned.left_out, written=True)
+
+
+def _look(flow: Flow, request: RunRequest, *, settled: bool) -> Survey:
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        return survey(flow, request, source, target, settled=settled)
+
+
+def _planned(flow: Flow, topic: str, connector: str | None, seen: Survey, rules: PlanRules) -> OffsetExport:
+    last: LastOffsets = last_offsets(read_connect_offsets(flow, topic)) if topic in seen.target_topics else {}
+    known = [where for where in last if where.cluster == flow.source.alias]
+    name = connector or (choose_connector(known, flow.source.alias, topic, None) if known else SOURCE_CONNECTOR)
+    offsets, left_out = plan_export(seen.facts, rules, flow.source.alias, name, last)
+    return OffsetExport(flow.name, topic, offsets, left_out)
+
+
+def _write(flow: Flow, planned: OffsetExport) -> None:
+    """Write and read back."""
+    before = read_connect_offsets(flow, planned.topic)
+    refuse_movement(flow, planned.topic, before.ends, {where for where, _ in planned.offsets})
+    append_records(flow.target, planned.topic, planned.records)
+    found = last_offsets(read_connect_offsets(flow, planned.topic))
+    missing = [where for where, offset in planned.offsets if found.get(where) != (None if offset < 0 else offset)]
+    if missing:
+        named = ", ".join(f"{where.topic}-{where.partition}" for where in missing)
+        raise ClusterUnreachable(f"cluster {flow.target.alias}: {planned.topic} does not say what was written for {named}: is MM2 at work?")
