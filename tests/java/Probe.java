@@ -1,9 +1,12 @@
 import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.TreeMap;
@@ -11,8 +14,11 @@ import java.util.TreeSet;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
+import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.MessageFormatter;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.connect.mirror.MirrorCheckpointConfig;
 import org.apache.kafka.connect.mirror.MirrorClient;
 import org.apache.kafka.connect.mirror.RemoteClusterUtils;
@@ -25,10 +31,11 @@ public class Probe {
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
 
     public static void main(String[] arguments) throws Exception {
-        BufferedReader questions = new BufferedReader(new InputStreamReader(System.in));
+        PrintStream answers = new PrintStream(System.out, true, "UTF-8");
+        BufferedReader questions = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         for (String line = questions.readLine(); line != null; line = questions.readLine()) {
             String[] words = line.split("\t", -1);
-            System.out.println(answer(words[0], properties(words[1]), words));
+            answers.println(answer(words[0], properties(words[1]), words));
         }
     }
 
@@ -51,6 +58,8 @@ public class Probe {
             case "translate-pattern":
                 return new TreeMap<>(RemoteClusterUtils.translateOffsets(properties, words[2], Pattern.compile(words[3]), TIMEOUT))
                     .entrySet().stream().map(entry -> entry.getKey() + ":" + offsets(entry.getValue())).collect(Collectors.joining("|"));
+            case "format":
+                return formatted(properties, new TopicPartition(words[2], 0), words[3]);
             case "downstream":
                 return downstream(properties, new TopicPartition(words[2], Integer.parseInt(words[3])), words[4]);
             default:
@@ -83,6 +92,22 @@ public class Probe {
         } finally {
             close.invoke(opened);
         }
+    }
+
+    /** Every record of a partition as Kafka's console consumer prints it with a formatter. */
+    private static String formatted(Map<String, Object> properties, TopicPartition partition, String formatter) throws Exception {
+        MessageFormatter printer = (MessageFormatter) Class.forName(formatter).getDeclaredConstructor().newInstance();
+        ByteArrayOutputStream printed = new ByteArrayOutputStream();
+        var bytes = new ByteArrayDeserializer();
+        try (var consumer = new KafkaConsumer<>(properties, bytes, bytes); var stream = new PrintStream(printed, true, "UTF-8")) {
+            consumer.assign(List.of(partition));
+            consumer.seekToBeginning(List.of(partition));
+            long end = consumer.endOffsets(List.of(partition)).get(partition);
+            while (consumer.position(partition) < end) {
+                consumer.poll(TIMEOUT).forEach(record -> printer.writeTo(record, stream));
+            }
+        }
+        return printed.toString("UTF-8").strip().replace("\n", "|");
     }
 
     private static String offsets(Map<TopicPartition, OffsetAndMetadata> offsets) {

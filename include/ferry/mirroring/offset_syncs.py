@@ -3,7 +3,8 @@
 A sync is the pair of offsets of one record. MM2 emits one every `offset.lag.max` records, after every gap, and for the last record of a
 commit; its reader (OffsetSyncStore) keeps 64 of them a partition, which get sparser by powers of two behind the newest. Here a run's syncs
 are spaced that way from the start: the newest record, then the last record at least lag, 2*lag, 4*lag, … offsets behind it, and for the
-first time the oldest one. That is about 20 a partition and run for a million records, never more than 66, and the reader loses nothing.
+first time the oldest one. That is 16 a partition for a run of a million records, never more than 66; of a denser series the reader would
+not keep more.
 
 The topic itself tells how far syncs were written. Syncs of a partition only ever go up on both sides, because a lower one makes the reader
 forget all others: so backfilled ranges, which lie behind what was copied, are never emitted, and a record that was copied twice counts
