@@ -184,6 +184,10 @@ class PositionDisagrees(PartitionError):
     """Group offset and head of a partition differ; `ferry seed` settles it."""
 
 
+class OriginUnclear(PartitionError):
+    """Which records of the source partition came from the target is not known: copying them could send them back."""
+
+
 class BatchRefused(PartitionError):
     """The target refuses a batch for good (too large, timestamp out of range, not authorized, deleted topic)."""
 

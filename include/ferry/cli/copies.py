@@ -209,6 +209,8 @@ def _show_report(report: RunReport) -> None:
     if rows:
         table(f"{report.flow}: {report.run_id}", ("topic", "partition", "remote topic", "from", "until", "records", "bytes"), rows)
     if report.partitions or report.problems():
+        if report.from_target:
+            line(f"{report.from_target:,} records had come from the target: not sent back")
         line(f"{report.records:,} records, {report.bytes:,} bytes in {report.seconds:.1f} s (CPU {report.cpu_seconds:.1f} s)")
     else:
         line("nothing to copy")

@@ -26,12 +26,16 @@ _PARTITION = FetchRequest.FetchTopic.FetchPartition
 
 
 class FetchPosition(NamedTuple):
-    """What to fetch next of a partition: an upstream offset, and the leader epoch of the record before it (-1 unknown)."""
+    """What to fetch next of a partition: an upstream offset, and the leader epoch of the record before it (-1 unknown).
+
+    `limit`: bytes that are enough, where less than usual will do.
+    """
 
     topic: str
     partition: int
     offset: int
     last_epoch: int
+    limit: int | None = None
 
 
 class Fetched(NamedTuple):
@@ -68,7 +72,7 @@ def fetch_request(wanted: Sequence[FetchPosition], leaders: Leaders, *, total_by
                         fetch_offset=position.offset,
                         last_fetched_epoch=position.last_epoch,
                         log_start_offset=-1,
-                        partition_max_bytes=partition_bytes,
+                        partition_max_bytes=partition_bytes if position.limit is None else min(partition_bytes, position.limit),
                     )
                     for position in positions
                 ],

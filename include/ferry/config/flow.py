@@ -71,6 +71,7 @@ class Flow:
     lanes: int = 8
     on_recreate: Literal["fail", "restart"] = "fail"
     on_target_recreate: Literal["fail", "restart"] = "fail"
+    on_unexplained: Literal["fail", "local"] = "fail"
     schedule: str | None = None
     spark_connection: str = "spark_default"
     transaction_bytes: int = 64 * MEBIBYTE
@@ -140,6 +141,7 @@ class FlowReader:
             lanes=self.value("ferry.lanes"),
             on_recreate=self.value("ferry.on.recreate"),
             on_target_recreate=self.value("ferry.on.target.recreate"),
+            on_unexplained=self.value("ferry.on.unexplained"),
             schedule=self.value("ferry.schedule"),
             spark_connection=self.value("ferry.spark.connection"),
             transaction_bytes=self.value("ferry.transaction.mb") * MEBIBYTE,

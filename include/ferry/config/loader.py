@@ -19,13 +19,14 @@ from ferry.config.connections import CONNECTION_KEY, Lookup, read_connection
 from ferry.config.flow import Flow, FlowReader
 from ferry.config.keys import CLASS_KEYS, Keys
 from ferry.config.login import read_login
-from ferry.config.problems import Problems, PropertyError
+from ferry.config.problems import NO_LINE, Problems, PropertyError
 from ferry.config.properties import Entry, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, read_providers
 from ferry.config.registry import kinds
 from ferry.config.sources import ClientRole, Pair, Sources
 from ferry.config.stores import store_problems
 from ferry.errors import ArgumentError
+from ferry.policy.loops import find_loops
 from ferry.policy.own_classes import is_own
 
 # Aliases become parts of topic names (at most 249 characters), beside Ferry's own words.
@@ -88,6 +89,7 @@ class _Loader:
         if not flows:
             self._problems.add(_no_flows(aliases))
         self._problems.raise_if_any()
+        self._check_loops(sources, flows)
         return FerryConfig(self._file.path, clusters, flows, self._problems.warnings, self._top_level(sources, clusters))
 
     def _aliases(self, providers: Providers) -> tuple[str, ...]:
@@ -187,6 +189,14 @@ class _Loader:
     def _top_level(self, sources: Sources, clusters: Mapping[str, Cluster]) -> dict[str, Flow]:
         reader = FlowReader(sources, Pair("", ""), Problems(self._file.path))  # no key of a pair matches
         return {alias: reader.read(cluster, cluster) for alias, cluster in clusters.items()}
+
+    def _check_loops(self, sources: Sources, flows: tuple[Flow, ...]) -> None:
+        for problem in find_loops(flows):
+            pair = Pair(problem.flow.source.alias, problem.flow.target.alias)
+            entry = sources.of_flow(pair, problem.key)
+            line = entry.line if entry else NO_LINE
+            self._problems.add(problem.what, key=f"{pair.name}.{problem.key}", line=line)
+        self._problems.raise_if_any()
 
     def _check_aliases(self, pair: Pair) -> None:
         entry: Entry = self._file.entries["clusters"]

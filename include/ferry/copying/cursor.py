@@ -15,7 +15,13 @@ from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segmen
 from ferry.copying.receipts import Receipt, ReceiptKind, Run
 from ferry.copying.state import Head
 from ferry.errors import FerryError, RetryRule
+from ferry.wire.ranges import end_of_range_at, next_start, outside, size, within
 from ferry.wire.unit import Unit
+
+# A fetch in front of excluded offsets asks for this much per offset before them, and at least for the smallest fetch: brokers always
+# answer with one whole batch, and the bytes behind it would be fetched for nothing.
+BYTES_AN_OFFSET = 16 << 10
+SMALLEST_FETCH_BYTES = 64 << 10
 
 
 @dataclass
@@ -149,7 +155,20 @@ class PartitionCursor:
 
     def fetch_position(self) -> FetchPosition:
         """Where to fetch next. Backfilled segments start in the middle of a log: no epoch is known there."""
-        return FetchPosition(self.task.topic, self.task.partition, self.fetched, self._fetched_epoch)
+        limit = None
+        if self.task.excluded:
+            before = next_start(self.task.excluded, self.fetched) - self.fetched
+            limit = max(SMALLEST_FETCH_BYTES, before * BYTES_AN_OFFSET)
+        return FetchPosition(self.task.topic, self.task.partition, self.fetched, self._fetched_epoch, limit)
+
+    def pass_excluded(self) -> None:
+        """Go on behind what is excluded at the fetch offset, without fetching it: it may be most of a log. The epoch there is not known."""
+        segment = self.segment
+        if not self.task.excluded or segment is None or self.failure is not None:
+            return
+        behind = min(segment.end, end_of_range_at(self.task.excluded, self.fetched))
+        if behind > self.fetched:
+            self.fetched, self._fetched_epoch = behind, -1
 
     def fetched_to(self, offset: int, epoch: int) -> None:
         """Everything before `offset` was fetched; `epoch` of the last batch (-1: none)."""
@@ -189,19 +208,35 @@ class PartitionCursor:
         if self.fetched > self.settled:
             self._open_draft()
             self._settle(self.fetched, self._fetched_epoch)
+            if segment.kind == ReceiptKind.COPIED:
+                self._epoch = self._fetched_epoch  # also when it is not known: an older one would look like a truncated log
             self._count_dropped()
         if self.settled >= segment.end:
             self._next_segment()
 
     def lose(self, log_start: int, reason: str) -> None:
-        """The source dropped `[settled, log_start)` before it was copied: a loss, within the segment."""
+        """The source dropped `[settled, log_start)` before it was copied: a loss, within the segment, unless all of it is excluded.
+
+        One loss reaches from the first offset that is not excluded to the last: most of those between hold the ends of transactions.
+        """
         segment = self.segment
         if segment is None:
             return
         end = min(log_start, segment.end)
-        self._close_draft()
-        kind = ReceiptKind.LOSS if segment.kind == ReceiptKind.COPIED else ReceiptKind.SKIPPED
-        self._receipts.append(self._receipt(kind, self.settled, end, reason))
+        lost = outside(self.task.excluded, self.settled, end)
+        if lost:
+            first, behind = lost[0][0], lost[-1][1]
+            if first > self.settled:
+                self._open_draft()
+                self._settle(first, -1)
+            self._close_draft()
+            excluded = size(within(self.task.excluded, first, behind))
+            reason += f"; {excluded:,} of these offsets held what the flow in the other direction wrote" if excluded else ""
+            kind = ReceiptKind.LOSS if segment.kind == ReceiptKind.COPIED else ReceiptKind.SKIPPED
+            self._receipts.append(self._receipt(kind, first, behind, reason))
+            self._settle(behind, -1)
+        if end > self.settled:
+            self._open_draft()
         self.fetched = end
         self._epoch = self._fetched_epoch = -1
         self._settle(end, -1)
@@ -283,6 +318,7 @@ class PartitionCursor:
                 handled=draft.handled,
                 dropped=draft.dropped,
                 added=draft.added,
+                from_target=size(within(self.task.excluded, draft.start, self.settled)),
                 min_timestamp=draft.min_timestamp,
                 max_timestamp=draft.max_timestamp,
                 source_epoch=draft.source_epoch,

@@ -50,7 +50,7 @@ Log = Callable[[str], None]
 def rules_of(flow: Flow, request: RunRequest) -> PlanRules:
     """The settings that the plan goes by."""
     start = flow.start if isinstance(flow.start, str) else flow.start.isoformat()
-    return PlanRules(flow.name, request.run_id, flow.on_recreate, flow.on_target_recreate, start)
+    return PlanRules(flow.name, request.run_id, flow.on_recreate, flow.on_target_recreate, start, flow.on_unexplained)
 
 
 @dataclass
@@ -101,7 +101,7 @@ class CopyDriver:
         self._flow_record = self._last_flow_record()
         lanes = max(self._flow_record.lanes, self._flow.lanes)
         held = hold.take_lanes(lanes)
-        self._flow_record = FlowRecord(self._flow.name, lanes, self._flow_record.tidied)
+        self._flow_record = FlowRecord(self._flow.name, lanes, self._flow_record.tidied, self._flow.exactly_once)
         hold.writer.write({(self._state, 0): [encode_state(self._flow_record)]})
         return held
 
@@ -338,6 +338,7 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
         seed=plan.seed,
         foreign=plan.foreign,
         batch_limit=facts.batch_limit,
+        excluded=facts.guard.excluded,
         settles=plan.seed is not None and facts.committed is not None,
     )
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.wire.ranges import Ranges
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -29,7 +30,8 @@ class PartitionTask:
     `position` is the next upstream offset to copy in order, as the driver read it after fencing; `committed` tells whether the flow's
     group holds it already (else it comes from the head or the start policy). `last_epoch` is the source leader epoch of the record before
     the position (-1 unknown). `seed` and `foreign` (what another replicator wrote) go into the partition's first transaction. `batch_limit`
-    is the remote topic's max.message.bytes. `settles`: an operator's seed overrides whatever the group says.
+    is the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote. `settles`: an operator's
+    seed overrides whatever the group says.
     """
 
     topic: str
@@ -44,6 +46,7 @@ class PartitionTask:
     seed: Receipt | None = None
     foreign: tuple[Receipt, ...] = ()
     batch_limit: int = 1_048_588
+    excluded: Ranges = ()
     settles: bool = False
 
     @property

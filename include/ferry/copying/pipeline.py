@@ -152,6 +152,7 @@ def _planned(plan: PartitionPlan) -> dict[str, Any]:
         "position": plan.position,
         "end": facts.end,
         "offsets": plan.offsets,
+        "from_target": plan.from_target,
         "ranges": [[segment.kind.value, segment.start, segment.end] for segment in plan.segments],
         "seed": plan.seed.reason if plan.seed else None,
         "notes": list(plan.notes),

@@ -14,6 +14,7 @@ from typing import Literal
 from uuid import UUID
 
 from ferry.copying.coverage import uncovered
+from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.model import Segment
 from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.copying.state import Head
@@ -21,6 +22,7 @@ from ferry.errors import (
     AlreadyClaimed,
     BackfillRefused,
     BatchRefused,
+    OriginUnclear,
     PartitionError,
     PositionDisagrees,
     SourceRecreated,
@@ -28,6 +30,7 @@ from ferry.errors import (
     TargetRecreated,
     TargetTooNarrow,
 )
+from ferry.wire.ranges import size, within
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class PartitionFacts:
     Source offsets: `log_start`, `end` (exclusive bound of this run), `stable_end` (last stable offset), `since` (first offset of a
     backfill's interval), `start` (offset of the start policy). Target: topic id None when the remote topic does not exist (yet),
     `remote_partitions` its width, `remote_end` its log end, `stamps_itself` whether it replaces timestamps. `head`, `committed` and
-    `claimed_by` are what the flow's own state says.
+    `claimed_by` are what the flow's own state says, `guard` what the flow in the other direction wrote.
     """
 
     topic: str
@@ -60,6 +63,7 @@ class PartitionFacts:
     stamps_itself: bool = False
     ledger_topic_id: str = ""
     batch_limit: int = 1_048_588
+    guard: PartitionGuard = field(default_factory=PartitionGuard)
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,15 @@ class PlanRules:
     on_recreate: Literal["fail", "restart"] = "fail"
     on_target_recreate: Literal["fail", "restart"] = "fail"
     start_policy: str = "earliest"
+    on_unexplained: Literal["fail", "local"] = "fail"
 
 
 @dataclass(frozen=True)
 class PartitionPlan:
-    """What will be done with one partition; exactly one of a failure and a task's worth of facts counts."""
+    """What will be done with one partition; exactly one of a failure and a task's worth of facts counts.
+
+    `from_target`: upstream offsets of the segments that will be left out, because their records came from the target.
+    """
 
     facts: PartitionFacts
     position: int = -1
@@ -85,6 +93,7 @@ class PartitionPlan:
     last_epoch: int = -1
     notes: tuple[str, ...] = ()
     failure: PartitionError | None = None
+    from_target: int = 0
 
     @property
     def has_work(self) -> bool:
@@ -93,8 +102,8 @@ class PartitionPlan:
 
     @property
     def offsets(self) -> int:
-        """Upstream offsets to go."""
-        return sum(segment.end - segment.start for segment in self.segments)
+        """Upstream offsets to go, without those that came from the target."""
+        return sum(segment.end - segment.start for segment in self.segments) - self.from_target
 
 
 @dataclass(frozen=True)
@@ -117,13 +126,17 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
         _check_target(facts, rules)
         settled = _settle(facts, rules)
         segments = tuple(_segments(facts, settled.position))
+        _check_origin(facts, segments, rules)
     except PartitionError as problem:
         return PartitionPlan(facts, failure=problem)
     seed = _seed(facts, settled.position, rules.run_id, settled.seed_reason) if settled.seed_reason else None
     notes = settled.notes
     if facts.log_start > settled.position:
         notes = (*notes, f"[{settled.position}, {facts.log_start}) expired at the source before it was copied")
-    return PartitionPlan(facts, settled.position, segments, seed, last_epoch=settled.epoch, notes=notes)
+    returning = sum(size(within(facts.guard.excluded, segment.start, segment.end)) for segment in segments)
+    if returning:
+        notes = (*notes, f"{returning:,} offsets hold what came from the target: left out")
+    return PartitionPlan(facts, settled.position, segments, seed, last_epoch=settled.epoch, notes=notes, from_target=returning)
 
 
 def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
@@ -189,13 +202,35 @@ def _first_time(facts: PartitionFacts, rules: PlanRules) -> _Settled:
             f"the flow's group says {facts.committed}, but there is no head: the state topic lost it; settle it with ferry seed --from-file"
         )
         raise PositionDisagrees(facts.topic, facts.partition, problem)
-    if facts.claimed_by is None and facts.remote_end > 0:
+    held = facts.claimed_by is None and facts.remote_end > 0
+    if held and not facts.guard.two_way and rules.on_unexplained == "fail":
         problem = (
             f"remote topic {facts.remote_topic} holds records up to offset {facts.remote_end} that no ledger of this flow explains; "
-            "say where to go on with ferry seed --from-file, or delete the remote topic"
+            "if another replicator copied them, say so with ferry seed; if they were produced there, set ferry.on.unexplained=local; "
+            "or delete the remote topic"
         )
         raise PositionDisagrees(facts.topic, facts.partition, problem)
-    return _Settled(facts.start, seed_reason=f"start policy {rules.start_policy}")
+    local = f"; what is below {facts.remote_end} was produced there" if held else ""
+    return _Settled(facts.start, seed_reason=f"start policy {rules.start_policy}{local}")
+
+
+def _check_origin(facts: PartitionFacts, segments: Iterable[Segment], rules: PlanRules) -> None:
+    """Only records that did not come from the target may be copied to it."""
+    guard = facts.guard
+    if guard.broken:
+        problem = (
+            f"the flow from the target writes to topic {facts.topic} too, and its ledger here was deleted: what came from there is not "
+            "known; declare them with ferry seed --foreign for that flow"
+        )
+        raise OriginUnclear(facts.topic, facts.partition, problem)
+    first = min((max(segment.start, facts.log_start) for segment in segments), default=guard.unclear_below)
+    if first < guard.unclear_below and rules.on_unexplained == "fail":
+        problem = (
+            f"the flow from the target was seeded when topic {facts.topic} held records up to offset {guard.unclear_below} that its ledger "
+            "does not explain: if they came from the target, declare them with ferry seed --foreign for that flow; if they were produced "
+            "here, set ferry.on.unexplained=local for this flow"
+        )
+        raise OriginUnclear(facts.topic, facts.partition, problem)
 
 
 def _segments(facts: PartitionFacts, position: int) -> Iterable[Segment]:
@@ -221,9 +256,8 @@ def seeded(
         _check_target(facts, rules)
     except PartitionError as problem:
         return PartitionPlan(facts, failure=problem)
-    return PartitionPlan(
-        facts, position, seed=_seed(facts, position, rules.run_id, reason), foreign=foreign_receipts(facts, foreign, rules, reason)
-    )
+    seed = replace(_seed(facts, position, rules.run_id, reason), found=facts.remote_end if facts.remote_end > 0 else -1)
+    return PartitionPlan(facts, position, seed=seed, foreign=foreign_receipts(facts, foreign, rules, reason))
 
 
 def foreign_receipts(facts: PartitionFacts, ranges: Iterable[tuple[int, int, int]], rules: PlanRules, reason: str) -> tuple[Receipt, ...]:

@@ -52,6 +52,8 @@ class Receipt:
     range they hold is not known. Timestamps are in ms, -1 when there is no record. Topic ids are the text form of Kafka's uuids.
     `records` are those on the target. Where a message handler was at work, `dropped` source records have none there, and `added` ones are
     there beyond one for each source record, in no run.
+    `from_target`: offsets of the range that the flow in the other direction had written, so that they were not copied. `found`: how far the
+    remote partition reached when an operator's seed began a ledger that does not explain what is there (-1: no such seed).
     """
 
     kind: ReceiptKind
@@ -72,6 +74,8 @@ class Receipt:
     dropped: int = 0
     added: int = 0
     transactions: int = 1
+    from_target: int = 0
+    found: int = -1
     min_timestamp: int = -1
     max_timestamp: int = -1
     source_epoch: int = -1
@@ -110,6 +114,8 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
         "forwarded": receipt.forwarded,
         "reframed": receipt.reframed,
         "transactions": receipt.transactions,
+        "from_target": receipt.from_target,
+        "found": receipt.found,
         "timestamps": [receipt.min_timestamp, receipt.max_timestamp],
         "source_epoch": receipt.source_epoch,
         "run": receipt.run_id,
@@ -145,6 +151,8 @@ def decode_receipt(key: bytes, value: bytes) -> Receipt:
             dropped=int(dropped),
             added=int(added),
             transactions=int(what["transactions"]),
+            from_target=int(what.get("from_target", 0)),
+            found=int(what.get("found", -1)),
             min_timestamp=int(what["timestamps"][0]),
             max_timestamp=int(what["timestamps"][1]),
             source_epoch=int(what["source_epoch"]),
@@ -176,7 +184,7 @@ def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Rece
         records = sum(run[2] for run in runs)
         piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end, records=records)
         if index:
-            piece = replace(piece, bytes=0, forwarded=0, reframed=0, handled=0, dropped=0, added=0, transactions=0)
+            piece = replace(piece, bytes=0, forwarded=0, reframed=0, handled=0, dropped=0, added=0, transactions=0, from_target=0)
         else:
             piece = replace(piece, records=records + receipt.added)
         pieces.append(piece)

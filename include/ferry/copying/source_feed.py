@@ -76,6 +76,7 @@ class SourceFeed:
         now = time.monotonic()
         by_node: dict[int, list[FetchPosition]] = {}
         for cursor in self._rotation:
+            cursor.pass_excluded()
             if cursor.wants_fetch and now >= cursor.not_before:
                 node = self._leaders.of(cursor.task.topic, cursor.task.partition).node
                 if node < 0:
@@ -158,6 +159,7 @@ class SourceFeed:
                 position=cursor.fetched,
                 end=segment.end,
                 aborted=fetched.aborted,
+                excluded=task.excluded,
                 max_batch_bytes=task.batch_limit,
                 handling=self._handlings.get((task.topic, task.partition)),
             )

@@ -35,12 +35,14 @@ class Head:
 class FlowRecord:
     """What a flow has used so far: every lane id below `lanes` may hold an open transaction of an older run.
 
-    `tidied`: how many records the ledger had ever held when it was last tidied.
+    `tidied`: how many records the ledger had ever held when it was last tidied. `exactly_once`: how the last run copied, for the flow in
+    the other direction, which must be able to rely on the ledger.
     """
 
     flow: str
     lanes: int
     tidied: int = 0
+    exactly_once: bool = True
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class OwnedAcl:
 
 # How the keys of claims begin: what a look at another flow's state is after.
 CLAIM_KEY = b'{"claim"'
+HEAD_KEY = b'{"head"'
 SYNC_KEY = b'{"sync"'
 
 StateEntry = Head | FlowRecord | Claim | LossAcknowledged | SyncDone | OwnedAcl
@@ -119,7 +122,7 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
                 "run": entry.run_id,
             }
         case FlowRecord():
-            key, value = {"flow": entry.flow}, {"lanes": entry.lanes, "tidied": entry.tidied}
+            key, value = {"flow": entry.flow}, {"lanes": entry.lanes, "tidied": entry.tidied, "exactly_once": entry.exactly_once}
         case Claim():
             key, value = {"claim": entry.remote_topic}, {"flow": entry.flow, "remote_id": entry.remote_topic_id}
         case SyncDone():
@@ -150,7 +153,7 @@ def decode_state(key: bytes, value: bytes) -> StateEntry:
                 what["run"],
             )
         if "flow" in where:
-            return FlowRecord(where["flow"], int(what["lanes"]), int(what["tidied"]))
+            return FlowRecord(where["flow"], int(what["lanes"]), int(what["tidied"]), bool(what.get("exactly_once", True)))
         if "claim" in where:
             return Claim(where["claim"], what["remote_id"], what["flow"])
         if "sync" in where:

@@ -6,7 +6,7 @@ fencing, when nobody else can write, and decides by that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -16,20 +16,19 @@ from ferry.clusters.groups import committed_positions
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.coverage import covered
+from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.receipts import Receipt, decode_receipt, ledger_partition
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.state import CLAIM_KEY, FlowState, fold_state
 from ferry.errors import ArgumentError, ConfigError, NotAuthorized
-from ferry.policy.naming import is_ferry_topic, ledger_topic, position_group, state_topic
+from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, is_ferry_topic, ledger_topic, position_group, state_topic
 from ferry.policy.selection import Selection, named_topics, select_topics
 from ferry.reporting.run_report import PartitionFailure
 
 if TYPE_CHECKING:
     from ferry.clusters.describe import TopicDescription
     from ferry.config import Flow
-
-STATE_PREFIX, STATE_SUFFIX = "mm2-ferry-state.", ".internal"
 
 
 @dataclass(frozen=True)
@@ -71,10 +70,11 @@ def survey(
     offsets = _offsets(flow, request, source, wanted, state)
     positions = committed_positions(flow.target, position_group(flow.source.alias), settled=settled)
     remote = dict(selection.selected)
-    remote_ends = _remote_ends(target, wanted, remote, target_topics, state)
+    ledger = target_topics.get(ledger_topic(flow.source.alias))
+    explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
+    remote_ends = _remote_ends(target, wanted, remote, target_topics, explained)
     coverage = read_coverage(flow, wanted, source_topics, target_topics, remote) if request.since is not None else {}
     configs = _remote_configs(target, {remote[topic] for topic, _ in selection.selected} & set(target_topics))
-    ledger = target_topics.get(ledger_topic(flow.source.alias))
     facts = []
     for key in wanted:
         if key in offsets.problems:
@@ -109,7 +109,8 @@ def survey(
             )
         )
     lanes = state.flow.lanes if state.flow else 0
-    return Survey(selection, source_topics, target_topics, tuple(facts), state, claims, lanes, offsets.problems, denied)
+    known = guarded(flow, facts, source_topics, settled=settled)
+    return Survey(selection, source_topics, target_topics, known, state, claims, lanes, offsets.problems, denied)
 
 
 def _denied(flow: Flow, request: RunRequest, source: ClusterAdmin, seen: Iterable[str]) -> tuple[PartitionFailure, ...]:
@@ -235,13 +236,13 @@ def _remote_ends(
     wanted: Iterable[TopicPartition],
     remote: Mapping[str, str],
     target_topics: Mapping[str, TopicDescription],
-    state: FlowState,
+    explained: Collection[tuple[str, int]],
 ) -> dict[tuple[str, int], int]:
-    """Log ends of remote partitions that the flow has no head for: has somebody else written there?"""
+    """Log ends of remote partitions that no head, or none of today's ledger, speaks of: has somebody else written there?"""
     unknown = [
         TopicPartition(remote[key.topic], key.partition)
         for key in wanted
-        if (key.topic, key.partition) not in state.heads
+        if (key.topic, key.partition) not in explained
         and remote[key.topic] in target_topics
         and key.partition < target_topics[remote[key.topic]].partitions
     ]

@@ -103,6 +103,7 @@ def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> 
         dropped=sum(receipt.dropped for receipt in chain),
         added=sum(receipt.added for receipt in chain),
         transactions=sum(receipt.transactions for receipt in chain),
+        from_target=sum(receipt.from_target for receipt in chain),
         min_timestamp=min(moments, default=-1),
         max_timestamp=max(receipt.max_timestamp for receipt in chain),
         source_epoch=last.source_epoch,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FERRY_PREFIX = "mm2-ferry-"
 FERRY_GROUPS = "__ferry-"
+STATE_PREFIX, STATE_SUFFIX = f"{FERRY_PREFIX}state.", ".internal"
 # Offset syncs, and what MM2's Connect workers keep: these names always have dots, whatever the policy's separator.
 MM2_PREFIXES = ("mm2-offset-syncs", "mm2-offsets", "mm2-configs", "mm2-status")
 
@@ -61,7 +62,7 @@ def ledger_topic(source_alias: str) -> str:
 
 def state_topic(source_alias: str) -> str:
     """Heads, claims and the flow record; lies on the target."""
-    return f"{FERRY_PREFIX}state.{source_alias}.internal"
+    return f"{STATE_PREFIX}{source_alias}{STATE_SUFFIX}"
 
 
 def runs_topic(source_alias: str) -> str:

@@ -92,4 +92,5 @@ def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
         handled=report.handled + receipt.handled,
         dropped=report.dropped + receipt.dropped,
         added=report.added + receipt.added,
+        from_target=report.from_target + receipt.from_target,
     )

@@ -22,6 +22,7 @@ class PartitionReport:
     """What a run copied of one source partition: `[upstream_start, upstream_end)`, counts of records, bytes (as stored) and batches.
 
     `records` are those on the target. A message handler was given `records + dropped - added` of the source.
+    `from_target`: offsets that were left out because the flow in the other direction had brought their records from the target.
     """
 
     topic: str
@@ -37,6 +38,7 @@ class PartitionReport:
     handled: int = 0
     dropped: int = 0
     added: int = 0
+    from_target: int = 0
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,11 @@ class RunReport:
     def bytes(self) -> int:
         """Bytes of record batches appended to the target by this run."""
         return sum(partition.bytes for partition in self.partitions)
+
+    @property
+    def from_target(self) -> int:
+        """Records that this run left out, because they had come from the target."""
+        return sum(partition.from_target for partition in self.partitions)
 
     @property
     def exit_code(self) -> ExitCode:

@@ -18,6 +18,8 @@ from ferry.copying.survey import read_receipts, survey
 from ferry.recovery.losses import open_losses
 from ferry.reporting.assemble import loss_report
 from ferry.reporting.run_report import LossReport
+from ferry.wire.ranges import size as held
+from ferry.wire.ranges import within
 
 if TYPE_CHECKING:
     from ferry.clusters.describe import ConfigValue
@@ -93,7 +95,8 @@ def partition_status(
 ) -> PartitionStatus:
     """One partition's status (pure). `age` of the first uncopied record and `retention` in seconds."""
     position = _position(facts)
-    lag = max(0, facts.stable_end - max(position, facts.log_start))
+    first = max(position, facts.log_start)
+    lag = max(0, facts.stable_end - first - held(within(facts.guard.excluded, first, facts.stable_end)))
     size = 0 if not lag else -1 if average_size is None else round(lag * average_size)
     headroom = None if retention is None or not lag or age < 0 else retention - age
     open_at = facts.stable_end if facts.stable_end < watermark else None

@@ -25,6 +25,12 @@ FERRY: tuple[Property, ...] = (
     _ferry(
         "ferry.on.target.recreate", kinds.choice("fail", "restart"), "fail", "what to do when a remote topic was deleted and created again"
     ),
+    _ferry(
+        "ferry.on.unexplained",
+        kinds.choice("fail", "local"),
+        "fail",
+        "what records are that a remote topic holds at the first run and no ledger explains: fail asks, local means produced there",
+    ),
     _ferry("ferry.spark.connection", kinds.WORD, "spark_default", "Airflow connection of the Spark master"),
     _ferry("ferry.transaction.mb", kinds.integer(1, 1024), "64", "size at which a transaction is committed, in MiB"),
     _ferry(

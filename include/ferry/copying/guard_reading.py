@@ -1,0 +1,148 @@
+"""Reads what the flow in the other direction left on this flow's source, and adds it to the facts about its partitions.
+
+The order is what makes it safe: the ends of the partitions were taken before, and only then the other flow's ledger is read to its end
+(design, section 2). Whether the config file knows the other flow does not matter: its ledger lies on the source or it does not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.loop_guard import GuardDraft, PartitionGuard, PartitionKey, TopicPair, both_ways, unexplained_partitions
+from ferry.copying.receipts import UnreadableRecord, decode_receipt
+from ferry.copying.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
+from ferry.errors import ConfigError
+from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, ledger_topic, policy_for, state_topic
+from ferry.wire.ranges import within
+
+if TYPE_CHECKING:
+    from ferry.clusters.describe import TopicDescription
+    from ferry.config import Flow
+    from ferry.copying.plan import PartitionFacts
+
+
+def guarded(
+    flow: Flow, facts: Iterable[PartitionFacts], source_topics: Mapping[str, TopicDescription], *, settled: bool
+) -> tuple[PartitionFacts, ...]:
+    """The facts, with what came from the target. `settled`: wait for what is being committed, as everything that decides must.
+
+    ConfigError when both flows may not run together. Flows that give remote topics names of their own need no guard.
+    """
+    found = tuple(facts)
+    if policy_for(flow).renames or not found:
+        return found
+    pairs = {entry.topic: _pair(entry) for entry in found}
+    with InternalTopicReader(flow.source) as reader:
+        _refuse_other_alias(flow, reader, pairs, source_topics)
+        own = state_topic(flow.target.alias)
+        other = fold_state((record.key, record.value) for record in reader.read(own, complete=settled))
+        two_way = both_ways(other.heads.values(), pairs)
+        _refuse_at_least_once(flow, other, two_way)
+        broken = unexplained_partitions(other.heads.values(), pairs, _ledger_id(flow, reader, source_topics, other))
+        drafts = {(entry.topic, entry.partition): GuardDraft(_lowest(entry)) for entry in found}
+        _read_ledger(flow, reader, pairs, drafts, settled=settled)
+    return tuple(_with_guard(entry, drafts, two_way, broken) for entry in found)
+
+
+def _with_guard(
+    facts: PartitionFacts, drafts: Mapping[PartitionKey, GuardDraft], two_way: frozenset[str], broken: frozenset[PartitionKey]
+) -> PartitionFacts:
+    key = (facts.topic, facts.partition)
+    excluded, unclear_below = drafts[key].finish()
+    guard = PartitionGuard(within(excluded, _lowest(facts), facts.end), unclear_below, key in broken, facts.topic in two_way)
+    return replace(facts, guard=guard)
+
+
+def _pair(facts: PartitionFacts) -> TopicPair:
+    remote_id = str(facts.remote_topic_id) if facts.remote_topic_id is not None else ""
+    return TopicPair(facts.topic, str(facts.topic_id), facts.remote_topic, remote_id)
+
+
+def _lowest(facts: PartitionFacts) -> int:
+    """The first offset that any plan for this partition could copy."""
+    head = facts.head
+    known = head is not None and head.source_topic_id == str(facts.topic_id) and head.remote_topic_id == str(facts.remote_topic_id)
+    first = head.position if head is not None and known else min(facts.start, facts.log_start)
+    return first if facts.since is None else min(first, max(facts.since, facts.log_start))
+
+
+def _read_ledger(
+    flow: Flow,
+    reader: InternalTopicReader,
+    pairs: Mapping[str, TopicPair],
+    drafts: Mapping[PartitionKey, GuardDraft],
+    *,
+    settled: bool,
+) -> None:
+    for record in reader.read(ledger_topic(flow.target.alias), complete=settled):
+        if record.value is None:
+            continue
+        draft = _concerned(record.key, record.value, pairs, drafts)
+        if draft is not None:
+            draft.add(decode_receipt(record.key, record.value))
+
+
+def _concerned(key: bytes, value: bytes, pairs: Mapping[str, TopicPair], drafts: Mapping[PartitionKey, GuardDraft]) -> GuardDraft | None:
+    """Whose receipt this is, if it says anything that matters: decoding the runs of a long ledger is what costs."""
+    try:
+        where, what = json.loads(key), json.loads(value)
+        remote, partition, end = what["remote_topic"], where["partition"], max(what["downstream_end"], what.get("found", -1))
+        today = remote in pairs and pairs[remote].topic_id == what["remote_id"]
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise UnreadableRecord(f"ledger record {key!r} is not readable: {problem}") from problem
+    draft = drafts.get((remote, partition)) if today else None
+    return draft if draft is not None and end > draft.low else None
+
+
+def _ledger_id(flow: Flow, reader: InternalTopicReader, source_topics: Mapping[str, TopicDescription], other: FlowState) -> str:
+    """The id of the other flow's ledger. One that was created since the topics were listed is the one that its heads name."""
+    name = ledger_topic(flow.target.alias)
+    if name in source_topics:
+        return source_topics[name].topic_id or ""
+    named = {head.ledger_topic_id for head in other.heads.values()}
+    return named.pop() if len(named) == 1 and reader.partitions(name) else "none"
+
+
+def _refuse_at_least_once(flow: Flow, other: FlowState, two_way: Iterable[str]) -> None:
+    """Records that a killed at-least-once run left behind stand in no ledger: they would be taken for local ones."""
+    topics = sorted(two_way)
+    if not topics:
+        return
+    back = f"{flow.target.alias}->{flow.source.alias}"
+    wrong = [] if flow.exactly_once else [flow.name]
+    wrong += [back] if other.flow is not None and not other.flow.exactly_once else []
+    if wrong:
+        raise ConfigError(
+            f"flow {flow.name}: {back} writes to topic {topics[0]} too, and names stay as they are: both flows must copy exactly once, or "
+            f"records would go round; set transaction.producer=true for {' and '.join(wrong)} (and run it), or leave the topic out of one"
+        )
+
+
+def _refuse_other_alias(
+    flow: Flow, reader: InternalTopicReader, pairs: Mapping[str, TopicPair], source_topics: Mapping[str, TopicDescription]
+) -> None:
+    """ConfigError when a flow from the target writes here under another alias: its ledger would not be found."""
+    names = {
+        name: found.partitions
+        for name, found in source_topics.items()
+        if name.startswith(STATE_PREFIX) and name.endswith(STATE_SUFFIX) and name != state_topic(flow.target.alias)
+    }
+    heads: dict[str, list[Head]] = {}
+    for name, record in reader.glance(names):
+        if record.value is not None and record.key.startswith(HEAD_KEY):
+            entry = decode_state(record.key, record.value)
+            if isinstance(entry, Head):
+                heads.setdefault(name, []).append(entry)
+    for name, entries in heads.items():
+        # Clusters older than topic ids cannot be told apart by them.
+        topics = [topic for topic in both_ways(entries, pairs) if int(pairs[topic].remote_topic_id.replace("-", ""), 16)]
+        if topics:
+            alias = name.removeprefix(STATE_PREFIX).removesuffix(STATE_SUFFIX)
+            raise ConfigError(
+                f"flow {flow.name}: the cluster called {flow.target.alias} here is called {alias} by the flow that copies topic "
+                f"{sorted(topics)[0]} from it to {flow.source.alias}: use one alias for it everywhere, or records would go round"
+            )

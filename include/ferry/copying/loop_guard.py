@@ -1,0 +1,101 @@
+"""What the flow in the other direction wrote into this flow's source (pure): loops without headers.
+
+Where names stay as they are, `B->A` writes into the very topics that `A->B` reads. Its ledger lies on A and says exactly which offsets it
+wrote: those are left out, and nothing else. Receipts are committed together with the records that they speak of, so a ledger that was read
+to its end after the end of a partition was taken explains everything below that end.
+
+Two things no ledger can know, and a person has to say. Records that another replicator brought are declared by a `foreign` receipt:
+everything below its downstream end that no receipt explains came from the other side. And where an operator's seed began a ledger anew,
+the records found at that time (`Receipt.found`) may have come from either side: until they are declared, the partition stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.copying.state import Head
+from ferry.wire.ranges import Range, Ranges, union
+
+PartitionKey = tuple[str, int]  # topic and partition on this flow's source, which is the other flow's target
+
+_WRITES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
+
+
+@dataclass(frozen=True)
+class PartitionGuard:
+    """What is known about one source partition.
+
+    `excluded`: offsets of records that came from the target. `unclear_below`: those below this offset may have come from there too.
+    `broken`: the ledger that said what came from there is gone. `two_way`: the other flow copies between the same two topics, so somebody
+    has decided about what else is in them.
+    """
+
+    excluded: Ranges = ()
+    unclear_below: int = 0
+    broken: bool = False
+    two_way: bool = False
+
+
+@dataclass
+class GuardDraft:
+    """Collects one partition's guard from receipts, in log order.
+
+    What a receipt says about records stays true when it is merged, replaced or dropped later, so every receipt that was ever read counts.
+    Declarations are an operator's and can be corrected: there the newest of every key counts.
+    """
+
+    low: int = 0
+    _ranges: list[Range] = field(default_factory=list)
+    _declared: dict[tuple[ReceiptKind, str, int], Receipt] = field(default_factory=dict)
+
+    def add(self, receipt: Receipt) -> None:
+        """A receipt whose remote partition this is, between today's topics."""
+        if receipt.kind in _WRITES:
+            for _, downstream, count in receipt.runs:
+                if downstream + count <= self.low:
+                    continue
+                if self._ranges and self._ranges[-1][1] == downstream:
+                    self._ranges[-1] = (self._ranges[-1][0], downstream + count)
+                else:
+                    self._ranges.append((downstream, downstream + count))
+        elif receipt.kind in {ReceiptKind.FOREIGN, ReceiptKind.SEED}:
+            self._declared[receipt.kind, receipt.source_topic_id, receipt.upstream_start] = receipt
+
+    def finish(self) -> tuple[Ranges, int]:
+        """Excluded ranges, and the offset below which it is unclear where records come from."""
+        foreign = max((entry.downstream_end for entry in self._declared.values() if entry.kind is ReceiptKind.FOREIGN), default=-1)
+        found = max((entry.found for entry in self._declared.values() if entry.kind is ReceiptKind.SEED), default=-1)
+        declared = [(0, foreign)] if foreign > 0 else []
+        return union([*self._ranges, *declared]), max(0, found) if found > foreign else 0
+
+
+@dataclass(frozen=True)
+class TopicPair:
+    """A topic of this flow's source and its remote topic, by names and today's ids."""
+
+    topic: str
+    topic_id: str
+    remote_topic: str
+    remote_topic_id: str
+
+
+def both_ways(heads: Iterable[Head], pairs: Mapping[str, TopicPair]) -> frozenset[str]:
+    """Topics of this flow's source that the other flow writes from the very topic that this flow writes. `heads`: the other flow's."""
+    return frozenset(
+        head.remote_topic
+        for head in heads
+        if pairs.get(head.remote_topic) == TopicPair(head.remote_topic, head.remote_topic_id, head.topic, head.source_topic_id)
+    )
+
+
+def unexplained_partitions(heads: Iterable[Head], pairs: Mapping[str, TopicPair], ledger_topic_id: str) -> frozenset[PartitionKey]:
+    """Source partitions that the other flow wrote under another ledger than today's: what it wrote can no longer be told."""
+    return frozenset(
+        (head.remote_topic, head.partition)
+        for head in heads
+        if head.remote_topic in pairs
+        and pairs[head.remote_topic].topic_id == head.remote_topic_id
+        and head.ledger_topic_id != ledger_topic_id
+    )
