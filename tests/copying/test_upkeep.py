@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.copying.coverage import covered
-from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.copying.upkeep import tidy
 
 pytestmark = pytest.mark.unit
@@ -77,3 +77,20 @@ def test_a_long_row_of_receipts_becomes_one() -> None:
 def test_losses_and_seeds_keep_their_own_receipts() -> None:
     receipts = [receipt(ReceiptKind.SEED, 0, 0, 0), receipt(ReceiptKind.LOSS, 0, 5, 0), receipt(ReceiptKind.LOSS, 5, 9, 0)]
     assert tidy(receipts, {}).merged == ()
+
+
+@given(ledgers(), st.permutations(range(12)), st.integers(0, 60))
+def test_backfills_in_any_order_stay_readable(receipts: list[Receipt], order: list[int], log_start: int) -> None:
+    """Older records may have been appended later; nothing that the log still holds loses its run (the loop guard lives by that)."""
+    moved = []
+    downstream = 0
+    for index in order:
+        if index < len(receipts) and receipts[index].runs:
+            (upstream, _, count), kind = receipts[index].runs[0], ReceiptKind.BACKFILLED
+            moved.append(receipt(kind, upstream, upstream + count, downstream))
+            downstream += count + 1
+    tidied = after(moved, log_start)
+    again = [decode_receipt(*encode_receipt(entry)) for entry in tidied]
+    assert again == tidied
+    assert mapping(again, log_start) == mapping(moved, log_start)
+    assert covered(tidied) == covered(moved)

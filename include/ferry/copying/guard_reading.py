@@ -1,7 +1,11 @@
 """Reads what the flow in the other direction left on this flow's source, and adds it to the facts about its partitions.
 
-The order is what makes it safe: the ends of the partitions were taken before, and only then the other flow's ledger is read to its end
-(design, section 2). Whether the config file knows the other flow does not matter: its ledger lies on the source or it does not.
+The order is what makes it safe: the ends of the partitions were taken before, and only then the other flow's ledger is read to its high
+watermark. Receipts of records below such an end were accepted before its transaction ended, so they are all there. Open transactions need
+not be waited for: whatever becomes of one, the offsets that its receipts name hold what the other flow wrote. Declarations of a person are
+different, and are read when they are committed.
+
+Whether the config file knows the other flow does not matter: its ledger lies on the source or it does not.
 """
 
 from __future__ import annotations
@@ -11,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.copying.loop_guard import GuardDraft, PartitionGuard, PartitionKey, TopicPair, both_ways, unexplained_partitions
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.copying.loop_guard import DECLARED, GuardDraft, PartitionGuard, PartitionKey, TopicPair, both_ways, unexplained_partitions
 from ferry.copying.receipts import UnreadableRecord, decode_receipt
 from ferry.copying.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
 from ferry.errors import ConfigError
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 def guarded(
     flow: Flow, facts: Iterable[PartitionFacts], source_topics: Mapping[str, TopicDescription], *, settled: bool
 ) -> tuple[PartitionFacts, ...]:
-    """The facts, with what came from the target. `settled`: wait for what is being committed, as everything that decides must.
+    """The facts, with what came from the target. `settled`: wait for declarations that are being committed.
 
     ConfigError when both flows may not run together. Flows that give remote topics names of their own need no guard.
     """
@@ -36,16 +40,26 @@ def guarded(
     if policy_for(flow).renames or not found:
         return found
     pairs = {entry.topic: _pair(entry) for entry in found}
-    with InternalTopicReader(flow.source) as reader:
+    drafts = {(entry.topic, entry.partition): GuardDraft(_lowest(entry)) for entry in found}
+    with InternalTopicReader(flow.source, committed=False) as reader:
         _refuse_other_alias(flow, reader, pairs, source_topics)
-        own = state_topic(flow.target.alias)
-        other = fold_state((record.key, record.value) for record in reader.read(own, complete=settled))
+        other = _state(flow, reader)
         two_way = both_ways(other.heads.values(), pairs)
         _refuse_at_least_once(flow, other, two_way)
-        broken = unexplained_partitions(other.heads.values(), pairs, _ledger_id(flow, reader, source_topics, other))
-        drafts = {(entry.topic, entry.partition): GuardDraft(_lowest(entry)) for entry in found}
-        _read_ledger(flow, reader, pairs, drafts, settled=settled)
+        shares = _read_ledger(flow, reader, pairs, drafts)
+    broken: frozenset[PartitionKey] = frozenset()
+    if other.heads or shares:
+        with InternalTopicReader(flow.source) as reader:
+            heads = _state(flow, reader).heads.values()
+            broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
+            for share in sorted(shares):
+                _read_declarations(flow, reader, pairs, drafts, share, settled=settled)
     return tuple(_with_guard(entry, drafts, two_way, broken) for entry in found)
+
+
+def _state(flow: Flow, reader: InternalTopicReader) -> FlowState:
+    records = reader.read(state_topic(flow.target.alias), complete=False)
+    return fold_state((record.key, record.value) for record in records)
 
 
 def _with_guard(
@@ -71,39 +85,55 @@ def _lowest(facts: PartitionFacts) -> int:
 
 
 def _read_ledger(
+    flow: Flow, reader: InternalTopicReader, pairs: Mapping[str, TopicPair], drafts: Mapping[PartitionKey, GuardDraft]
+) -> set[int]:
+    """Adds every receipt of written records; the partitions of the ledger that hold declarations."""
+    shares = set()
+    for record in reader.read(ledger_topic(flow.target.alias)):
+        draft = _concerned(record, pairs, drafts)
+        if draft is not None:
+            receipt = decode_receipt(record.key, record.value or b"")
+            draft.add(receipt)
+            if receipt.kind in DECLARED:
+                shares.add(record.partition)
+    return shares
+
+
+def _read_declarations(
     flow: Flow,
     reader: InternalTopicReader,
     pairs: Mapping[str, TopicPair],
     drafts: Mapping[PartitionKey, GuardDraft],
+    share: int,
     *,
     settled: bool,
 ) -> None:
-    for record in reader.read(ledger_topic(flow.target.alias), complete=settled):
-        if record.value is None:
-            continue
-        draft = _concerned(record.key, record.value, pairs, drafts)
+    for record in reader.read(ledger_topic(flow.target.alias), only=share, complete=settled):
+        draft = _concerned(record, pairs, drafts)
         if draft is not None:
-            draft.add(decode_receipt(record.key, record.value))
+            draft.declare(decode_receipt(record.key, record.value or b""))
 
 
-def _concerned(key: bytes, value: bytes, pairs: Mapping[str, TopicPair], drafts: Mapping[PartitionKey, GuardDraft]) -> GuardDraft | None:
+def _concerned(record: InternalRecord, pairs: Mapping[str, TopicPair], drafts: Mapping[PartitionKey, GuardDraft]) -> GuardDraft | None:
     """Whose receipt this is, if it says anything that matters: decoding the runs of a long ledger is what costs."""
+    if record.value is None:
+        return None
     try:
-        where, what = json.loads(key), json.loads(value)
+        where, what = json.loads(record.key), json.loads(record.value)
         remote, partition, end = what["remote_topic"], where["partition"], max(what["downstream_end"], what.get("found", -1))
         today = remote in pairs and pairs[remote].topic_id == what["remote_id"]
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise UnreadableRecord(f"ledger record {key!r} is not readable: {problem}") from problem
+        raise UnreadableRecord(f"ledger record {record.key!r} is not readable: {problem}") from problem
     draft = drafts.get((remote, partition)) if today else None
     return draft if draft is not None and end > draft.low else None
 
 
-def _ledger_id(flow: Flow, reader: InternalTopicReader, source_topics: Mapping[str, TopicDescription], other: FlowState) -> str:
+def _ledger_id(flow: Flow, reader: InternalTopicReader, source_topics: Mapping[str, TopicDescription], heads: Iterable[Head]) -> str:
     """The id of the other flow's ledger. One that was created since the topics were listed is the one that its heads name."""
     name = ledger_topic(flow.target.alias)
     if name in source_topics:
         return source_topics[name].topic_id or ""
-    named = {head.ledger_topic_id for head in other.heads.values()}
+    named = {head.ledger_topic_id for head in heads}
     return named.pop() if len(named) == 1 and reader.partitions(name) else "none"
 
 

@@ -1,7 +1,7 @@
 """What the flow in the other direction wrote into this flow's source (pure): loops without headers.
 
 Where names stay as they are, `B->A` writes into the very topics that `A->B` reads. Its ledger lies on A and says exactly which offsets it
-wrote: those are left out, and nothing else. Receipts are committed together with the records that they speak of, so a ledger that was read
+wrote: those are left out, and nothing else. Receipts belong to the transaction of the records that they speak of, so a ledger that was read
 to its end after the end of a partition was taken explains everything below that end.
 
 Two things no ledger can know, and a person has to say. Records that another replicator brought are declared by a `foreign` receipt:
@@ -21,6 +21,7 @@ from ferry.wire.ranges import Range, Ranges, union
 PartitionKey = tuple[str, int]  # topic and partition on this flow's source, which is the other flow's target
 
 _WRITES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
+DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class PartitionGuard:
 class GuardDraft:
     """Collects one partition's guard from receipts, in log order.
 
-    What a receipt says about records stays true when it is merged, replaced or dropped later, so every receipt that was ever read counts.
-    Declarations are an operator's and can be corrected: there the newest of every key counts.
+    What a receipt says about written offsets is true whether its transaction was committed or not, and stays true when it is merged,
+    replaced or dropped later: every receipt that was ever read counts. Declarations can be corrected: the newest of every key counts.
     """
 
     low: int = 0
@@ -51,7 +52,7 @@ class GuardDraft:
     _declared: dict[tuple[ReceiptKind, str, int], Receipt] = field(default_factory=dict)
 
     def add(self, receipt: Receipt) -> None:
-        """A receipt whose remote partition this is, between today's topics."""
+        """A receipt of written records whose remote partition this is, of today's topic; others say nothing here."""
         if receipt.kind in _WRITES:
             for _, downstream, count in receipt.runs:
                 if downstream + count <= self.low:
@@ -60,7 +61,10 @@ class GuardDraft:
                     self._ranges[-1] = (self._ranges[-1][0], downstream + count)
                 else:
                     self._ranges.append((downstream, downstream + count))
-        elif receipt.kind in {ReceiptKind.FOREIGN, ReceiptKind.SEED}:
+
+    def declare(self, receipt: Receipt) -> None:
+        """A committed receipt of a declaration; others say nothing here."""
+        if receipt.kind in DECLARED:
             self._declared[receipt.kind, receipt.source_topic_id, receipt.upstream_start] = receipt
 
     def finish(self) -> tuple[Ranges, int]:

@@ -220,7 +220,7 @@ def _check_origin(facts: PartitionFacts, segments: Iterable[Segment], rules: Pla
     if guard.broken:
         problem = (
             f"the flow from the target writes to topic {facts.topic} too, and its ledger here was deleted: what came from there is not "
-            "known; declare them with ferry seed --foreign for that flow"
+            "known; settle that flow with ferry seed --from-file, then declare what it wrote with ferry seed --foreign"
         )
         raise OriginUnclear(facts.topic, facts.partition, problem)
     first = min((max(segment.start, facts.log_start) for segment in segments), default=guard.unclear_below)

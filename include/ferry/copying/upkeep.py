@@ -63,20 +63,24 @@ def _expired(receipt: Receipt, log_starts: Mapping[tuple[str, int], int]) -> boo
 
 
 def _chains(ordered: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> list[list[Receipt]]:
-    """Receipts that follow each other without a gap and fit one receipt; expired ones (which lose their runs) apart from the others."""
+    """Receipts that follow each other without a gap and fit one receipt; expired ones (which lose their runs) apart from the others.
+
+    Also on the target: of two backfills the one of older records may have come later, and the runs of one receipt increase on both sides.
+    """
     chains: list[list[Receipt]] = []
-    runs = 0
+    runs = downstream = 0
     for receipt in ordered:
         gone = _expired(receipt, log_starts)
-        size = 0 if gone else len(receipt.runs)
+        kept = () if gone else receipt.runs
         last = chains[-1][-1] if chains else None
         joins = last is not None and last.upstream_end == receipt.upstream_start and _expired(last, log_starts) == gone
-        if joins and runs + size <= RUNS_PER_RECEIPT:
+        if joins and runs + len(kept) <= RUNS_PER_RECEIPT and not (kept and kept[0][1] < downstream):
             chains[-1].append(receipt)
-            runs += size
+            runs += len(kept)
         else:
             chains.append([receipt])
-            runs = size
+            runs, downstream = len(kept), 0
+        downstream = kept[-1][1] + kept[-1][2] if kept else downstream
     return chains
 
 
@@ -121,12 +125,13 @@ def keep_ledger_tidy(flow: Flow) -> Tidying:
             log_starts, _ = target.earliest_offsets(sorted(keys))
         done = tidy(old, {(key.topic, key.partition): offset for key, offset in log_starts.items()})
         records: dict[tuple[str, int], list[KeyValue]] = {}
-        for receipt in done.replaced:
-            key = (topic, ledger_partition(receipt.topic, receipt.partition, width))
-            records.setdefault(key, []).append((encode_receipt(receipt)[0], None))
+        # A reader whose bound lies between them finds a range twice, never not at all.
         for receipt in done.merged:
             key = (topic, ledger_partition(receipt.topic, receipt.partition, width))
             records.setdefault(key, []).append(encode_receipt(receipt))
+        for receipt in done.replaced:
+            key = (topic, ledger_partition(receipt.topic, receipt.partition, width))
+            records.setdefault(key, []).append((encode_receipt(receipt)[0], None))
         if records:
             writer.write(records)
     return done

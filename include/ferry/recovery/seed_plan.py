@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.plan import PartitionFacts, PartitionPlan, PlanRules, foreign_receipts, plan_partitions, seeded
 from ferry.copying.state import PartitionKey
 from ferry.errors import ArgumentError
@@ -104,7 +105,8 @@ def plan_foreign(facts: Iterable[PartitionFacts], rules: PlanRules, remote: Remo
         key = (entry.topic, entry.partition)
         if key not in remote.strangers:
             continue
-        (settled,) = plan_partitions([replace(entry, remote_end=0, since=None)], rules)
+        # What the flow in the other direction wrote at the source says nothing about the target, and may wait for this very word.
+        (settled,) = plan_partitions([replace(entry, remote_end=0, since=None, guard=PartitionGuard())], rules)
         foreign = foreign_receipts(entry, remote.foreign(key, settled.position), rules, FOREIGN_REASON)
         plans.append(replace(settled, facts=entry, segments=(), notes=(), foreign=() if settled.failure else foreign))
     return SeedPlan(tuple(plans))

@@ -8,7 +8,7 @@ before anything is touched, so that bad input changes nothing, and once under th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.admin import ClusterAdmin
@@ -87,7 +87,7 @@ def seed(flow: Flow, request: RunRequest, given: GivenPositions, *, dry_run: boo
     def decide(seen: Survey, topics: tuple[str, ...] | None) -> SeedPlan:
         wanted = given if topics is None else given.of_topics(topics)
         check_positions(wanted, seen.facts)  # before a long look at the target
-        return plan_seeds(wanted, seen.facts, rules_of(flow, request), _remote(flow, seen, settled=topics is not None))
+        return plan_seeds(wanted, seen.facts, rules_of(flow, request), _without_local(flow, seen, _remote(flow, seen, topics is not None)))
 
     return _carry_out(flow, request, decide, given, dry_run=dry_run)
 
@@ -96,12 +96,18 @@ def declare_foreign(flow: Flow, request: RunRequest, *, dry_run: bool = False) -
     """Declare the records in remote topics that no receipt explains as written by another replicator."""
 
     def decide(seen: Survey, topics: tuple[str, ...] | None) -> SeedPlan:
-        return plan_foreign(seen.facts, rules_of(flow, request), _remote(flow, seen, settled=topics is not None))
+        return plan_foreign(seen.facts, rules_of(flow, request), _remote(flow, seen, topics is not None))
 
     return _carry_out(flow, request, decide, GivenPositions("operator: foreign records", {}), dry_run=dry_run)
 
 
-def _remote(flow: Flow, seen: Survey, *, settled: bool) -> Remote:
+def _without_local(flow: Flow, seen: Survey, remote: Remote) -> Remote:
+    """Where records are produced on the target too, and are copied by the flow in the other direction, a position declares none of them."""
+    local = {(facts.topic, facts.partition) for facts in seen.facts if facts.guard.two_way or flow.on_unexplained == "local"}
+    return replace(remote, strangers={key: end for key, end in remote.strangers.items() if key not in local})
+
+
+def _remote(flow: Flow, seen: Survey, settled: bool) -> Remote:
     known = explained(seen.facts, read_receipts(flow, [(facts.topic, facts.partition) for facts in seen.facts]))
     return Remote(known, find_strangers(flow, seen.facts, known, settled=settled))
 
