@@ -15,7 +15,7 @@ from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segmen
 from ferry.copying.receipts import Receipt, ReceiptKind, Run
 from ferry.copying.state import Head
 from ferry.errors import FerryError, RetryRule
-from ferry.wire.ranges import end_of_range_at, next_start, outside, size, within
+from ferry.wire.ranges import Range, end_of_range_at, next_start, outside, size, union, within
 from ferry.wire.unit import Unit
 
 # A fetch in front of excluded offsets asks for this much per offset before them, and at least for the smallest fetch: brokers always
@@ -38,6 +38,7 @@ class ReceiptDraft:
     handled: int = 0
     dropped: int = 0
     added: int = 0
+    written: list[Range] = field(default_factory=list)
     downstream_end: int = -1
     min_timestamp: int = -1
     max_timestamp: int = -1
@@ -66,6 +67,8 @@ class ReceiptDraft:
             self.handled += 1
             self.dropped += unit.dropped
             self.added += unit.added
+            if unit.added:
+                self.written.append((base_offset, self.downstream_end))
         known = [moment for moment in (self.min_timestamp, unit.min_timestamp) if moment >= 0]
         self.min_timestamp = min(known, default=-1)
         self.max_timestamp = max(self.max_timestamp, unit.max_timestamp)
@@ -318,6 +321,7 @@ class PartitionCursor:
                 handled=draft.handled,
                 dropped=draft.dropped,
                 added=draft.added,
+                written=union(draft.written),
                 from_target=size(within(self.task.excluded, draft.start, self.settled)),
                 min_timestamp=draft.min_timestamp,
                 max_timestamp=draft.max_timestamp,

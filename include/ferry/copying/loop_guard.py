@@ -54,6 +54,7 @@ class GuardDraft:
     def add(self, receipt: Receipt) -> None:
         """A receipt of written records whose remote partition this is, of today's topic; others say nothing here."""
         if receipt.kind in _WRITES:
+            self._ranges += [span for span in receipt.written if span[1] > self.low]
             for _, downstream, count in receipt.runs:
                 if downstream + count <= self.low:
                     continue

@@ -15,6 +15,7 @@ from enum import StrEnum
 from zlib import crc32
 
 from ferry.errors import FerryError
+from ferry.wire.ranges import Ranges
 from ferry.wire.runs import decode_runs, encode_runs
 
 FORMAT_VERSION = 1
@@ -51,7 +52,7 @@ class Receipt:
     another replicator wrote the records below `downstream_end` that no other receipt of the remote topic explains, and what of the upstream
     range they hold is not known. Timestamps are in ms, -1 when there is no record. Topic ids are the text form of Kafka's uuids.
     `records` are those on the target. Where a message handler was at work, `dropped` source records have none there, and `added` ones are
-    there beyond one for each source record, in no run.
+    there beyond one for each source record, in no run; `written` are the downstream ranges of all batches with added records.
     `from_target`: offsets of the range that the flow in the other direction had written, so that they were not copied. `found`: how far the
     remote partition reached when an operator's seed began a ledger that does not explain what is there (-1: no such seed).
     """
@@ -73,6 +74,7 @@ class Receipt:
     handled: int = 0
     dropped: int = 0
     added: int = 0
+    written: Ranges = ()
     transactions: int = 1
     from_target: int = 0
     found: int = -1
@@ -114,8 +116,6 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
         "forwarded": receipt.forwarded,
         "reframed": receipt.reframed,
         "transactions": receipt.transactions,
-        "from_target": receipt.from_target,
-        "found": receipt.found,
         "timestamps": [receipt.min_timestamp, receipt.max_timestamp],
         "source_epoch": receipt.source_epoch,
         "run": receipt.run_id,
@@ -123,6 +123,8 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
     }
     if receipt.handled or receipt.dropped:
         value["handled"] = [receipt.handled, receipt.dropped, receipt.added]
+    rare = (("from_target", receipt.from_target, 0), ("found", receipt.found, -1), ("written", receipt.written, ()))
+    value.update({name: found for name, found, usual in rare if found != usual})
     return _compact(key), _compact(value)
 
 
@@ -150,6 +152,7 @@ def decode_receipt(key: bytes, value: bytes) -> Receipt:
             handled=int(handled),
             dropped=int(dropped),
             added=int(added),
+            written=tuple((int(start), int(end)) for start, end in what.get("written", ())),
             transactions=int(what["transactions"]),
             from_target=int(what.get("from_target", 0)),
             found=int(what.get("found", -1)),
@@ -171,7 +174,10 @@ def require_version(document: dict[str, object], where: str) -> None:
 
 
 def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Receipt, ...]:
-    """The same range as several receipts with at most `limit` runs each; bytes, batch counts and records in no run stand on the first."""
+    """The same range as several receipts with at most `limit` runs each; bytes, batch counts and records in no run stand on the first.
+
+    What was written stands on the last, whose downstream end is behind all of it.
+    """
     if len(receipt.runs) <= limit:
         return (receipt,)
     pieces = []
@@ -187,7 +193,7 @@ def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Rece
             piece = replace(piece, bytes=0, forwarded=0, reframed=0, handled=0, dropped=0, added=0, transactions=0, from_target=0)
         else:
             piece = replace(piece, records=records + receipt.added)
-        pieces.append(piece)
+        pieces.append(replace(piece, written=()) if following else piece)
         start = end
     return tuple(pieces)
 

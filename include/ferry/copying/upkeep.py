@@ -21,6 +21,7 @@ from ferry.copying.internal_writer import KeyValue
 from ferry.copying.lanes import upkeep_transactional_id
 from ferry.copying.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt, is_loss, ledger_partition
 from ferry.policy.naming import ledger_topic, position_group
+from ferry.wire.ranges import union
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -106,6 +107,7 @@ def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> 
         handled=sum(receipt.handled for receipt in chain),
         dropped=sum(receipt.dropped for receipt in chain),
         added=sum(receipt.added for receipt in chain),
+        written=union(span for receipt in chain if not _expired(receipt, log_starts) for span in receipt.written),
         transactions=sum(receipt.transactions for receipt in chain),
         from_target=sum(receipt.from_target for receipt in chain),
         min_timestamp=min(moments, default=-1),
