@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import random
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,7 @@ from ferry.copying import lane, upkeep
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.upkeep import keep_ledger_tidy
-from ferry.errors import ConfigError, ExitCode
-from ferry.policy.naming import ledger_topic
+from ferry.errors import ExitCode
 from ferry.reporting.run_report import RunReport
 from ferry.reporting.status import flow_status
 from ferry.sandbox import SandboxCluster, read_all
