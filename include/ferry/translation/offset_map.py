@@ -67,10 +67,6 @@ class OffsetMap:
     def _find_strangers(self, entries: list[Receipt]) -> Strangers:
         bounds = self.bounds
         foreign = [receipt for receipt in entries if receipt.kind is ReceiptKind.FOREIGN]
-        # Whoever seeds a partition again may have records written twice, under keys that replace the first receipts in the ledger: then no
-        # hole counts as an aborted transaction's.
-        seeds = {receipt.upstream_start: receipt.reason for receipt in entries if receipt.kind is ReceiptKind.SEED}
-        seeded_again = len(seeds) > 1 or any(reason.startswith("operator") for reason in seeds.values())
         ranges = unexplained_ranges(entries, 0 if bounds.exactly_once else bounds.target_end, marked=bounds.exactly_once)
         begin = bounds.target_start
         if self._forgotten and not foreign:
@@ -79,7 +75,7 @@ class OffsetMap:
             tuple(foreign),
             tuple(found for found in ranges if found[1] > begin),
             begin=bounds.target_start,
-            doubted_from=self._first if seeded_again or not bounds.exactly_once else None,
+            doubted_from=self._first if seeded_again(entries) or not bounds.exactly_once else None,
         )
 
     def translate(self, offset: int) -> Translation:
@@ -167,6 +163,16 @@ class OffsetMap:
         """The same seen from the target: in front of the first explained record, where the source has older ones."""
         older = self._lowest is not None and self.bounds.source_start < self._lowest
         return older and offset < self._first and not self._forgotten and self.bounds.target_start < self._first
+
+
+def seeded_again(receipts: Iterable[Receipt]) -> bool:
+    """Whether somebody said anew where a partition goes on.
+
+    Then records may stand in the log twice, and receipts under the same keys replace the first ones in the ledger: no hole counts as an
+    aborted transaction's, and the position may lie behind what was copied.
+    """
+    seeds = {receipt.upstream_start: receipt.reason for receipt in receipts if receipt.kind is ReceiptKind.SEED}
+    return len(seeds) > 1 or any(reason.startswith("operator") for reason in seeds.values())
 
 
 def _uncopied_to(ranges: tuple[Range, ...], position: int) -> int:
