@@ -12,7 +12,7 @@ import sys
 
 import typer
 
-from ferry.cli import changes, clients, copies, groups, sandboxes, syncs, views
+from ferry.cli import changes, clients, copies, groups, sandboxes, syncs, translations, views
 from ferry.cli.output import complain
 from ferry.errors import ExitCode, FerryError
 
@@ -28,6 +28,7 @@ app.command("backfill")(copies.backfill)
 app.command("plan")(copies.plan)
 app.command("sync")(syncs.sync)
 app.command("status")(views.status)
+app.command("translate")(translations.translate)
 app.command("explain")(groups.explain)
 app.command("ledger")(views.ledger)
 app.command("format")(views.format_records)
