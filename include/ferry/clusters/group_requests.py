@@ -166,6 +166,8 @@ class GroupRequests:
             self._coordinators.pop(group, None)
 
     def _note(self, question: GroupQuestion[T], state: _State[T], group: str, answer: Answer[T]) -> None:
+        if group not in state.open:
+            return
         code, value = answer
         alias = self._connections[0].alias
         if code in PASSING:

@@ -3,7 +3,8 @@
 Look, decide (group_decision.py), write, read back; for some hundred groups at a time, so that little happens between the look and the
 write. What does happen there is the broker's to settle: it refuses a commit without a member id once the group has members, and that is a
 normal outcome, not a failure. Read back and found otherwise, without the group being active, is a failure that names both values. One
-group's trouble never keeps the others.
+group's trouble never keeps the others. A consumer that comes, commits and leaves again wholly between look and write is not seen: Kafka has
+no compare-and-set for group offsets. That time is a second or less; only a coordinator that moves makes it ten.
 
 Commit metadata: the source's own where the group has some, as MirrorMaker 2 copies it; else `ferry:<version>:<time of the sync>`, so that
 an operator sees who wrote an offset, and when. The leader epoch is left out: the source's means nothing on the target.
@@ -61,7 +62,7 @@ def sync_groups(flow: Flow, dry_run: bool) -> SyncOutcome:
     if tally.wanted and not tally.changes and tally.failed:
         notices.append(f"none of the {tally.wanted} groups with something to write was written")
     counts = {"groups": len(positions), "partitions": sum(map(len, positions.values())), "up_to_date": tally.up_to_date}
-    return SyncOutcome("groups", tuple(tally.changes), tuple(tally.skipped), tuple(tally.failed), tuple(notices), counts)
+    return SyncOutcome("groups", tuple(tally.changes), (*tally.skipped, *tally.current), tuple(tally.failed), tuple(notices), counts)
 
 
 def write_groups(flow: Flow, positions: Positions, tally: GroupTally, *, dry_run: bool) -> None:
@@ -124,5 +125,5 @@ def _tell_unwritten(decision: GroupDecision, tally: GroupTally) -> None:
         tally.skipped.append(Skipped(f"group {decision.group}", decision.untouched))
         unwritten = [entry for entry in unwritten if entry.reason != decision.untouched]
     elif current:
-        tally.skipped.append(Skipped(f"group {decision.group}", f"up to date in {current} of {len(decision.partitions)} partitions"))
+        tally.current.append(Skipped(f"group {decision.group}", f"up to date in {current} of {len(decision.partitions)} partitions"))
     tally.skipped += [Skipped(partition_name(entry), entry.reason) for entry in unwritten]

@@ -25,10 +25,14 @@ GONE = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"})
 
 @dataclass
 class GroupTally:
-    """What a sync has done so far. `wanted`: groups with something to write; `up_to_date`: partitions without."""
+    """What a sync has done so far. `wanted`: groups with something to write; `up_to_date`: partitions without.
+
+    `current` names groups that are up to date: they come last, so that a list that is cut short keeps the others.
+    """
 
     changes: list[Change] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    current: list[Skipped] = field(default_factory=list)
     failed: list[SyncFailure] = field(default_factory=list)
     up_to_date: int = 0
     wanted: int = 0
