@@ -196,10 +196,16 @@ def share_group(target_cluster: SandboxCluster, topic_factory: TopicFactory) -> 
     body = text(group) + text("member-of-the-share-group-1") + struct.pack(">i", 0) + b"\0" + b"\2" + text(topic) + b"\0"
     request = struct.pack(">hhih", 76, 1, 1, 4) + b"test" + b"\0" + body
     host, port = target_cluster.bootstrap.split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
-        connection.sendall(struct.pack(">i", len(request)) + request)
-        answer = connection.recv(4096)
-    assert struct.unpack(">h", answer[13:15]) == (0,), answer
+    # Whoever asks for a coordinator makes the broker create the topic of the groups; it is up a moment later.
+    client = AdminClient(target_cluster.client_settings())
+    client.describe_consumer_groups([group])[group].result(30)
+    deadline = time.monotonic() + JOIN_SECONDS
+    code = -1
+    while code != 0:
+        assert time.monotonic() < deadline, f"error {code}"
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            (code,) = struct.unpack(">h", connection.recv(4096)[13:15])
     return group
 
 
