@@ -10,12 +10,12 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ferry.config import Flow, load_config
@@ -198,7 +198,8 @@ def share_group(target_cluster: SandboxCluster, topic_factory: TopicFactory) -> 
     host, port = target_cluster.bootstrap.split(":")
     # Whoever asks for a coordinator makes the broker create the topic of the groups; it is up a moment later.
     client = AdminClient(target_cluster.client_settings())
-    client.describe_consumer_groups([group])[group].result(30)
+    with suppress(KafkaException):
+        client.describe_consumer_groups([group])[group].result(30)
     deadline = time.monotonic() + JOIN_SECONDS
     code = -1
     while code != 0:
