@@ -115,6 +115,6 @@ def _decide(
 
 def _inexact(position: TranslatedPosition) -> str:
     if position.upstream_offset is None:
-        return "never read by the group: from the beginning of what was copied"
+        return f"{position.problem or 'never read by the group'}: from the beginning of what was copied"
     translation = position.translation
     return "" if translation is None or translation.reason is None else f"not exact ({translation.reason.value}): records are read again"
