@@ -18,6 +18,7 @@ from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.mirroring import group_offsets
+from ferry.mirroring.group_explanation import explain_group
 from ferry.mirroring.group_offsets import sync_groups
 from ferry.mirroring.translated_groups import GroupLeftOut, TranslatedGroups
 from ferry.sandbox import SandboxCluster
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.brokers
 FlowFactory = Callable[..., Flow]
 TopicFactory = Callable[..., str]
 Translate = Callable[..., None]
+READ_SECONDS = 30.0
 Images = Mapping[int, int]
 GroupMember = Callable[..., AbstractContextManager[Consumer]]
 
@@ -236,3 +238,48 @@ def test_a_thousand_groups(
     again = sync_groups(flow, False)
     print(f"second sync: {time.monotonic() - began:.1f} s")  # noqa: T201 - for people
     assert (len(again.changes), again.counts["up_to_date"]) == (0, 10_000)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_consumer_goes_on_at_the_right_record(
+    protocol: str,
+    flow_factory: FlowFactory,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    topic_factory: TopicFactory,
+    produce: Callable[..., None],
+    run_flow: Callable[..., object],
+    group_member: GroupMember,
+) -> None:
+    """Source, copy, translation, sync and the target's consumer, with nothing given. Commit markers make the offsets differ."""
+    topic, group = topic_factory(source_cluster, partitions=3), new_group(protocol)
+    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.groups = {group}")
+    for start in (0, 30):
+        produce(source_cluster, topic, [(partition, b"k", b"%d" % number) for partition in (0, 1) for number in range(start, start + 30)])
+        run_flow(flow)
+    with group_member(source_cluster, group, topic, **{"group.protocol": protocol}) as consumer:
+        consumer.commit(offsets=[KafkaPartition(topic, 0, 33), KafkaPartition(topic, 1, 60)], asynchronous=False)
+    explained = explain_group(flow, group).partitions
+    assert [(entry.source_lag, entry.exact, entry.decision) for entry in explained] == [
+        (27, True, "write"),
+        (0, True, "write"),
+        (None, True, "write"),
+    ]
+    outcome = sync_groups(flow, False)
+    assert not outcome.failed
+    written = [(entry.target_offset, entry.translated, entry.decision) for entry in explain_group(flow, group).partitions]
+    assert written == [(entry.translated, entry.translated, "up to date") for entry in explained]
+    assert explained[0].translated != 33
+    produce(source_cluster, topic, [(partition, b"k", b"%d" % number) for partition in (0, 1, 2) for number in (60, 61)])
+    run_flow(flow)
+    remote = f"{flow.source.alias}.{topic}"
+    seen: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    settings = {"group.protocol": protocol, "auto.offset.reset": "latest", "isolation.level": "read_committed"}
+    with group_member(target_cluster, group, remote, **settings) as consumer:
+        deadline = time.monotonic() + READ_SECONDS
+        while sum(map(len, seen.values())) < 33:
+            record = consumer.poll(0.2)
+            if record is not None and record.error() is None:
+                seen[record.partition()].append(int(record.value()))
+            assert time.monotonic() < deadline, seen
+    assert seen == {0: list(range(33, 62)), 1: [60, 61], 2: [60, 61]}
