@@ -14,7 +14,7 @@ from ferry.config import Flow
 from ferry.errors import ArgumentError
 from ferry.mirroring.translated_groups import TranslatedGroups, translated_groups
 from ferry.reporting.run_report import RunReport
-from ferry.sandbox import SandboxCluster
+from ferry.sandbox import SandboxCluster, read_all
 from ferry.translation.model import Inexact, TranslatedPosition
 
 pytestmark = pytest.mark.brokers
@@ -134,3 +134,42 @@ def test_a_group_finds_its_way_back_to_where_its_topic_came_from(
     # A flow from a cluster of another name has no ledger here.
     stranger = replace(flow, target=replace(flow.target, alias="x"))
     assert translated_groups(replace(stranger, topics=(".*",)), [group]).positions[0].translation is None
+
+
+def test_one_topic_on_both_sides(
+    flow_factory: Callable[..., Flow],
+    backward: Callable[[Flow], Flow],
+    topic_factory: Callable[..., str],
+    produce: Produce,
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster)
+    flow = flow_factory(f"A->B.topics = {topic}", "A->B.replication.policy.class = IdentityReplicationPolicy")
+    produce(source_cluster, topic, records(20, mark="a"))
+    run_flow(flow)
+    produce(target_cluster, topic, records(20, mark="b"))
+    run_flow(backward(flow))
+    produce(source_cluster, topic, records(20, mark="c"))
+    run_flow(flow)
+    produce(target_cluster, topic, records(5, mark="d"))
+
+    (here,) = read_all(source_cluster.bootstrap, topic)
+    (there,) = read_all(target_cluster.bootstrap, topic)
+    offsets = [record.offset for record in here]
+    groups = {offset: new_group() for offset in (0, offsets[10], offsets[19], offsets[20], offsets[30], offsets[-10], offsets[-1] + 1)}
+    for offset, group in groups.items():
+        commit(source_cluster, group, {(topic, 0): offset})
+    found = translated_groups(flow, groups.values())
+    for offset, group in groups.items():
+        (entry,) = said(found, group).values()
+        assert entry.translation is not None
+        unread = [record.value for record in here if record.offset >= offset]
+        ahead = [record.value for record in there if record.offset >= entry.translation.image]
+        assert set(unread) <= set(ahead)
+        assert {value for value in ahead if value not in {record.value for record in here}} == {f"d{n}".encode() for n in range(5)}
+        if entry.translation.exact:
+            assert ahead[: len(unread)] == unread
+    exact = [offset for offset, group in groups.items() if (entry := said(found, group)[topic, 0]).translation and entry.translation.exact]
+    assert exact

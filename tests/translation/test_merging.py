@@ -1,0 +1,113 @@
+"""One topic on two clusters, copied both ways: a reader that changes sides misses nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.copying.receipts import Receipt, ReceiptKind, Run
+from ferry.translation.merging import merged
+from ferry.translation.model import Inexact
+from ferry.translation.offset_map import LogBounds, OffsetMap
+
+pytestmark = pytest.mark.unit
+
+
+@dataclass
+class Side:
+    """One cluster: its log (a record's name, or None for what no reader sees), and what was copied into it from the other side."""
+
+    log: list[str | None] = field(default_factory=list)
+    position: int = 0
+    receipts: list[Receipt] = field(default_factory=list)
+
+    def offset_of(self, name: str) -> int:
+        return self.log.index(name)
+
+    def names(self, start: int = 0) -> list[str]:
+        return [name for name in self.log[start:] if name is not None]
+
+
+BLANK = Receipt(ReceiptKind.COPIED, "t", 0, "source-id", "t", "remote-id", 0, 0)
+
+
+def copy(source: Side, target: Side, count: int, aborted: int) -> None:
+    """One transaction: the next `count` offsets, without what came from the other side."""
+    if aborted:
+        target.log += [None] * (aborted + 1)
+    start, end = target.position, min(target.position + count, len(source.log))
+    came_back = set(target.names())
+    runs: list[Run] = []
+    for offset in range(start, end):
+        name = source.log[offset]
+        if name is not None and name not in came_back:
+            runs.append((offset, len(target.log), 1))
+            target.log.append(name)
+    if end > start:
+        put = {"runs": tuple(runs), "records": len(runs), "downstream_end": len(target.log)} if runs else {}
+        target.receipts.append(replace(BLANK, upstream_start=start, upstream_end=end, **put))
+        target.position = end
+    if runs:
+        target.log.append(None)
+
+
+Sides = tuple[Side, Side]
+
+
+def played(steps: list[tuple[str, int, int]]) -> Sides:
+    here, there = Side(), Side()
+    for side in (here, there):
+        side.receipts.append(replace(BLANK, kind=ReceiptKind.SEED))
+    for number, (what, count, extra) in enumerate(steps):
+        match what:
+            case "here" | "there":
+                side = here if what == "here" else there
+                side.log += [f"{what}-{number}-{index}" for index in range(count)]
+            case "over":
+                copy(here, there, count, extra)
+            case "back":
+                copy(there, here, count, extra)
+    return here, there
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(("here", "there", "over", "over", "back", "back")), st.integers(1, 8), st.integers(0, 1)))
+
+
+def maps_of(here: Side, there: Side) -> tuple[OffsetMap, OffsetMap]:
+    forward = OffsetMap(there.receipts, LogBounds(target_end=len(there.log)))
+    return forward, OffsetMap(here.receipts, LogBounds(target_end=len(here.log)))
+
+
+@given(STEPS.map(played))
+def test_no_position_skips_a_record_and_an_exact_one_repeats_none(sides: Sides) -> None:
+    here, there = sides
+    forward, opposite = maps_of(here, there)
+    for offset in range(len(here.log) + 1):
+        said = merged(forward, opposite, offset)
+        known = set(here.names()[: len(here.names()) - len(here.names(offset))])
+        unread = [name for name in there.names() if name not in known]
+        ahead = there.names(said.image)
+        assert set(unread) <= set(ahead)
+        if said.exact:
+            assert [name for name in ahead if name in here.names()] == [name for name in here.names(offset) if name in there.names()]
+
+
+def test_while_one_side_writes_all_is_exact() -> None:
+    steps = [("here", 8, 0), ("over", 8, 0), ("here", 8, 0), ("over", 5, 0), ("back", 8, 0), ("over", 3, 0)]
+    here, there = played(steps)
+    forward, opposite = maps_of(here, there)
+    assert opposite.position == 8  # the way back lags behind, and has nothing to bring
+    said = [merged(forward, opposite, offset) for offset in range(17)]
+    assert [entry.image for entry in said] == [*range(8), *range(9, 14), *range(15, 18), 18]
+    assert all(entry.exact for entry in said)
+    # Failed over, and everything brought back: readers of what the other side wrote go on there.
+    there.log += [f"there-{number}" for number in range(4)]
+    copy(there, here, 100, 0)
+    forward, opposite = maps_of(here, there)
+    said = [merged(forward, opposite, here.offset_of(f"there-{number}")) for number in range(4)]
+    assert [(entry.image, entry.exact) for entry in said] == [(there.offset_of(f"there-{number}"), True) for number in range(4)]
+    older = merged(forward, opposite, 10)
+    assert (older.image, older.reason) == (there.log.index(here.log[10]), Inexact.MERGED)
