@@ -106,12 +106,6 @@ def test_resets_that_ferry_does_not_take(problems: Callable[..., list[str]], val
     assert found.startswith("5: A.consumer.auto.offset.reset: must be earliest or latest; for a time write ferry.start=")
 
 
-def test_required_exactly_once_cannot_be_turned_off(problems: Callable[..., list[str]]) -> None:
-    assert problems("A->B.exactly.once.support = required\ntransaction.producer = false\n") == [
-        "6: transaction.producer: is false, but A->B.exactly.once.support is required: change one",
-    ]
-
-
 BASE = "clusters=A,B,C\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nC.bootstrap.servers=c:1\n"
 
 

@@ -49,6 +49,10 @@ class EntryChecks:
         if any(entry.key.startswith(f"{alias}->{alias}.") for alias in self.keys.aliases):
             self._problem(entry, "is a flow from a cluster to itself")
             return
+        meant = self.keys.meant(entry.key)
+        if meant:
+            self._problem(entry, f"is not a known property: write {meant}")
+            return
         if entry.key.startswith("config.providers."):
             self._problem(entry, "configures no provider that config.providers names")
             return

@@ -12,7 +12,7 @@ from pathlib import Path
 from ferry.config.registry import Effect, Property
 from ferry.config.registry.clients import CLIENTS
 from ferry.config.registry.ferry import FERRY
-from ferry.config.registry.flows import CHECKPOINTS, CONNECT, FILTERS, HEARTBEATS, REMOVED, SOURCE, WITHOUT_EFFECT
+from ferry.config.registry.flows import CHECKPOINTS, CONNECT, FILTERS, HEARTBEATS, PROPOSED, REMOVED, SOURCE, WITHOUT_EFFECT
 from ferry.config.registry.workers import FILE, WORKERS
 
 DOCUMENT = Path("docs/properties.md")
@@ -92,6 +92,7 @@ _SECTIONS: tuple[tuple[str, str, Iterable[Property]], ...] = (
     ("Flows: without effect in Ferry", "", WITHOUT_EFFECT),
     ("Flows: inherited from Kafka Connect", "", CONNECT),
     ("Flows: removed from MM2", "", REMOVED),
+    ("Flows: proposed for MM2", "Names of the KIPs' texts that no release of MM2 reads.", PROPOSED),
     (
         "Clients",
         (

@@ -9,11 +9,13 @@ from typing import Any, Literal
 
 from ferry.config.acls import AclSettings, read_acls
 from ferry.config.cluster import Cluster
+from ferry.config.combinations import Combinations
 from ferry.config.handling import HandlingSettings, read_handling
 from ferry.config.keys import is_own_key
 from ferry.config.mirroring import PROPERTIES as MIRRORING_PROPERTIES
 from ferry.config.mirroring import MirroringSettings, read_mirroring
 from ferry.config.problems import Problems
+from ferry.config.properties import Entry
 from ferry.config.registry import FLOW_PROPERTIES, Effect
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
 from ferry.errors import ConfigError
@@ -121,7 +123,7 @@ class FlowReader:
     def read(self, source: Cluster, target: Cluster) -> Flow:
         """The flow; problems that concern several properties at once are reported."""
         separator_given = self.sources.of_flow(self.pair, "replication.policy.separator") is not None
-        self._check_exactly_once()
+        Combinations(self.value, self._entry, source.of_role(ClientRole.CONSUMER), self.problems).check()
         flow = Flow(
             name=self.pair.name,
             source=source,
@@ -151,12 +153,15 @@ class FlowReader:
             mirroring=read_mirroring(self.value),
             acls=read_acls(self.value),
             reverse_heartbeat=self._reverse_heartbeat(),
-            handling=read_handling(self.value, lambda name: self.sources.of_flow(self.pair, name), self.problems),
+            handling=read_handling(self.value, self._entry, self.problems),
             settings=self._settings(),
             class_properties=self._class_properties(),
         )
         self._check_classes(flow)
         return flow
+
+    def _entry(self, name: str) -> Entry | None:
+        return self.sources.of_flow(self.pair, name)
 
     def _reverse_heartbeat(self) -> Literal["off", "default", "asked"]:
         """MirrorMakerConfig.clusterPairs starts a heartbeat connector for every pair that does not switch it off."""
@@ -218,13 +223,6 @@ class FlowReader:
         )
         self.problems.add(what, key=setting.key, line=setting.line)
         return "earliest"
-
-    def _check_exactly_once(self) -> None:
-        required = self.sources.of_flow(self.pair, "exactly.once.support")
-        refused = self.sources.of_flow(self.pair, "transaction.producer")
-        if required is None or refused is None or self.value("transaction.producer") or self.value("exactly.once.support") != "required":
-            return
-        self.problems.add(f"is false, but {required.key} is required: change one", key=refused.key, line=refused.line)
 
     def _settings(self) -> dict[str, str]:
         result: dict[str, str] = {}

@@ -63,6 +63,19 @@ class Keys:
         readings = [reading for reading in self._readings(key) if reading is not None]
         return next((reading for reading in readings if not reading.idle), readings[0] if readings else None)
 
+    def meant(self, key: str) -> str:
+        """What to write instead of a key in the form of KIP-382's text or of a connector's config; empty for all others."""
+        for alias in self.aliases:
+            if key.startswith(f"cluster.{alias}."):
+                return f"{alias}.{key.removeprefix(f'cluster.{alias}.').replace('broker.list', 'bootstrap.servers')}"
+            if key == f"{alias}.broker.list":
+                return f"{alias}.bootstrap.servers"
+        for side in SIDES:
+            name = key.removeprefix(f"{side}.").removeprefix("cluster.")
+            if key.startswith(f"{side}.") and side not in self.aliases and (name in CLIENT_PROPERTIES or _role_key(name)):
+                return f"<{side}>.{name}"
+        return f"<cluster>.{key.removeprefix('remote.')}" if key.startswith("remote.admin.") else ""
+
     def _readings(self, key: str) -> Iterator[Recognised | None]:
         for pair in self.pairs:
             if key.startswith(f"{pair.name}."):

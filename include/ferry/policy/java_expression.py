@@ -39,12 +39,16 @@ class _Flags:
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """A piece of the result. `single`: just one character; `width` False: no character at all; `referring`: holds a back reference."""
+    """A piece of the result. `single`: just one character; `width` False: no character at all, or nothing that may be repeated.
+
+    `referring`: holds a back reference; `placing`: holds a place or a look-around, so that it may match nothing here and fail there.
+    """
 
     text: str
     single: bool = False
     width: bool = True
     referring: bool = False
+    placing: bool = False
 
 
 def translate(expression: str, *, ascii_names: bool) -> str:
@@ -74,15 +78,15 @@ class _Translation:
         return found.text
 
     def _alternatives(self) -> _Atom:
-        text, referring = "", False
+        text, referring, placing = "", False, False
         while not (self._tokens.ended or self._tokens.sees(")")):
             if self._tokens.take("|"):
                 text += "|"
                 continue
             groups = self._groups
             atom = self._quantified(self._atom(), groups)
-            text, referring = text + atom.text, referring or atom.referring
-        return _Atom(text, referring=referring)
+            text, referring, placing = text + atom.text, referring or atom.referring, placing or atom.placing
+        return _Atom(text, referring=referring, placing=placing)
 
     def _atom(self) -> _Atom:
         token = self._tokens.read()
@@ -98,9 +102,9 @@ class _Translation:
             case ".":
                 return self._dot()
             case "^":
-                return _Atom("\\A", width=False)
+                return _place("\\A")
             case "$":
-                return _Atom(_UNIX_END if self._flags.unix_lines else _END, width=False)
+                return _place(_UNIX_END if self._flags.unix_lines else _END)
             case "*" | "+" | "?" | "{":
                 raise Refused(f"{token.character} with nothing to repeat")
         return self._literal(token.character)
@@ -120,11 +124,11 @@ class _Translation:
         letter = self._tokens.syntax()
         match letter:
             case "A":
-                return _Atom("\\A", width=False)
+                return _place("\\A")
             case "z":
-                return _Atom("\\Z", width=False)
+                return _place("\\Z")
             case "Z":
-                return _Atom(_UNIX_END if self._flags.unix_lines else _END, width=False)
+                return _place(_UNIX_END if self._flags.unix_lines else _END)
             case "b" | "B":
                 return self._boundary(letter)
             case "R":
@@ -141,7 +145,7 @@ class _Translation:
     def _boundary(self, letter: str) -> _Atom:
         if not self._ascii_names:
             raise Refused(f"\\{letter}, which depends on Java's version where names are not ASCII")
-        return _Atom(_BOUNDARY if letter == "b" else _NO_BOUNDARY, width=False)
+        return _place(_BOUNDARY if letter == "b" else _NO_BOUNDARY)
 
     def _numbered(self, digits: str) -> _Atom:
         while any(self._tokens.sees(digit) and int(digits + digit) <= self._groups for digit in "0123456789"):
@@ -172,8 +176,9 @@ class _Translation:
         if inside.referring and opening.startswith("(?<"):
             raise Refused("a back reference in a look-behind")
         if prefix == "atomic":
-            return self._as_atomic(inside.text, referring=inside.referring)
-        return _Atom(f"{opening}{inside.text})", width=prefix != "looking", referring=inside.referring)
+            return self._as_atomic(inside)
+        looking = prefix == "looking"
+        return replace(inside, text=f"{opening}{inside.text})", width=not looking, placing=looking or inside.placing)
 
     def _prefix(self) -> tuple[str, str]:
         """What kind of group begins, and its opening in Python or (capturing) its name."""
@@ -209,33 +214,41 @@ class _Translation:
             self._flags = replace(self._flags, **{names[letter]: False})
 
     def _quantified(self, atom: _Atom, groups_before: int) -> _Atom:
-        bounds = self._bounds()
+        bounds, least = self._bounds()
         if not bounds:
             return atom
         if not atom.width or atom.referring:
             raise Refused(f"{bounds} behind a place, a look-around, a flag, \\R or a back reference")
+        # Java ends a loop at the first empty round, even before its least number.
+        if atom.placing and least > 1:
+            raise Refused(f"{bounds} behind a group with a place or a look-around in it")
         # What a repeated group holds in the end differs between the engines where they go back.
         self._closed -= set(range(groups_before + 1, self._groups + 1))
         if self._tokens.take("+"):
-            once = atom.text if atom.single else self._as_atomic(atom.text).text
-            return self._as_atomic(f"{once}{bounds}")
+            once = atom if atom.single else self._as_atomic(atom)
+            return self._as_atomic(replace(once, text=f"{once.text}{bounds}", single=False))
         lazy = "?" if self._tokens.take("?") else ""
         if self._tokens.sees("*") or self._tokens.sees("{") or self._tokens.sees("?"):
             raise Refused("two quantifiers in a row")
-        return _Atom(f"{atom.text}{bounds}{lazy}")
+        return replace(atom, text=f"{atom.text}{bounds}{lazy}", single=False)
 
-    def _bounds(self) -> str:
-        for simple in "*+?":
+    def _bounds(self) -> tuple[str, int]:
+        """A quantifier's text, empty when there is none, and its least number."""
+        for simple, least in (("*", 0), ("+", 1), ("?", 0)):
             if self._tokens.take(simple):
-                return simple
+                return simple, least
         if not self._tokens.take("{"):
-            return ""
+            return "", 1
         text = self._tokens.until("}")
         found = _BOUNDS.fullmatch(text)
         if found is None or int(found[1]) > int(found[3] or found[1]) or int(found[3] or found[1]) > _MOST_REPETITIONS:
             raise Refused(f"{{{text}}}, which is no {{least,most}}")
-        return f"{{{text}}}"
+        return f"{{{text}}}", int(found[1])
 
-    def _as_atomic(self, text: str, *, referring: bool = False) -> _Atom:
+    def _as_atomic(self, atom: _Atom) -> _Atom:
         self._atomic += 1
-        return _Atom(f"(?:(?=(?P<a{self._atomic}>{text}))(?P=a{self._atomic}))", referring=referring)
+        return replace(atom, text=f"(?:(?=(?P<a{self._atomic}>{atom.text}))(?P=a{self._atomic}))")
+
+
+def _place(text: str) -> _Atom:
+    return _Atom(text, width=False, placing=True)

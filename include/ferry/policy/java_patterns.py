@@ -29,9 +29,11 @@ def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str] | None:
     try:
         return _compiled("|".join(elements), ascii_names)
     except Refused as problem:
-        culprit = next((element for element in elements if _is_refused(element, ascii_names)), "|".join(elements))
+        told = [(element, found) for element in elements if (found := _problem(element, ascii_names))]
+        culprit, what = told[0] if told else ("|".join(elements), str(problem))
+        comma = " (a comma separates elements, inside {} too)" if culprit.count("{") > culprit.count("}") else ""
         raise ConfigError(
-            f"{key}: {culprit!r} uses {problem}: Java does not take it, or Ferry cannot match it just as Java does; write it otherwise"
+            f"{key}: {culprit!r} uses {what}{comma}: Java does not take it, or Ferry cannot match it just as Java does; write it otherwise"
         ) from problem
 
 
@@ -45,9 +47,10 @@ def _compiled(expression: str, ascii_names: bool) -> re.Pattern[str]:
         raise Refused("groups in too many levels") from problem
 
 
-def _is_refused(element: str, ascii_names: bool) -> bool:
+def _problem(element: str, ascii_names: bool) -> str:
+    """Why an element is refused by itself; empty when it is not."""
     try:
         _compiled(element, ascii_names)
-    except Refused:
-        return True
-    return False
+    except Refused as problem:
+        return str(problem)
+    return ""

@@ -136,7 +136,7 @@ WITHOUT_EFFECT = (
     _idle("admin.timeout.ms", kinds.LONG, "60000", "bound of MM2's scheduled admin work", "Ferry bounds its requests itself"),
     _idle("consumer.poll.timeout.ms", kinds.LONG, "1000", "poll time-out of MM2's consumers", "a run ends at its bound, not at a poll"),
     _idle("metric.reporters", kinds.LIST, "", "Java metric reporters", "metrics go through Airflow"),
-    _idle("metric.names.formats", kinds.LIST, "legacy", "names of MM2's JMX metrics", "metrics go through Airflow"),
+    _idle("metric.names.formats", kinds.list_of("legacy", "new"), "legacy", "names of MM2's JMX metrics", "metrics go through Airflow"),
     _idle("auto.include.jmx.reporter", kinds.BOOLEAN, "true", "whether JMX metrics are offered", "metrics go through Airflow"),
     _idle("task.index", kinds.INT, None, "internal to MM2", NO_TASK_STATE),
     _idle("task.assigned.partitions", kinds.STRING, None, "internal to MM2", NO_TASK_STATE),
@@ -208,6 +208,7 @@ CONNECT = (
 REMOVED = (
     _refused("topics.whitelist", "older name of topics", "write topics"),
     _refused("topics.blacklist", "older name of topics.exclude", "Kafka 4.0 removed it: write topics.exclude"),
+    _refused("groups.whitelist", "older name of groups", "write groups"),
     _refused("groups.blacklist", "older name of groups.exclude", "Kafka 4.0 removed it: write groups.exclude"),
     _refused(
         "config.properties.blacklist", "older name of config.properties.exclude", "Kafka 4.0 removed it: write config.properties.exclude"
@@ -216,4 +217,29 @@ REMOVED = (
     _idle("add.source.alias.to.metrics", kinds.STRING, None, "labels of MM2's metrics", "Kafka 4.0 removed it"),
 )
 
-FLOWS: tuple[Property, ...] = SOURCE + CHECKPOINTS + HEARTBEATS + FILTERS + WITHOUT_EFFECT + CONNECT + REMOVED
+# Names of KIP-382's and KIP-656's texts that no release of MM2 reads: it drops them without a word. Those that would change what is copied
+# are refused, as whoever wrote them means something.
+PROPOSED = (
+    _refused(
+        "rename.topics",
+        "proposed in KIP-382",
+        "MM2 never read it: for false write replication.policy.class=IdentityReplicationPolicy, for true remove it",
+    ),
+    _refused("sync.topic.configs", "proposed in KIP-382", "MM2 never read it: write sync.topic.configs.enabled"),
+    _refused("sync.topic.acls", "proposed in KIP-382", "MM2 never read it: write sync.topic.acls.enabled"),
+    _refused("emit.heartbeats", "proposed in KIP-382", "MM2 never read it: write emit.heartbeats.enabled"),
+    _refused("emit.checkpoints", "proposed in KIP-382", "MM2 never read it: write emit.checkpoints.enabled"),
+    _refused("source.bootstrap.servers", "proposed in KIP-382", "write <source>.bootstrap.servers"),
+    _refused("target.bootstrap.servers", "proposed in KIP-382", "write <target>.bootstrap.servers"),
+    _idle("refresh.topics", kinds.STRING, None, "proposed in KIP-382", EVERY_RUN),
+    _idle("refresh.groups", kinds.STRING, None, "proposed in KIP-382", EVERY_RUN),
+    _idle("readahead.queue.capacity", kinds.STRING, None, "proposed in KIP-382", "batches are fetched ahead as far as memory allows"),
+    _idle("heartbeats.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as MM2's"),
+    _idle("checkpoints.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as MM2's"),
+    _idle("offset.syncs.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as MM2's"),
+    _idle("key.converter.class", kinds.STRING, None, "proposed in KIP-382", RAW),
+    _idle("value.converter.class", kinds.STRING, None, "proposed in KIP-382", RAW),
+    _idle("connector.type", kinds.choice("source", "sink"), "source", "proposed in KIP-656", "Ferry is neither; see transaction.producer"),
+)
+
+FLOWS: tuple[Property, ...] = SOURCE + CHECKPOINTS + HEARTBEATS + FILTERS + WITHOUT_EFFECT + CONNECT + REMOVED + PROPOSED

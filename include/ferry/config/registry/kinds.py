@@ -79,6 +79,18 @@ def plugin(*names: str) -> Kind:
     return Kind("class", f"{' or '.join(simple)}, or a class of your own (write it in Python: package.module:Class)", parse)
 
 
+def list_of(*names: str) -> Kind:
+    """A list of some of `names`, not empty."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        found = _list(text)
+        if not found or not set(found) <= set(names):
+            raise ValueError
+        return found
+
+    return Kind("list", f"a list of {' and '.join(names)}, not empty", parse)
+
+
 def _boolean(text: str) -> bool:
     lowered = text.strip().lower()
     if lowered not in {"true", "false"}:

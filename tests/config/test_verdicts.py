@@ -1,0 +1,138 @@
+"""Verdicts on combinations and on names of other times: what MM2 refuses is refused, and nothing is left out in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ferry.config import FerryConfig
+
+pytestmark = pytest.mark.unit
+
+Load = Callable[..., FerryConfig]
+Problems = Callable[..., list[str]]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "emit.offset-syncs.enabled = false\noffset-syncs.topic.location = target",
+            ["5: emit.offset-syncs.enabled: is false, but offset-syncs.topic.location is set, which MM2 refuses: remove one"],
+        ),
+        (
+            "A->B.offset-syncs.topic.replication.factor = 1\nA->B.emit.offset-syncs.enabled = false",
+            ["6: A->B.emit.offset-syncs.enabled: is false, but A->B.offset-syncs.topic.replication.factor is set, which MM2 refuses"],
+        ),
+        (
+            "A->B.exactly.once.support = required\nA.consumer.isolation.level = read_uncommitted",
+            ["5: A->B.exactly.once.support: is required, which MM2 refuses without isolation.level=read_committed of the source's"],
+        ),
+        ("A->B.exactly.once.support = required", ["5: A->B.exactly.once.support: is required, which MM2 refuses without"]),
+        (
+            "A->B.exactly.once.support = required\nA->B.consumer.isolation.level = read_committed\ntransaction.producer = false",
+            ["7: transaction.producer: is false, but A->B.exactly.once.support is required: change one"],
+        ),
+        ("A->B.exactly.once.support = always", ["5: A->B.exactly.once.support: must be requested or required, not 'always'"]),
+        ("offset-syncs.topic.location = both", ["5: offset-syncs.topic.location: must be source or target, not 'both'"]),
+        ("metric.names.formats =", ["5: metric.names.formats: must be a list of legacy and new, not empty, not ''"]),
+        ("metric.names.formats = new, old", ["5: metric.names.formats: must be a list of legacy and new, not empty, not 'new, old'"]),
+        ("tasks.max = 0", ["5: tasks.max: must be a whole number from 1 to 2147483647, not '0'"]),
+        ("checkpoints.topic.replication.factor = 0", ["5: checkpoints.topic.replication.factor: must be a whole number from 1 to 32767"]),
+        ("heartbeats.topic.replication.factor = 40000", ["5: heartbeats.topic.replication.factor: must be a whole number from 1 to 32767"]),
+        ("replication.factor = -2", ["5: replication.factor: must be a whole number from 1 to 32767, or -1"]),
+        ("offset.lag.max = -1", ["5: offset.lag.max: must be a whole number from 0"]),
+        ("emit.checkpoints.interval.seconds = 1.5", ["5: emit.checkpoints.interval.seconds: must be a whole number"]),
+        ("topics = a,,b", ["5: topics: must be a list separated by commas, without empty elements"]),
+        ("topics = a{2,3}", ["5: topics: 'a{2' uses something that is not closed (a comma separates elements, inside {} too)"]),
+        (
+            "forwarding.admin.class = com.example.Admin",
+            ["5: forwarding.admin.class: must be ForwardingAdmin (Ferry runs no other Java classes)"],
+        ),
+        ("A->B.use.defaults.from = both", ["5: A->B.use.defaults.from: must be target or source"]),
+    ],
+)
+def test_what_is_refused(problems: Problems, text: str, told: list[str]) -> None:
+    found = problems(text + "\n")
+    assert len(found) == len(told)
+    for line, start in zip(found, told, strict=True):
+        assert line.startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("topics.whitelist = a", "older name of topics: write topics"),
+        ("A->B.topics.blacklist = a", "older name of topics.exclude: Kafka 4.0 removed it: write topics.exclude"),
+        ("groups.whitelist = a", "older name of groups: write groups"),
+        ("groups.blacklist = a", "write groups.exclude"),
+        ("config.properties.blacklist = a", "write config.properties.exclude"),
+        ("rename.topics = false", "for false write replication.policy.class=IdentityReplicationPolicy, for true remove it"),
+        ("sync.topic.configs = false", "write sync.topic.configs.enabled"),
+        ("sync.topic.acls = false", "write sync.topic.acls.enabled"),
+        ("A->B.emit.heartbeats = false", "write emit.heartbeats.enabled"),
+        ("emit.checkpoints = false", "write emit.checkpoints.enabled"),
+        ("cluster.A.broker.list = a:9092", "is not a known property: write A.bootstrap.servers"),
+        ("cluster.B.security.protocol = SSL", "is not a known property: write B.security.protocol"),
+        ("A.broker.list = a:9092", "is not a known property: write A.bootstrap.servers"),
+        ("source.bootstrap.servers = a:9092", "write <source>.bootstrap.servers"),
+        ("target.cluster.bootstrap.servers = a:9092", "is not a known property: write <target>.bootstrap.servers"),
+        ("source.consumer.client.id = x", "is not a known property: write <source>.consumer.client.id"),
+        ("remote.admin.request.timeout.ms = 1", "is not a known property: write <cluster>.admin.request.timeout.ms"),
+        ("source.cluster.alias = A", "the alias is the one in clusters: remove the key"),
+        ("A->B.transforms = mask", "single message transforms"),
+        ("A->B.predicates = p", "conditions of single message transforms"),
+    ],
+)
+def test_names_of_other_times_tell_the_new_one(problems: Problems, text: str, told: str) -> None:
+    (found,) = problems(text + "\n")
+    assert found.startswith(f"5: {text.partition(' = ')[0]}: ")
+    assert told in found
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("refresh.topics = false", "every run does this"),
+        ("refresh.groups = false", "every run does this"),
+        ("readahead.queue.capacity = 500", "batches are fetched ahead"),
+        ("heartbeats.topic.retention.ms = 1", "the topic is compacted"),
+        ("checkpoints.topic.retention.ms = 1", "the topic is compacted"),
+        ("offset.syncs.topic.retention.ms = 1", "the topic is compacted"),
+        ("A->B.key.converter.class = X", "keys and values are copied as bytes"),
+        ("connector.type = sink", "see transaction.producer"),
+        ("admin.request.timeout.ms = 1", "MM2 drops it at the top level: write <cluster>.admin.request.timeout.ms"),
+        ("consumer.fetch.min.bytes = 1", "MM2 drops it at the top level: write <cluster>.consumer.fetch.min.bytes"),
+        ("use.incremental.alter.configs = never", "always incrementally"),
+        ("add.source.alias.to.metrics = true", "Kafka 4.0 removed it"),
+        ("emit.offset-syncs.enabled = false", "MM2 writes no checkpoints then, Ferry does"),
+        (
+            "A->B.emit.checkpoints.enabled = false\nA->B.sync.group.offsets.enabled = true",
+            "is true without checkpoints; MM2 syncs no group offsets then, Ferry does",
+        ),
+    ],
+)
+def test_what_passes_is_told_all_the_same(load: Load, text: str, told: str) -> None:
+    (warning,) = load(text + "\n").warnings
+    assert told in warning
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A->B.exactly.once.support = requested",
+        # The checkpoint connector alone is refused by MM2, and its dedicated mode runs the others: checkpoints are off.
+        "emit.checkpoints.enabled = false",
+        "emit.checkpoints.enabled = false\nemit.offset-syncs.enabled = false",
+        "sync.topic.configs.interval.seconds = -1",
+        "emit.heartbeats.interval.seconds = 0",
+        "replication.factor = -1",
+    ],
+)
+def test_what_is_accepted(load: Load, text: str) -> None:
+    assert not [warning for warning in load(text + "\n").warnings if "exactly.once.support" not in warning]
+
+
+def test_required_with_read_committed(load: Load) -> None:
+    assert load("A->B.exactly.once.support = required\nA.consumer.isolation.level = read_committed\n").flow("A->B").exactly_once
