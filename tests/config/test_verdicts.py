@@ -76,7 +76,7 @@ def test_what_is_refused(problems: Problems, text: str, told: list[str]) -> None
         ("cluster.A.broker.list = a:9092", "is not a known property: write A.bootstrap.servers"),
         ("cluster.B.security.protocol = SSL", "is not a known property: write B.security.protocol"),
         ("A.broker.list = a:9092", "is not a known property: write A.bootstrap.servers"),
-        ("source.bootstrap.servers = a:9092", "write <source>.bootstrap.servers"),
+        ("source.bootstrap.servers = a:9092", "write <source>.bootstrap.servers (in a connector"),
         ("target.cluster.bootstrap.servers = a:9092", "is not a known property: write <target>.bootstrap.servers"),
         ("source.consumer.client.id = x", "is not a known property: write <source>.consumer.client.id"),
         ("remote.admin.request.timeout.ms = 1", "is not a known property: write <cluster>.admin.request.timeout.ms"),

@@ -229,8 +229,16 @@ PROPOSED = (
     _refused("sync.topic.acls", "proposed in KIP-382", "MM2 never read it: write sync.topic.acls.enabled"),
     _refused("emit.heartbeats", "proposed in KIP-382", "MM2 never read it: write emit.heartbeats.enabled"),
     _refused("emit.checkpoints", "proposed in KIP-382", "MM2 never read it: write emit.checkpoints.enabled"),
-    _refused("source.bootstrap.servers", "proposed in KIP-382", "write <source>.bootstrap.servers"),
-    _refused("target.bootstrap.servers", "proposed in KIP-382", "write <target>.bootstrap.servers"),
+    _refused(
+        "source.bootstrap.servers",
+        "proposed in KIP-382",
+        "write <source>.bootstrap.servers (in a connector's file source.cluster.bootstrap.servers)",
+    ),
+    _refused(
+        "target.bootstrap.servers",
+        "proposed in KIP-382",
+        "write <target>.bootstrap.servers (in a connector's file target.cluster.bootstrap.servers)",
+    ),
     _idle("refresh.topics", kinds.STRING, None, "proposed in KIP-382", EVERY_RUN),
     _idle("refresh.groups", kinds.STRING, None, "proposed in KIP-382", EVERY_RUN),
     _idle("readahead.queue.capacity", kinds.STRING, None, "proposed in KIP-382", "batches are fetched ahead as far as memory allows"),
