@@ -8,7 +8,7 @@ PYTHON_DIRECTORIES := include tests dags plugins spark_jobs benchmarks
 SEED ?= 1
 ROUNDS ?= 40
 
-.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration faults bench lock clean
+.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration parity faults bench lock clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -23,8 +23,8 @@ demo: setup ## Two clusters, sample topics, Airflow, one run: then look at the U
 demo-stop: setup ## Stop the demo and remove what it made
 	@python -m ferry.airflow.demo down
 
-test: setup lint types ## Lint, types and all tests but the migrations, with a short series of kills
-	pytest -m "not migration"
+test: setup lint types ## Lint, types and all tests but the long comparisons with MirrorMaker 2, with a short series of kills
+	pytest -m "not parity and not migration"
 
 test-unit: setup ## Tests without I/O
 	pytest -m unit
@@ -48,6 +48,9 @@ migration: setup ## From MirrorMaker 2 to Ferry and back, with MirrorMaker 2 its
 
 faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40
 	python tests/faults/run.py --seed $(SEED) --rounds $(ROUNDS)
+
+parity: setup ## Every combination of properties side by side with MirrorMaker 2
+	pytest -m parity
 
 bench: setup ## Side by side with MirrorMaker 2
 	python -m benchmarks.run
