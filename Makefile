@@ -23,8 +23,7 @@ demo: setup ## Two clusters, sample topics, Airflow, one run: then look at the U
 demo-stop: setup ## Stop the demo and remove what it made
 	@python -m ferry.airflow.demo down
 
-test: setup lint types ## Lint, types and all tests but the long comparisons with MirrorMaker 2, with a short series of kills
-	pytest -m "not parity and not migration"
+	pytest -m "not parity and not migration" -n 2 --dist loadfile
 
 test-unit: setup ## Tests without I/O
 	pytest -m unit
@@ -60,6 +59,7 @@ lock: setup ## Compile the locks anew from pyproject.toml
 		--python-version 3.11 --quiet -o requirements.txt
 	uv pip compile pyproject.toml --group dev -c requirements.txt --override requirements-override.txt --generate-hashes \
 		--no-emit-index-url --no-header --python-version 3.11 --quiet -o requirements-dev.txt
+	sed -i '1i # Compiled by `make lock` (uv); install with --no-deps: the list is complete.' requirements.txt requirements-dev.txt
 
 clean: ## Remove caches and build products (not .venv, not data)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ferry.airflow.flows import flow_asset, flow_for_running
+from ferry.airflow.metrics import emit
 from ferry.airflow.retries import typed_retries
 from ferry.copying import pipeline
 from ferry.copying.request import RunRequest
@@ -18,6 +19,7 @@ from ferry.errors import PartitionsFailed
 from ferry.mirroring.outcome import LISTED, SyncOutcome
 from ferry.mirroring.sync_names import SyncName
 from ferry.mirroring.syncs import run_sync
+from ferry.reporting.measurements import measurements
 from ferry.reporting.run_report import RunReport
 
 if TYPE_CHECKING:
@@ -87,6 +89,7 @@ def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, A
     with typed_retries():
         outcome = run_sync(flow_for_running(flow), SyncName(name), run_id=run_id, dry_run=planned["dry_run"])
         _log_sync(outcome)
+        emit(outcome.measurements)
         if outcome.left_out:
             raise AirflowSkipException(outcome.left_out)
         if outcome.failed:
@@ -107,6 +110,7 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
         touched = planned["needs_copy"] or planned["needs_preparation"]
         found = pipeline.read_report(settings, request) if touched else _idle(settings, request)
         _log_report(found)
+        emit(measurements(found, settings.source.alias, settings.target.alias))
         found.raise_for_outcome()
     context["outlet_events"][flow_asset(settings)].extra = {"records": found.records, "bytes": found.bytes, "run_id": found.run_id}
     return found.document()

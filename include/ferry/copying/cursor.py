@@ -7,12 +7,14 @@ an abandoned transaction throws settled and fetched back to committed.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 
 from ferry.clusters.fetching import FetchPosition
 from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
 from ferry.copying.receipts import Receipt, ReceiptKind, Run
+from ferry.copying.spread import Spread
 from ferry.copying.state import Head
 from ferry.errors import FerryError, RetryRule
 from ferry.wire.ranges import Range, end_of_range_at, next_start, outside, size, union, within
@@ -42,6 +44,8 @@ class ReceiptDraft:
     downstream_end: int = -1
     min_timestamp: int = -1
     max_timestamp: int = -1
+    record_age: Spread | None = None
+    timestamps: Spread | None = None
     source_epoch: int = -1
 
     def add(self, unit: Unit, base_offset: int) -> None:
@@ -72,6 +76,11 @@ class ReceiptDraft:
         known = [moment for moment in (self.min_timestamp, unit.min_timestamp) if moment >= 0]
         self.min_timestamp = min(known, default=-1)
         self.max_timestamp = max(self.max_timestamp, unit.max_timestamp)
+        if unit.min_timestamp >= 0:
+            middle = (unit.min_timestamp + unit.max_timestamp) / 2
+            timestamps = Spread(unit.min_timestamp, middle, unit.max_timestamp, unit.count)
+            self.timestamps = timestamps.joined(self.timestamps)
+            self.record_age = timestamps.until(_now()).joined(self.record_age)
         self.source_epoch = max(self.source_epoch, unit.last_leader_epoch)
 
 
@@ -325,6 +334,8 @@ class PartitionCursor:
                 from_target=size(within(self.task.excluded, draft.start, self.settled)),
                 min_timestamp=draft.min_timestamp,
                 max_timestamp=draft.max_timestamp,
+                record_age=draft.record_age,
+                latency=None if draft.timestamps is None else draft.timestamps.until(_now()),
                 source_epoch=draft.source_epoch,
             )
         )
@@ -342,3 +353,7 @@ class PartitionCursor:
             upstream_end=end,
             reason=reason,
         )
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -87,6 +87,8 @@ def _chains(ordered: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -
 
 def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> Receipt:
     first, last = chain[0], chain[-1]
+    # What concerns one run means nothing once receipts of several are one.
+    alone = first if len(chain) == 1 else None
     runs: list[tuple[int, int, int]] = []
     for receipt in chain:
         for upstream, downstream, count in () if _expired(receipt, log_starts) else receipt.runs:
@@ -113,7 +115,9 @@ def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> 
         min_timestamp=min(moments, default=-1),
         max_timestamp=max(receipt.max_timestamp for receipt in chain),
         source_epoch=last.source_epoch,
-        run_id=first.run_id if len(chain) == 1 else "",
+        record_age=alone.record_age if alone else None,
+        latency=alone.latency if alone else None,
+        run_id=alone.run_id if alone else "",
     )
 
 

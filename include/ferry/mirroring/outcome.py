@@ -8,6 +8,7 @@ from typing import Any
 
 from ferry import errors
 from ferry.errors import ExitCode, PartitionsFailed, worst_exit_code
+from ferry.reporting.measurements import Measurement
 from ferry.reporting.run_report import Skipped
 
 # A record of the runs topic and an XCom stay small: counts are always whole, lists are cut here.
@@ -53,6 +54,7 @@ class SyncOutcome:
     failed: tuple[SyncFailure, ...] = ()
     notices: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    measurements: tuple[Measurement, ...] = ()
     left_out: str = ""
     dry_run: bool = False
     seconds: float = 0.0
@@ -67,6 +69,6 @@ class SyncOutcome:
     def document(self, listed: int | None = None) -> dict[str, Any]:
         """As JSON; at most `listed` entries of each list."""
         fields = asdict(self)
-        lists = {name: list(fields[name])[:listed] for name in ("changes", "skipped", "failed", "notices")}
+        lists = {name: list(fields[name])[:listed] for name in ("changes", "skipped", "failed", "notices", "measurements")}
         totals = {name: len(fields[name]) for name in ("changes", "skipped", "failed")}
         return {**fields, **lists, "counts": {**totals, **self.counts}}

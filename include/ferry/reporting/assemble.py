@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, is_loss
 from ferry.copying.request import RunRequest
+from ferry.copying.spread import joined
 from ferry.copying.state import FlowState, fold_state
 from ferry.policy.naming import ledger_topic, state_topic
 from ferry.recovery.losses import acknowledgement
@@ -92,5 +93,10 @@ def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
         handled=report.handled + receipt.handled,
         dropped=report.dropped + receipt.dropped,
         added=report.added + receipt.added,
+<<<<<<< HEAD
         from_target=report.from_target + receipt.from_target,
+=======
+        record_age_ms=joined(report.record_age_ms, receipt.record_age),
+        replication_latency_ms=joined(report.replication_latency_ms, receipt.latency),
+>>>>>>> 5b5e8bc (Runs in numbers, under MirrorMaker 2's metric names; side by side with MirrorMaker 2; tests in two processes)
     )

@@ -1,8 +1,8 @@
 """A run in numbers, under MirrorMaker 2's names and tags (MirrorSourceMetrics, MirrorCheckpointMetrics).
 
 One set for each remote partition that the run appended to, tagged with source and target alias, remote topic and partition; the checkpoint
-latency is tagged with the group besides. What differs from MM2: bytes are those of record batches as stored (MM2: of values), rates are over
-the run (MM2: over a sliding window), and the age of a record is taken when the target has it, not when the source handed it over.
+latency is tagged with the group besides. What differs from MM2: bytes are those of record batches as stored (MM2: of values), rates are
+over the run (MM2: over a sliding window), and the age of a record is taken when the target has it, not when the source handed it over.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ferry.reporting.spread import Spread
+from ferry.copying.spread import Spread
 
 if TYPE_CHECKING:
     from ferry.reporting.run_report import PartitionReport, RunReport
@@ -33,7 +33,9 @@ class Measurement:
 
 def measurements(report: RunReport, source: str, target: str) -> list[Measurement]:
     """Everything that is measured of a run; `source` and `target` are the aliases."""
-    return [one for partition in report.partitions for one in _of_partition(partition, report.seconds, {"source": source, "target": target})]
+    return [
+        one for partition in report.partitions for one in _of_partition(partition, report.seconds, {"source": source, "target": target})
+    ]
 
 
 def spread_measurements(name: str, spread: Spread, tags: Mapping[str, str]) -> Iterator[Measurement]:
