@@ -53,14 +53,10 @@ class Receipt:
     another replicator wrote the records below `downstream_end` that no other receipt of the remote topic explains, and what of the upstream
     range they hold is not known. Timestamps are in ms, -1 when there is no record. Topic ids are the text form of Kafka's uuids.
     `records` are those on the target. Where a message handler was at work, `dropped` source records have none there, and `added` ones are
-<<<<<<< HEAD
     there beyond one for each source record, in no run; `written` are the downstream ranges of all batches with added records.
     `from_target`: offsets of the range that the flow in the other direction had written, so that they were not copied. `found`: how far the
-    remote partition reached when an operator's seed began a ledger that does not explain what is there (-1: no such seed).
-=======
-    there beyond one for each source record, in no run. `record_age`: how old records were when the target had them; `latency`: when their
+    remote partition reached when an operator's seed began a ledger that does not explain what is there (-1: no such seed). `record_age`: how old records were when the target had them; `latency`: when their
     transaction was about to be committed (of a batch only its first and its greatest timestamp count).
->>>>>>> 5b5e8bc (Runs in numbers, under MirrorMaker 2's metric names; side by side with MirrorMaker 2; tests in two processes)
     """
 
     kind: ReceiptKind
@@ -131,13 +127,10 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
     }
     if receipt.handled or receipt.dropped:
         value["handled"] = [receipt.handled, receipt.dropped, receipt.added]
-<<<<<<< HEAD
     rare = (("from_target", receipt.from_target, 0), ("found", receipt.found, -1), ("written", receipt.written, ()))
     value.update({name: found for name, found, usual in rare if found != usual})
-=======
     if receipt.record_age is not None and receipt.latency is not None:
         value["delays"] = [receipt.record_age.parts(), receipt.latency.parts()]
->>>>>>> 5b5e8bc (Runs in numbers, under MirrorMaker 2's metric names; side by side with MirrorMaker 2; tests in two processes)
     return _compact(key), _compact(value)
 
 
@@ -206,12 +199,8 @@ def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Rece
         records = sum(run[2] for run in runs)
         piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end, records=records)
         if index:
-<<<<<<< HEAD
             piece = replace(piece, bytes=0, forwarded=0, reframed=0, handled=0, dropped=0, added=0, transactions=0, from_target=0)
-=======
-            piece = replace(piece, bytes=0, forwarded=0, reframed=0, handled=0, dropped=0, added=0, transactions=0)
             piece = replace(piece, record_age=None, latency=None)
->>>>>>> 5b5e8bc (Runs in numbers, under MirrorMaker 2's metric names; side by side with MirrorMaker 2; tests in two processes)
         else:
             piece = replace(piece, records=records + receipt.added)
         pieces.append(replace(piece, written=()) if following else piece)

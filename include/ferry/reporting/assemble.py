@@ -93,10 +93,7 @@ def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
         handled=report.handled + receipt.handled,
         dropped=report.dropped + receipt.dropped,
         added=report.added + receipt.added,
-<<<<<<< HEAD
         from_target=report.from_target + receipt.from_target,
-=======
         record_age_ms=joined(report.record_age_ms, receipt.record_age),
         replication_latency_ms=joined(report.replication_latency_ms, receipt.latency),
->>>>>>> 5b5e8bc (Runs in numbers, under MirrorMaker 2's metric names; side by side with MirrorMaker 2; tests in two processes)
     )

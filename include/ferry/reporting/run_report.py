@@ -39,12 +39,9 @@ class PartitionReport:
     handled: int = 0
     dropped: int = 0
     added: int = 0
-<<<<<<< HEAD
     from_target: int = 0
-=======
     record_age_ms: Spread | None = None
     replication_latency_ms: Spread | None = None
->>>>>>> 5b5e8bc (Runs in numbers, under MirrorMaker 2's metric names; side by side with MirrorMaker 2; tests in two processes)
 
 
 @dataclass(frozen=True)
