@@ -55,8 +55,9 @@ class Receipt:
     `records` are those on the target. Where a message handler was at work, `dropped` source records have none there, and `added` ones are
     there beyond one for each source record, in no run; `written` are the downstream ranges of all batches with added records.
     `from_target`: offsets of the range that the flow in the other direction had written, so that they were not copied. `found`: how far the
-    remote partition reached when an operator's seed began a ledger that does not explain what is there (-1: no such seed). `record_age`: how old records were when the target had them; `latency`: when their
-    transaction was about to be committed (of a batch only its first and its greatest timestamp count).
+    remote partition reached when an operator's seed began a ledger that does not explain what is there (-1: no such seed).
+    `record_age`: how old records were when the target had them; `latency`: when their transaction was about to be committed (of a batch
+    only its first and its greatest timestamp count).
     """
 
     kind: ReceiptKind
