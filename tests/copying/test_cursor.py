@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ferry.copying.coverage import covered, uncovered
-from ferry.copying.cursor import PartitionCursor
+from ferry.copying.cursor import SMALLEST_FETCH_BYTES, PartitionCursor
 from ferry.copying.model import PartitionTask, Segment
 from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.errors import PartitionUnavailable, SourceTruncated
@@ -255,3 +255,59 @@ class CursorMachine(RuleBasedStateMachine):
 
 TestCursorMachine = CursorMachine.TestCase
 TestCursorMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def guarded(*segments: Segment, excluded: tuple[tuple[int, int], ...], epoch: int = 4) -> PartitionCursor:
+    return PartitionCursor(replace(task(*segments, position=segments[0].start), excluded=excluded, last_epoch=epoch))
+
+
+def test_excluded_offsets_are_settled_without_being_fetched() -> None:
+    cursor = guarded(Segment(COPIED, 10, 100), excluded=((0, 40), (41, 80), (90, 300)))
+    cursor.pass_excluded()
+    assert (cursor.fetched, cursor.fetch_position().last_epoch, cursor.fetch_position().limit) == (40, -1, SMALLEST_FETCH_BYTES)
+    cursor.settle_fetched()
+    assert (cursor.position, cursor.head("run", "ledger").source_epoch) == (40, -1), "an old epoch here would look like a truncated log"
+    cursor.fetched_to(41, 6)
+    cursor.pass_excluded()
+    assert cursor.fetched == 80
+    cursor.accept(unit(80, 85, epoch=6), 500)
+    cursor.fetched_to(90, 6)
+    cursor.pass_excluded()
+    assert (cursor.fetched, cursor.wants_fetch) == (100, False)
+    cursor.settle_fetched()
+    (receipt,) = cursor.receipts("run")
+    assert (receipt.upstream_start, receipt.upstream_end, receipt.runs) == (10, 100, ((80, 500, 5),))
+    assert (receipt.records, receipt.from_target) == (5, 30 + 39 + 10)
+    assert cursor.done
+    cursor.revert()
+    assert cursor.fetched == 10
+
+
+def test_a_backfill_passes_excluded_offsets_and_leaves_the_position() -> None:
+    cursor = guarded(Segment(COPIED, 50, 60), Segment(BACKFILLED, 0, 20), excluded=((0, 30),))
+    cursor.fetched_to(60, 5)
+    cursor.settle_fetched()
+    cursor.pass_excluded()
+    cursor.settle_fetched()
+    assert [(entry.kind, entry.from_target) for entry in cursor.receipts("run")] == [(COPIED, 0), (BACKFILLED, 20)]
+    assert (cursor.position, cursor.head("run", "ledger").source_epoch, cursor.done) == (60, 5, True)
+
+
+@pytest.mark.parametrize(
+    ("excluded", "log_start", "ranges"),
+    [
+        (((10, 40),), 40, [(COPIED, 10, 40, 30)]),  # nothing of one's own is lost
+        (((10, 40),), 45, [(COPIED, 10, 40, 30), (ReceiptKind.LOSS, 40, 45, 0)]),
+        (((15, 20), (25, 40)), 40, [(ReceiptKind.LOSS, 10, 25, 0), (COPIED, 25, 40, 15)]),
+    ],
+)
+def test_what_retention_took_is_a_loss_only_where_it_was_not_excluded(
+    excluded: tuple[tuple[int, int], ...], log_start: int, ranges: list[tuple[ReceiptKind, int, int, int]]
+) -> None:
+    cursor = guarded(Segment(COPIED, 10, 100), excluded=excluded)
+    cursor.lose(log_start, "gone")
+    receipts = cursor.receipts("run")
+    assert [(entry.kind, entry.upstream_start, entry.upstream_end, entry.from_target) for entry in receipts] == ranges
+    assert (cursor.fetched, cursor.position) == (log_start, log_start)
+    inside = [entry.reason for entry in receipts if entry.kind is ReceiptKind.LOSS and entry.upstream_start < 15]
+    assert inside in ([], ["gone; 5 of these offsets held what the flow in the other direction wrote"])
