@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import random
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow, load_config
-from ferry.copying import lane, upkeep
+from ferry.copying import lane, pipeline, upkeep
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
+from ferry.copying.request import RunRequest
+from ferry.copying.state import FlowRecord, encode_state
 from ferry.copying.upkeep import keep_ledger_tidy
-from ferry.errors import ExitCode
+from ferry.errors import ConfigError, ExitCode
+from ferry.mirroring.translated_groups import TranslatedGroups, translated_groups
+from ferry.policy.naming import ledger_topic, state_topic
+from ferry.recovery.positions import GivenPositions
+from ferry.recovery.seeding import declare_foreign, seed
 from ferry.reporting.run_report import RunReport
 from ferry.reporting.status import flow_status
 from ferry.sandbox import SandboxCluster, read_all
+from ferry.translation.model import Inexact
 
 pytestmark = pytest.mark.brokers
 
@@ -69,7 +80,9 @@ class Side:
     seen: list[dict[int, bytes]] = field(default_factory=lambda: [{} for _ in range(PARTITIONS)])
 
     def write(self, count: int) -> None:
-        producer = Producer({"bootstrap.servers": self.cluster.bootstrap, "linger.ms": 2, "batch.num.messages": 7})
+        producer = Producer(
+            {"bootstrap.servers": self.cluster.bootstrap, "linger.ms": 2, "batch.num.messages": 7, "enable.idempotence": True}
+        )
         for number in range(self.produced, self.produced + count):
             producer.produce(self.topic, value=f"{self.name}{number}".encode(), partition=number % PARTITIONS)
             producer.poll(0)
@@ -129,6 +142,13 @@ def pair(
     return Pair(there, back, *sides)
 
 
+def copy(flow: Flow, runner: InlineLaneRunner | None = None, **interval: datetime) -> RunReport:
+    """The copying half of a run, without a look before; topics are there."""
+    request = RunRequest(flow.name, f"run-{secrets.token_hex(4)}", backfill=bool(interval), **interval)  # type: ignore[arg-type]
+    pipeline.copy_ranges(flow, request, runner or InlineLaneRunner(), lambda _: None)
+    return pipeline.read_report(flow, request)
+
+
 def positions(flow: Flow) -> dict[int, int]:
     return {entry.partition: entry.position for entry in flow_status(flow).partitions}
 
@@ -142,7 +162,8 @@ def test_ten_rounds_with_kills_upkeep_and_retention(pair: Pair, run_flow: RunFlo
     report = run_flow(pair.back)
     assert {failure.error for failure in report.failed} == {"PositionDisagrees"}, "nobody has said that what is on A was produced there"
     assert "ferry.on.unexplained=local" in report.failed[0].problem
-    assert run_flow(pair.there).exit_code is ExitCode.DONE  # its settings say so; from now on that is settled for both directions
+    for flow in (pair.there, pair.back):  # the settings of one say so; from then on that is settled for both directions
+        assert run_flow(flow).exit_code is ExitCode.DONE
     for number in range(10):
         pair.a.write(chance.randrange(1, 60))
         pair.b.write(chance.randrange(1, 60))
@@ -150,10 +171,10 @@ def test_ten_rounds_with_kills_upkeep_and_retention(pair: Pair, run_flow: RunFlo
             if number % 3 == 1:
                 runner = KilledRunner(monkeypatch, chance.randrange(3))
                 with contextlib.suppress(KilledError):
-                    run_flow(flow, runner=runner)
+                    copy(flow, runner)
                 struck += runner.struck
             else:
-                assert run_flow(flow).exit_code is ExitCode.DONE
+                assert copy(flow).exit_code is ExitCode.DONE
         if number % 4 == 2:
             for flow in (pair.there, pair.back):
                 merged += len(keep_ledger_tidy(flow).merged)
@@ -164,9 +185,216 @@ def test_ten_rounds_with_kills_upkeep_and_retention(pair: Pair, run_flow: RunFlo
     assert merged
     left_out = 0
     for flow in (pair.there, pair.back, pair.there, pair.back):
-        report = run_flow(flow)
+        report = copy(flow)
         assert (report.exit_code, report.losses) == (ExitCode.DONE, ())
         left_out += report.from_target
     assert left_out
     assert_once(pair.a, pair.b)
-    assert [run_flow(flow).records for flow in (pair.there, pair.back)] == [0, 0]
+    assert [copy(flow).records for flow in (pair.there, pair.back)] == [0, 0]
+
+
+def both_done(pair: Pair, run_flow: RunFlow) -> None:
+    for flow in (pair.there, pair.back):
+        assert run_flow(flow).exit_code is ExitCode.DONE
+
+
+def done(*flows: Flow, **interval: datetime) -> int:
+    """Copies by all these flows; how many records were left out."""
+    reports = [copy(flow, **interval) for flow in flows]
+    assert [report.exit_code for report in reports] == [ExitCode.DONE] * len(flows)
+    return sum(report.from_target for report in reports)
+
+
+def test_what_may_not_run_together_is_refused(pair: Pair, run_flow: RunFlow, tmp_path: Path) -> None:
+    """Whatever file the other direction is in: what it left on the source is what counts."""
+    both_done(pair, run_flow)
+    with pytest.raises(ConfigError, match=rf"transaction.producer=true for {pair.back.name} "):
+        run_flow(replace(pair.back, exactly_once=False))
+    record = FlowRecord(pair.back.name, pair.back.lanes, exactly_once=False)  # as an at-least-once run on another machine leaves it
+    append_records(pair.there.source, state_topic(pair.there.target.alias), [encode_state(record)])
+    with pytest.raises(ConfigError, match=rf"{pair.back.name} writes to topic {pair.a.topic} too, .* for {pair.back.name} "):
+        run_flow(pair.there)
+    append_records(pair.there.source, state_topic(pair.there.target.alias), [encode_state(replace(record, exactly_once=True))])
+    config = tmp_path / "other.properties"
+    text = (tmp_path / "mm2.properties").read_text()
+    config.write_text(text.replace(pair.back.source.alias, "west"))
+    with pytest.raises(ConfigError, match=rf"the cluster called west here is called {pair.back.source.alias} by the flow"):
+        run_flow(load_config(config).flows[0])
+    one = text.replace(pair.b.cluster.bootstrap, pair.a.cluster.bootstrap.replace("127.0.0.1", "localhost"))
+    config.write_text(one)
+    with pytest.raises(ConfigError, match="are the same cluster"):
+        run_flow(load_config(config).flows[0])
+
+
+def test_a_ledger_that_was_deleted_stops_the_other_flow_until_somebody_has_said_what_it_wrote(pair: Pair, run_flow: RunFlow) -> None:
+    both_done(pair, run_flow)
+    pair.b.write(10)
+    done(pair.back)
+    with ClusterAdmin(pair.there.source) as admin:
+        admin.delete_topics([ledger_topic(pair.there.target.alias)])
+    report = copy(pair.there)
+    assert [failure.error for failure in report.failed] == ["OriginUnclear"] * PARTITIONS
+    assert "ferry seed --foreign" in report.failed[0].problem
+    stands = {(pair.b.topic, number): position for number, position in positions(pair.back).items()}
+    seed(pair.back, RunRequest(pair.back.name, "seed-1"), GivenPositions("operator: file", stands, binding=True))
+    report = copy(pair.there)
+    assert [failure.error for failure in report.failed] == ["OriginUnclear"] * PARTITIONS, "nobody has said yet what came from B"
+    assert declare_foreign(pair.back, RunRequest(pair.back.name, "seed-2")).exit_code is ExitCode.DONE
+    pair.a.write(10)
+    assert done(pair.there, pair.back, pair.there) > 0
+    assert_once(pair.a, pair.b)
+
+
+def test_what_another_replicator_copied_never_goes_back(
+    config_file: Callable[..., Path],
+    topic_factory: Callable[..., str],
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster, partitions=PARTITIONS)
+    topic_factory(target_cluster, partitions=PARTITIONS, name=topic)
+    there, back = load_config(config_file("B->A.enabled = true", IDENTITY, "ferry.lanes = 2", f"topics = {topic}")).flows
+    a, b = Side("a", source_cluster, topic), Side("b", target_cluster, topic)
+    a.write(30)
+    Side("a", target_cluster, topic).write(30)  # the other replicator's copy of them
+    for flow in (there, back):
+        assert {failure.error for failure in run_flow(flow).failed} == {"PositionDisagrees"}
+    copied = {(topic, number): 15 for number in range(PARTITIONS)}
+    assert seed(there, RunRequest(there.name, "seed-1"), GivenPositions("operator: file", copied, binding=True)).exit_code is ExitCode.DONE
+    a.write(10)
+    b.write(20)
+    for flow in (there, back):
+        assert run_flow(flow).exit_code is ExitCode.DONE
+    done(there, back)
+    assert_once(a, b)
+
+
+def test_backfills_of_both_flows_bring_history_once(
+    config_file: Callable[..., Path],
+    topic_factory: Callable[..., str],
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    """History from before the flows' starts, appended behind newer records on both sides, does not come back either."""
+    topic = topic_factory(source_cluster, partitions=PARTITIONS)
+    topic_factory(target_cluster, partitions=PARTITIONS, name=topic)
+    there, back = load_config(config_file(*BOTH, f"topics = {topic}", "ferry.start = latest")).flows
+    a, b = Side("a", source_cluster, topic), Side("b", target_cluster, topic)
+    for side in (a, b):
+        side.write(20)
+    for flow in (there, back):
+        assert run_flow(flow).records == 0
+    for side in (a, b):
+        side.write(10)
+    interval = {"since": datetime(2020, 1, 1, tzinfo=UTC), "until": datetime(2100, 1, 1, tzinfo=UTC)}
+    done(there, back, there, back, **interval)
+    for side in (a, b):
+        side.look()
+        for origin in (a, b):
+            assert [sorted(found) for found in side.of(origin)] == [sorted(wanted) for wanted in expected(origin)]
+
+
+def test_a_group_that_moves_across_and_back_misses_nothing(pair: Pair, run_flow: RunFlow) -> None:
+    group = f"g-{secrets.token_hex(4)}"
+    both_done(pair, run_flow)
+    done(pair.there)
+    read = consume(pair.a, group, dict.fromkeys(range(PARTITIONS), 7), until=12)
+    moved = translated_groups(pair.there, [group])
+    assert any(entry.translation and entry.translation.reason is Inexact.MERGED for entry in moved.positions)
+    pair.a.write(15)
+    pair.b.write(15)
+    done(pair.there, pair.back)
+    read += consume(pair.b, group, images(moved), until=25)
+    pair.a.write(15)
+    pair.b.write(15)
+    done(pair.back, pair.there, pair.back)
+    home = translated_groups(pair.back, [group])
+    read += consume(pair.a, group, images(home))
+    pair.a.look()
+    before = {value for records in pair.a.seen for offset, value in records.items() if offset < 7}
+    everything = {value for side in (pair.a, pair.b) for partition in expected(side) for value in partition}
+    assert before | set(read) == everything
+
+
+def images(groups: TranslatedGroups) -> dict[int, int]:
+    return {entry.partition: entry.translation.image for entry in groups.positions if entry.translation is not None}
+
+
+def consume(side: Side, group: str, start: dict[int, int], until: int | None = None) -> list[bytes]:
+    """What a consumer of the group reads from `start` on, up to `until` records of each partition; it commits where it stands."""
+    settings = {**side.cluster.client_settings(), "group.id": group, "enable.auto.commit": False, "enable.partition.eof": True}
+    consumer = Consumer({**settings, "isolation.level": "read_committed"})
+    values = []
+    for number in range(PARTITIONS):
+        consumer.assign([TopicPartition(side.topic, number, start[number])])
+        found = 0
+        while until is None or found < until:
+            message = consumer.poll(20)
+            assert message is not None
+            if message.error():
+                assert message.error().code() == KafkaError._PARTITION_EOF
+                break
+            values.append(message.value())
+            found += 1
+        consumer.commit(offsets=consumer.position([TopicPartition(side.topic, number)]), asynchronous=False)
+    consumer.close()
+    return values
+
+
+def test_a_ring_of_three_under_names_that_tell_the_source(
+    cluster_factory: Callable[..., SandboxCluster],
+    topic_factory: Callable[..., str],
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    tmp_path: Path,
+) -> None:
+    """Active/active between A and B, and the ring A, B, C: records arrive once under each name, and no internal topic gets through."""
+    names = [f"{letter}{secrets.token_hex(3)}" for letter in "abc"]
+    clusters = dict(zip(names, (source_cluster, target_cluster, cluster_factory()), strict=True))
+    a, b, c = names
+    topic = f"t{secrets.token_hex(4)}"
+    mark = "_"
+    internal = [
+        f"mm2-offsets.{topic}.internal",
+        f"mm2-offset-syncs_{topic}_internal",
+        f"{topic}_checkpoints_internal",
+        f"mm2-ferry-{topic}",
+    ]
+    for name, cluster in clusters.items():
+        topic_factory(cluster, name=topic)
+        Side(name, cluster, topic).write(0)
+    for name in internal:
+        topic_factory(source_cluster, name=name)
+    lines = [f"clusters = {', '.join(names)}", *(f"{name}.bootstrap.servers = {cluster.bootstrap}" for name, cluster in clusters.items())]
+    lines += [f"{flow}.enabled = true" for flow in (f"{a}->{b}", f"{b}->{a}", f"{b}->{c}", f"{c}->{a}")]
+    lines += [f"topics = .*{topic}.*", "topics.exclude = nothing", f"replication.policy.separator = {mark}", "ferry.lanes = 2"]
+    lines += ["replication.factor = 1", "ferry.internal.topics.replication.factor = 1"]
+    path = tmp_path / "ring.properties"
+    path.write_text("\n".join(lines) + "\n")
+    flows = load_config(path).flows
+    for name, cluster in clusters.items():
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        for number in range(10):
+            producer.produce(topic, value=f"{name}{number}".encode())
+        assert producer.flush(30) == 0
+    for _ in range(2):
+        for flow in flows:
+            assert run_flow(flow).exit_code is ExitCode.DONE
+    assert [run_flow(flow).records for flow in flows] == [0] * len(flows)
+    found = {name: {entry for entry in topics_of(cluster) if topic in entry} for name, cluster in clusters.items()}
+    assert found[a] == {topic, f"{b}_{topic}", f"{c}_{topic}", f"{c}_{b}_{topic}", *internal}
+    assert found[b] == {topic, f"{a}_{topic}", f"{a}_{c}_{topic}"}
+    assert found[c] == {topic, f"{b}_{topic}", f"{b}_{a}_{topic}"}
+    for name, cluster in clusters.items():
+        for entry in found[name] - set(internal):
+            origin = entry.removesuffix(f"_{topic}").rpartition("_")[2] if entry != topic else name
+            assert [record.value for part in read_all(cluster.bootstrap, entry) for record in part] == [
+                f"{origin}{number}".encode() for number in range(10)
+            ]
+
+
+def topics_of(cluster: SandboxCluster) -> set[str]:
+    return set(AdminClient(cluster.client_settings()).list_topics(timeout=15).topics)

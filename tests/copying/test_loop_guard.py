@@ -193,6 +193,6 @@ def test_what_came_from_the_target_is_not_to_go() -> None:
     ],
 )
 def test_an_unclear_origin_stops_the_partition(guard: PartitionGuard, policy: str, stops: bool) -> None:
-    (plan,) = plan_partitions([replace(FACTS, guard=guard)], replace(RULES, on_unexplained=policy))  # type: ignore[arg-type]
+    (plan,) = plan_partitions([replace(FACTS, guard=guard)], replace(RULES, on_unexplained="local", on_unclear=policy))  # type: ignore[arg-type]
     assert isinstance(plan.failure, OriginUnclear) is stops
     assert plan.has_work is not stops

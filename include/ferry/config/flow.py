@@ -74,6 +74,7 @@ class Flow:
     on_recreate: Literal["fail", "restart"] = "fail"
     on_target_recreate: Literal["fail", "restart"] = "fail"
     on_unexplained: Literal["fail", "local"] = "fail"
+    on_unclear: Literal["fail", "local"] = "fail"
     schedule: str | None = None
     spark_connection: str = "spark_default"
     transaction_bytes: int = 64 * MEBIBYTE
@@ -144,6 +145,7 @@ class FlowReader:
             on_recreate=self.value("ferry.on.recreate"),
             on_target_recreate=self.value("ferry.on.target.recreate"),
             on_unexplained=self.value("ferry.on.unexplained"),
+            on_unclear=self.value("ferry.on.unclear"),
             schedule=self.value("ferry.schedule"),
             spark_connection=self.value("ferry.spark.connection"),
             transaction_bytes=self.value("ferry.transaction.mb") * MEBIBYTE,

@@ -50,7 +50,7 @@ Log = Callable[[str], None]
 def rules_of(flow: Flow, request: RunRequest) -> PlanRules:
     """The settings that the plan goes by."""
     start = flow.start if isinstance(flow.start, str) else flow.start.isoformat()
-    return PlanRules(flow.name, request.run_id, flow.on_recreate, flow.on_target_recreate, start, flow.on_unexplained)
+    return PlanRules(flow.name, request.run_id, flow.on_recreate, flow.on_target_recreate, start, flow.on_unexplained, flow.on_unclear)
 
 
 @dataclass

@@ -76,6 +76,7 @@ class PlanRules:
     on_target_recreate: Literal["fail", "restart"] = "fail"
     start_policy: str = "earliest"
     on_unexplained: Literal["fail", "local"] = "fail"
+    on_unclear: Literal["fail", "local"] = "fail"
 
 
 @dataclass(frozen=True)
@@ -224,11 +225,11 @@ def _check_origin(facts: PartitionFacts, segments: Iterable[Segment], rules: Pla
         )
         raise OriginUnclear(facts.topic, facts.partition, problem)
     first = min((max(segment.start, facts.log_start) for segment in segments), default=guard.unclear_below)
-    if first < guard.unclear_below and rules.on_unexplained == "fail":
+    if first < guard.unclear_below and rules.on_unclear == "fail":
         problem = (
             f"the flow from the target was seeded when topic {facts.topic} held records up to offset {guard.unclear_below} that its ledger "
             "does not explain: if they came from the target, declare them with ferry seed --foreign for that flow; if they were produced "
-            "here, set ferry.on.unexplained=local for this flow"
+            "here, set ferry.on.unclear=local for this flow"
         )
         raise OriginUnclear(facts.topic, facts.partition, problem)
 

@@ -31,6 +31,12 @@ FERRY: tuple[Property, ...] = (
         "fail",
         "what records are that a remote topic holds at the first run and no ledger explains: fail asks, local means produced there",
     ),
+    _ferry(
+        "ferry.on.unclear",
+        kinds.choice("fail", "local"),
+        "fail",
+        "what source records are that may have come from the target, where names stay as they are: fail asks, local copies them",
+    ),
     _ferry("ferry.spark.connection", kinds.WORD, "spark_default", "Airflow connection of the Spark master"),
     _ferry("ferry.transaction.mb", kinds.integer(1, 1024), "64", "size at which a transaction is committed, in MiB"),
     _ferry(
