@@ -106,6 +106,26 @@ def test_resets_that_ferry_does_not_take(problems: Callable[..., list[str]], val
     assert found.startswith("5: A.consumer.auto.offset.reset: must be earliest or latest; for a time write ferry.start=")
 
 
+@pytest.mark.parametrize("connector", ["", "connector.type = source\n", "connector.type = sink\n", "A->B.connector.type = sink\n"])
+@pytest.mark.parametrize(
+    ("producer", "exactly_once"), [("", True), ("transaction.producer = true", True), ("transaction.producer = false", False)]
+)
+def test_kip_656_in_every_combination(load: Load, connector: str, producer: str, exactly_once: bool) -> None:
+    """The guarantee is never weaker than the KIP's: only its default, at-least-once, is exactly-once here."""
+    found = flow(load, f"{connector}{producer}\n")
+    assert (found.exactly_once, found.mirroring.publish_source_group) == (exactly_once, "")
+
+
+def test_other_connector_types_are_refused(problems: Callable[..., list[str]]) -> None:
+    assert problems("connector.type = both\n") == ["5: connector.type: must be source or sink, not 'both'"]
+
+
+def test_the_group_on_the_source(load: Load, problems: Callable[..., list[str]]) -> None:
+    assert flow(load, "ferry.publish.source.group = connect-mirror\n").mirroring.publish_source_group == "connect-mirror"
+    (found,) = problems("ferry.publish.source.group = __ferry-A\n")
+    assert "must be a consumer group that is not one of Ferry's own" in found
+
+
 BASE = "clusters=A,B,C\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nC.bootstrap.servers=c:1\n"
 
 

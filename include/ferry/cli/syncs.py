@@ -27,6 +27,7 @@ class Wanted(StrEnum):
     OFFSET_SYNCS = "offset-syncs"
     CHECKPOINTS = "checkpoints"
     GROUPS = "groups"
+    SOURCE_GROUP = "source-group"
     ALL = "all"
 
 

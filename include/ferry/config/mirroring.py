@@ -37,6 +37,7 @@ class MirroringSettings:
     groups_exclude: tuple[str, ...] = ("console-consumer-.*", "connect-.*", "__.*")
     group_filter_class: str = "DefaultGroupFilter"
     topic_filter_class: str = "DefaultTopicFilter"
+    publish_source_group: str = ""
 
 
 # Which property each field is read from.
@@ -63,6 +64,7 @@ PROPERTIES = {
     "groups_exclude": "groups.exclude",
     "group_filter_class": "group.filter.class",
     "topic_filter_class": "topic.filter.class",
+    "publish_source_group": "ferry.publish.source.group",
 }
 
 

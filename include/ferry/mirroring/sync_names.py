@@ -21,16 +21,21 @@ class SyncName(StrEnum):
     OFFSET_SYNCS = "offset-syncs"
     CHECKPOINTS = "checkpoints"
     GROUPS = "groups"
+    SOURCE_GROUP = "source-group"
 
 
 @dataclass(frozen=True)
 class SyncEntry:
-    """Where a sync's function is (module:name), and which settings say whether and how often (seconds) it is done."""
+    """Where a sync's function is (module:name), and which settings say whether and how often (seconds) it is done.
+
+    `off` says how it is switched off, where it is not by `<key>.enabled=false`.
+    """
 
     function: str
     enabled: Callable[[Flow], bool] = lambda _: True
     interval: Callable[[Flow], int] = lambda _: 0
     key: str = ""
+    off: str = ""
 
 
 SYNCS: Mapping[SyncName, SyncEntry] = {
@@ -70,6 +75,12 @@ SYNCS: Mapping[SyncName, SyncEntry] = {
         lambda flow: flow.mirroring.sync_group_offsets_interval,
         "sync.group.offsets",
     ),
+    SyncName.SOURCE_GROUP: SyncEntry(
+        "ferry.mirroring.source_group:sync_source_group",
+        lambda flow: bool(flow.mirroring.publish_source_group),
+        key="ferry.publish.source.group",
+        off="ferry.publish.source.group is not set",
+    ),
 }
 # The copy's own preparation creates and grows topics.
 AFTER_THE_COPY = tuple(name for name in SyncName if name is not SyncName.TOPICS)
@@ -80,5 +91,5 @@ def not_enabled(flow: Flow, name: SyncName) -> str:
     entry = SYNCS[name]
     interval = entry.interval(flow)
     if not entry.enabled(flow):
-        return f"{entry.key}.enabled=false"
+        return entry.off or f"{entry.key}.enabled=false"
     return f"{entry.key}.interval.seconds={interval}" if interval < 0 else ""

@@ -95,6 +95,13 @@ FERRY: tuple[Property, ...] = (
         "whether an ACL that Ferry created is removed again when the source's is gone; others are never removed",
     ),
     _ferry("ferry.sync.acls.report.only", kinds.BOOLEAN, "false", "whether the ACL sync only reports what it would do"),
+    _ferry(
+        "ferry.publish.source.group",
+        kinds.GROUP,
+        "",
+        "consumer group on the source to which runs commit the flow's positions, for tools that watch lag there (KIP-656); nobody else may "
+        "use it, and Ferry never reads it; needs Read on it and on the topics at the source",
+    ),
     Property(
         "ferry.airflow.connection",
         kinds.WORD,

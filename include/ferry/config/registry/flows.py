@@ -247,7 +247,14 @@ PROPOSED = (
     _idle("offset.syncs.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as MM2's"),
     _idle("key.converter.class", kinds.STRING, None, "proposed in KIP-382", RAW),
     _idle("value.converter.class", kinds.STRING, None, "proposed in KIP-382", RAW),
-    _idle("connector.type", kinds.choice("source", "sink"), "source", "proposed in KIP-656", "Ferry is neither; see transaction.producer"),
+    _idle(
+        "connector.type",
+        kinds.choice("source", "sink"),
+        "source",
+        "proposed in KIP-656: which of two connectors copies",
+        "both are one here, with positions on the target: for the guarantee see transaction.producer, for the sink's group on the source "
+        "ferry.publish.source.group",
+    ),
 )
 
 FLOWS: tuple[Property, ...] = SOURCE + CHECKPOINTS + HEARTBEATS + FILTERS + WITHOUT_EFFECT + CONNECT + REMOVED + PROPOSED

@@ -10,6 +10,7 @@ from typing import Any
 
 from croniter import croniter  # type: ignore[import-untyped]
 
+from ferry.policy.naming import is_ferry_group
 from ferry.policy.own_classes import is_own
 
 _LIST_SEPARATOR = re.compile(r"\s*,\s*")
@@ -141,6 +142,13 @@ def _word(text: str) -> str:
     return trimmed
 
 
+def _group(text: str) -> str:
+    trimmed = text.strip()
+    if is_ferry_group(trimmed):
+        raise ValueError
+    return trimmed
+
+
 def _servers(text: str) -> tuple[str, ...]:
     servers = _list(text)
     for server in servers:
@@ -168,6 +176,7 @@ CLASS = Kind("class", "the name of a class", str.strip)
 CRON = Kind("cron", "a cron expression of five fields (minute hour day month weekday)", _cron)
 START = Kind("earliest / latest / time", "earliest, latest or an ISO 8601 time such as 2026-01-31T12:00:00Z", _start)
 SEPARATOR = Kind("string", "letters, digits, dots, dashes or underscores, as topic names allow no other characters", _separator)
+GROUP = Kind("string", "a consumer group that is not one of Ferry's own, which begin with __ferry-", _group)
 SERVERS = Kind("list", "host:port pairs separated by commas", _servers)
 
 
