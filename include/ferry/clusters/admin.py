@@ -6,6 +6,7 @@ the results, never left out.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -59,6 +60,11 @@ _ORIGINS = {
     ConfigSource.STATIC_BROKER_CONFIG: ConfigOrigin.BROKER_FILE,
     ConfigSource.DEFAULT_CONFIG: ConfigOrigin.DEFAULT,
 }
+
+# A topic that was just created, and a partition whose leader just changed, answer this for a moment; longer is worth naming.
+_ELECTING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE})
+LEADER_SECONDS = 3.0
+LEADER_PAUSE_SECONDS = 0.2
 
 Offsets = tuple[dict[TopicPartition, int], dict[tuple[str, int], str]]
 
@@ -241,20 +247,28 @@ class ClusterAdmin:
         self, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, committed: bool
     ) -> tuple[dict[TopicPartition, tuple[int, int]], dict[tuple[str, int], str]]:
         wanted = {KafkaTopicPartition(*key): spec for key in partitions}
-        if not wanted:
-            return {}, {}
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        found, problems = {}, {}
-        answers = self._client.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_SECONDS)
-        for partition, future in answers.items():
-            key = TopicPartition(partition.topic, partition.partition)
-            try:
-                info = _settled(future)
-            except KafkaException as problem:
-                explanation = self._explained("listing its offsets", problem, f"Describe on topic {partition.topic}")
-                problems[partition.topic, partition.partition] = str(explanation)
-            else:
-                found[key] = (info.offset, info.timestamp)
+        found: dict[TopicPartition, tuple[int, int]] = {}
+        problems: dict[tuple[str, int], str] = {}
+        deadline = time.monotonic() + LEADER_SECONDS
+        while wanted:
+            again = {}
+            answers = self._client.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_SECONDS)
+            for partition, future in answers.items():
+                key = TopicPartition(partition.topic, partition.partition)
+                try:
+                    info = _settled(future)
+                except KafkaException as problem:
+                    if problem.args[0].code() in _ELECTING and time.monotonic() < deadline:
+                        again[partition] = spec
+                    explanation = self._explained("listing its offsets", problem, f"Describe on topic {partition.topic}")
+                    problems[partition.topic, partition.partition] = str(explanation)
+                else:
+                    problems.pop(key, None)
+                    found[key] = (info.offset, info.timestamp)
+            wanted = again
+            if wanted:
+                time.sleep(LEADER_PAUSE_SECONDS)
         return found, problems
 
     def _configs(self, kind: ResourceType, names: Iterable[str]) -> Iterator[tuple[str, dict[str, ConfigValue] | FerryError]]:
