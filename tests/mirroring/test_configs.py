@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import re
+import secrets
 import subprocess
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from ferry.config import Flow
+from ferry.mirroring.acls import sync_acls
 from ferry.mirroring.configs import sync_configs
 from ferry.mirroring.outcome import SyncOutcome
 from ferry.mirroring.topics import sync_topics
 from ferry.sandbox import SandboxCluster
 from ferry.sandbox.jars import java, resolve_jars
+from ferry.sandbox.mirror_maker import MirrorMaker
 
 pytestmark = pytest.mark.brokers
 
@@ -72,7 +89,9 @@ def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandb
     }
     directory = tmp_path_factory.mktemp("configured")
     with ExitStack() as running, ThreadPoolExecutor(2) as pool:
-        starting = [pool.submit(SandboxCluster.start, directory / name, name, properties=file) for name, file in files.items()]
+        starting = [
+            pool.submit(SandboxCluster.start, directory / name, name, properties=file, authorizer=True) for name, file in files.items()
+        ]
         for future in starting:
             if future.exception() is None:
                 running.enter_context(future.result())
@@ -129,17 +148,66 @@ def test_defaults_of_the_brokers(
     assert changes(sync_configs(theirs, False)) == set()
 
 
+def test_beside_mirror_maker(
+    flow_factory: FlowFactory, topic_factory: TopicFactory, configured: tuple[SandboxCluster, SandboxCluster], tmp_path: Path
+) -> None:
+    """Both sync from one source into one target, and make the same of configs and ACLs, a raised batch limit apart."""
+    source, target = configured
+    prefix = f"t-{secrets.token_hex(4)}"
+    topics = {
+        f"{prefix}-plain": {},
+        f"{prefix}-own": {"retention.ms": "1000000", "compression.type": "lz4", "max.message.bytes": "400000", "min.insync.replicas": "1"},
+        f"{prefix}-compacted": {"cleanup.policy": "compact,delete", "message.timestamp.after.max.ms": "3600000"},
+        f"{prefix}-stamped": {"message.timestamp.type": "LogAppendTime", "segment.bytes": "2097152"},
+    }
+    for topic, config in topics.items():
+        topic_factory(source, name=topic, partitions=2, config=config)
+    broker = ConfigResource(ResourceType.BROKER, "1")
+    alter_resource(source, broker, {"log.flush.interval.messages": "1000"})
+    grant(source, prefix)
+    flow = flow_factory(f"A->B.topics = {prefix}.*", source=source, target=target)
+    sync_topics(flow, False)
+    sync_acls(flow, False)
+    twins = {f"{flow.source.alias}.{topic}": f"theirs.{topic}" for topic in topics}
+    with MirrorMaker.start(mirror_maker_properties(source, target, prefix), tmp_path / "connect.properties") as mirror_maker:
+        wait_until(mirror_maker, lambda: differences(target, twins))
+        wait_until(mirror_maker, lambda: acls(target, "theirs.") ^ acls(target, f"{flow.source.alias}."))
+        assert len(acls(target, "theirs.")) == len(GRANTED_UNDER_MIRROR_MAKER)
+
+        own = f"{prefix}-own"
+        alter(source, own, {"retention.ms": None, "compression.type": "zstd", "segment.ms": "777777"})
+        alter_resource(source, broker, {"log.flush.interval.messages": None, "log.index.interval.bytes": "8192"})
+        for alias in ("theirs", flow.source.alias):
+            alter(target, f"{alias}.{own}", {"cleanup.policy": "compact", "min.insync.replicas": "2"})
+        assert sync_configs(flow, False).failed == ()
+        wait_until(mirror_maker, lambda: differences(target, twins))
+        found = configs_of(target, [f"theirs.{own}"])[f"theirs.{own}"]
+        found.pop("flush.messages", None)  # what other tests set for all brokers
+        assert found == {
+            "retention.ms": "1000000",  # the source has one in its broker's file now, so both leave the old value alone
+            "compression.type": "zstd",
+            "segment.ms": "777777",
+            "max.message.bytes": "400000",
+            "min.insync.replicas": "2",
+            "index.interval.bytes": "8192",
+        }
+
+
 def changes(outcome: SyncOutcome) -> set[tuple[str, str, str, str]]:
     assert outcome.failed == ()
     return {(change.what, change.action, change.detail, change.reason) for change in outcome.changes}
 
 
 def alter(cluster: SandboxCluster, topic: str, entries: dict[str, str | None]) -> None:
+    alter_resource(cluster, ConfigResource(ResourceType.TOPIC, topic), entries)
+
+
+def alter_resource(cluster: SandboxCluster, resource: ConfigResource, entries: dict[str, str | None]) -> None:
     operations = [
         ConfigEntry(name, text, incremental_operation=AlterConfigOpType.DELETE if text is None else AlterConfigOpType.SET)
         for name, text in entries.items()
     ]
-    wanted = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=operations)
+    wanted = ConfigResource(resource.restype, resource.name, incremental_configs=operations)
     client = AdminClient(cluster.client_settings())
     for future in client.incremental_alter_configs([wanted]).values():
         future.result(30)
@@ -160,3 +228,93 @@ def config_command(cluster: SandboxCluster, *arguments: str) -> str:
     command = [java(), "-XX:TieredStopAtLevel=1", "-cp", f"{resolve_jars()}/*", "kafka.admin.ConfigCommand"]
     command += ["--bootstrap-server", cluster.bootstrap, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS, check=True).stdout
+
+
+# Principal, operation, permission, pattern; and which of them MM2 copies, as what.
+GRANTS = (
+    ("User:a", "ALL", "ALLOW", "LITERAL"),
+    ("User:b", "WRITE", "ALLOW", "LITERAL"),
+    ("User:c", "WRITE", "DENY", "LITERAL"),
+    ("User:d", "DESCRIBE_CONFIGS", "ALLOW", "LITERAL"),
+    ("User:e", "READ", "ALLOW", "PREFIXED"),
+    ("User:f", "ALL", "DENY", "LITERAL"),
+)
+GRANTED_UNDER_MIRROR_MAKER = ("User:a", "User:c", "User:d", "User:f")
+RAISED = {"max.message.bytes": "3000000"}.items()
+MIRROR_MAKER_SECONDS = 90
+
+
+def grant(cluster: SandboxCluster, prefix: str) -> None:
+    client = AdminClient(cluster.client_settings())
+    bindings = [
+        AclBinding(
+            ResourceType.TOPIC,
+            f"{prefix}-plain",
+            ResourcePatternType[pattern],
+            user,
+            "*",
+            AclOperation[operation],
+            AclPermissionType[permission],
+        )
+        for user, operation, permission, pattern in GRANTS
+    ]
+    for future in client.create_acls(bindings).values():
+        future.result(30)
+
+
+def acls(cluster: SandboxCluster, prefix: str) -> set[tuple[object, ...]]:
+    """What is granted on topics that begin with `prefix`, without it."""
+    client = AdminClient(cluster.client_settings())
+    everything = AclBindingFilter(ResourceType.TOPIC, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY)
+    return {
+        (acl.name.removeprefix(prefix), acl.resource_pattern_type, acl.principal, acl.host, acl.operation, acl.permission_type)
+        for acl in client.describe_acls(everything).result(30)
+        if acl.name.startswith(prefix)
+    }
+
+
+def mirror_maker_properties(source: SandboxCluster, target: SandboxCluster, prefix: str) -> dict[str, str]:
+    factors = ("replication.factor", "offset-syncs.topic.replication.factor", "checkpoints.topic.replication.factor")
+    factors += ("heartbeats.topic.replication.factor",)
+    factors += ("offset.storage.replication.factor", "config.storage.replication.factor", "status.storage.replication.factor")
+    return dict.fromkeys(factors, "1") | {
+        "clusters": "theirs, B",
+        "theirs.bootstrap.servers": source.bootstrap,
+        "B.bootstrap.servers": target.bootstrap,
+        "theirs->B.enabled": "true",
+        "topics": f"{prefix}.*",
+        "emit.heartbeats.enabled": "false",
+        "offset-syncs.topic.location": "target",
+        "sync.topic.configs.interval.seconds": "1",
+        "sync.topic.acls.interval.seconds": "1",
+    }
+
+
+def configs_of(cluster: SandboxCluster, topics: Iterable[str]) -> dict[str, dict[str, str | None]]:
+    """What each of these topics itself sets; those that do not exist are absent."""
+    client = AdminClient(cluster.client_settings())
+    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in set(topics) & set(client.list_topics(timeout=10).topics)]
+    return {
+        resource.name: {
+            name: entry.value
+            for name, entry in future.result(30).items()
+            if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG
+        }
+        for resource, future in (client.describe_configs(resources) if resources else {}).items()
+    }
+
+
+def differences(cluster: SandboxCluster, twins: dict[str, str]) -> list[tuple[str, object, object]]:
+    """Where Ferry's topics (keys) are not configured as MM2's, but for the batch limit that Ferry raises."""
+    found = configs_of(cluster, (*twins, *twins.values()))
+    both = [(theirs, found[ours].items() - RAISED, found.get(theirs, {"missing": ""}).items()) for ours, theirs in twins.items()]
+    return [(topic, ours - theirs, theirs - ours) for topic, ours, theirs in both if ours != theirs]
+
+
+def wait_until(mirror_maker: MirrorMaker, remaining: Callable[[], Collection[object]]) -> None:
+    """Until nothing remains."""
+    deadline = time.monotonic() + MIRROR_MAKER_SECONDS
+    while found := remaining():
+        mirror_maker.check()
+        assert time.monotonic() < deadline, (found, mirror_maker.log_tail())
+        time.sleep(0.5)
