@@ -1,0 +1,73 @@
+"""Writes the tables of docs/from-mirrormaker.md: one row for every name of MM2's, between two comments of that page.
+
+`python -m ferry.config.compatibility [FILE]` rewrites them; a test holds the page to what the registry and `mm2_names` say.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ferry.config.mm2_names import SECTIONS, Name, Verdict
+from ferry.config.registry import Effect, Property
+from ferry.config.registry.flows import CHECKPOINTS, CONNECT, FILTERS, HEARTBEATS, PROPOSED, REMOVED, SOURCE, WITHOUT_EFFECT
+from ferry.config.registry.workers import FILE
+
+PAGE = Path("docs/from-mirrormaker.md")
+BEGIN, END = "<!-- names: begin -->", "<!-- names: end -->"
+
+_PROPERTIES: Mapping[str, tuple[Property, ...]] = {
+    "Properties of the file": FILE,
+    "Properties of records and topics": SOURCE,
+    "Properties of checkpoints and groups": CHECKPOINTS,
+    "Properties of heartbeats": HEARTBEATS,
+    "Properties that name classes": FILTERS,
+    "Properties without effect": WITHOUT_EFFECT,
+    "Properties inherited from Connect": CONNECT,
+    "Properties that MM2 no longer has": REMOVED,
+    "Properties that MM2 never had": PROPOSED,
+}
+_VERDICTS = {Effect.HONOURED: Verdict.HONOURED, Effect.NO_EFFECT: Verdict.NO_EFFECT, Effect.REFUSED: Verdict.REFUSED}
+
+
+def names() -> Iterator[Name]:
+    """Every row, in the order of the page."""
+    for rows in _sections().values():
+        yield from rows
+
+
+def tables() -> str:
+    """All tables, as Markdown."""
+    return "\n".join(_table(title, rows) for title, rows in _sections().items())
+
+
+def with_tables(page: str) -> str:
+    """`page` with today's tables between its two comments. ValueError when it lacks them."""
+    before, _, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"the page lacks {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n\n{tables()}\n{END}{after}"
+
+
+def _sections() -> dict[str, tuple[Name, ...]]:
+    return {**SECTIONS, **{title: tuple(map(_of_property, found)) for title, found in _PROPERTIES.items()}}
+
+
+def _of_property(known: Property) -> Name:
+    what = known.meaning if known.effect is Effect.HONOURED else known.why
+    if known.effect is Effect.REFUSED:
+        what = f"`{known.meaning}: {known.why}`"
+    return Name(known.name, _VERDICTS[known.effect], what)
+
+
+def _table(title: str, rows: tuple[Name, ...]) -> str:
+    cells = [(row.name if " " in row.name else f"`{row.name}`", row.verdict.value, row.what) for row in rows]
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells]
+    return f"### {title}\n\n| Name | Ferry | |\n|---|---|---|\n" + "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    page = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
+    page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
