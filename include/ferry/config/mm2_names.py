@@ -63,7 +63,10 @@ MODES = (
     _honoured("exactly-once, transaction.producer (KIP-656)", "on unless switched off"),
     _honoured("at-least-once (KIP-656)", "`transaction.producer=false`"),
     _instead("sink mode, connector.type (KIP-656)", "Ferry's only way: offsets are kept on the target, in the records' transaction"),
-    _instead('"fake" consumer group on the target (KIP-656)', "`__ferry-<source>`"),
+    _instead(
+        '"fake" consumer group on the target (KIP-656)',
+        "`__ferry-<source>`; `ferry.publish.source.group` keeps a group on the source up to date besides",
+    ),
     _honoured("no data loss (KIP-3)", "positions never go beyond what was acknowledged; nothing is sent without `acks=all`"),
 )
 
