@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ferry.config.keys import Keys, Recognised
@@ -25,12 +26,13 @@ class EntryChecks:
     keys: Keys
     providers: Providers
     problems: Problems
+    words: Callable[[str], str] = str
 
-    def checked(self, entry: Entry) -> Entry:
-        """`entry`, or what its references stand for; everything wrong with it is reported."""
-        reading = self.keys.recognise(entry.key)
+    def checked(self, key: str, entry: Entry) -> Entry:
+        """The entry that means `key`, or what its references stand for; everything wrong with it is reported."""
+        reading = self.keys.recognise(key)
         if reading is None:
-            self._unknown(entry)
+            self._unknown(key, entry)
             return entry
         if reading.property.effect is Effect.REFUSED:
             if entry.value.strip():
@@ -42,11 +44,11 @@ class EntryChecks:
             self._check_value(entry, reading, shown=not (from_reference or reading.property.kind.secret))
         return entry
 
-    def _unknown(self, entry: Entry) -> None:
-        if entry.key in self.keys.aliases and entry.value.startswith("->"):
+    def _unknown(self, key: str, entry: Entry) -> None:
+        if key in self.keys.aliases and entry.value.startswith("->"):
             self._problem(entry, "ends at the blank, as keys in properties files do: write the flow without blanks, A->B.<property>")
             return
-        if any(entry.key.startswith(f"{alias}->{alias}.") for alias in self.keys.aliases):
+        if any(key.startswith(f"{alias}->{alias}.") for alias in self.keys.aliases):
             self._problem(entry, "is a flow from a cluster to itself")
             return
         meant = self.keys.meant(entry.key)
@@ -56,14 +58,15 @@ class EntryChecks:
         if entry.key.startswith("config.providers."):
             self._problem(entry, "configures no provider that config.providers names")
             return
-        stray = stray_prefix(self.keys, entry.key)
+        stray = stray_prefix(self.keys, key) if key == entry.key else None
         known = ", ".join(self.keys.aliases)
         what = f"{stray} is not among the clusters of this file ({known}), nor a flow between them" if stray else "is not a known property"
-        self.problems.add(what, key=entry.key, line=entry.line, nearest=nearest_key(self.keys, entry.key))
+        nearest = nearest_key(self.keys, key)
+        self.problems.add(what, key=entry.key, line=entry.line, nearest=nearest and self.words(nearest))
 
     def _warn(self, entry: Entry, reading: Recognised) -> None:
         if reading.idle:
-            self.problems.warn(f"has no effect: {reading.idle}", key=entry.key, line=entry.line)
+            self.problems.warn(f"has no effect: {self.words(reading.idle)}", key=entry.key, line=entry.line)
         elif reading.property.effect is Effect.NO_EFFECT:
             self.problems.warn(f"has no effect in Ferry: {reading.property.why}", key=entry.key, line=entry.line)
         if reading.property.kind is BOOLEAN and entry.value != entry.value.strip():

@@ -50,10 +50,11 @@ _FIELDS = frozenset(
 class Flow:
     """A flow `A->B`. Sizes in bytes, times in seconds; `start` is where a partition that was never copied begins (a time is aware).
 
-    `tasks_max` None means as many as there are cores. Replication factors may be -1, the broker's default. `reverse_heartbeat`: whether MM2
-    would write heartbeats of the other direction, which is no flow of its own, to the source: because nobody switched them off (`default`),
-    or because the file asks for them by the pair's own key (`asked`). `settings` are the flow's other MM2 properties by name, defaults
-    included, as texts. `class_properties` are what policies and filters of a user's own are configured with.
+    `copies` False: the flow is only what stands around the records (a connector's file). `tasks_max` None means as many as there are cores.
+    Replication factors may be -1, the broker's default. `reverse_heartbeat`: whether MM2 would write heartbeats of the other direction,
+    which is no flow of its own, to the source: because nobody switched them off (`default`), or because the file asks for them by the
+    pair's own key (`asked`). `settings` are the flow's other MM2 properties by name, defaults included, as texts. `class_properties` are
+    what policies and filters of a user's own are configured with.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Flow:
     config_properties_exclude: tuple[str, ...]
     use_defaults_from: str
     tasks_max: int | None = None
+    copies: bool = True
     exactly_once: bool = True
     start: Literal["earliest", "latest"] | datetime = "earliest"
     lanes: int = 8

@@ -9,15 +9,17 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ferry.config.checks import EntryChecks
 from ferry.config.client_settings import ClientSettings, depends_on_references
 from ferry.config.cluster import Cluster
 from ferry.config.connections import CONNECTION_KEY, Lookup, read_connection
+from ferry.config.connector_file import is_connector_file, read_connector_file
 from ferry.config.flow import Flow, FlowReader
 from ferry.config.keys import CLASS_KEYS, Keys
+from ferry.config.legacy_file import is_legacy_file, read_legacy_file
 from ferry.config.login import read_login
 from ferry.config.problems import NO_LINE, Problems, PropertyError
 from ferry.config.properties import Entry, PropertiesFile, read_properties
@@ -58,11 +60,17 @@ class FerryConfig:
 
 
 def load_config(path: Path | str, *, connections: Lookup | None = None) -> FerryConfig:
-    """Read the file at `path`. `connections` looks Airflow connections up by their id.
+    """Read the file at `path`: an mm2.properties, a connector's or MirrorMaker 1's (see connector_file, legacy_file).
 
+    `connections` looks Airflow connections up by their id.
     ConfigError lists every problem: "<file>:<line>: <key>: what; did you mean <nearest key>?".
     """
-    return _Loader(read_properties(Path(path)), connections).load()
+    file = read_properties(Path(path))
+    if is_connector_file(file):
+        file = read_connector_file(file)
+    elif is_legacy_file(file):
+        file = read_legacy_file(file)
+    return _Loader(file, connections).load()
 
 
 class _Loader:
@@ -71,12 +79,14 @@ class _Loader:
     def __init__(self, file: PropertiesFile, lookup: Lookup | None) -> None:
         self._file = file
         self._lookup = lookup
-        self._problems = Problems(file.path)
+        self._problems = Problems(file.path, file.words)
 
     def load(self) -> FerryConfig:
         for entry in self._file.overridden:
-            winner = self._file.entries[entry.key]
+            winner = next(found for found in self._file.entries.values() if found.key == entry.key)
             self._problems.warn(f"is given again in line {winner.line}, which wins", key=entry.key, line=entry.line)
+        for line, key, what in self._file.notes:
+            self._problems.warn(what, key=key, line=line)
         providers = read_providers(self._file.entries, self._problems)
         aliases = self._aliases(providers)
         # Without clusters no other key can be judged.
@@ -108,8 +118,8 @@ class _Loader:
 
     def _sources(self, aliases: tuple[str, ...], providers: Providers) -> Sources:
         keys = Keys(aliases, tuple(provider.name for provider in providers.providers), self._own_classes())
-        checks = EntryChecks(keys, providers, self._problems)
-        entries = {key: checks.checked(entry) for key, entry in self._file.entries.items()}
+        checks = EntryChecks(keys, providers, self._problems, self._file.words)
+        entries = {key: checks.checked(key, entry) for key, entry in self._file.entries.items()}
         named = {alias: entries[f"{alias}.{CONNECTION_KEY}"] for alias in aliases if f"{alias}.{CONNECTION_KEY}" in entries}
         read = {alias: read_connection(entry, self._lookup, self._problems) for alias, entry in named.items()}
         return Sources(entries, {alias: settings for alias, settings in read.items() if settings is not None})
@@ -171,7 +181,7 @@ class _Loader:
         connection = sources.entries.get(f"{alias}.{CONNECTION_KEY}")
         if connection is None:
             what = "is missing: add the cluster's servers, as host:port pairs separated by commas"
-            self._problems.add(what, key=f"{alias}.bootstrap.servers")
+            self._problems.add(what, key=self._file.words(f"{alias}.bootstrap.servers"))
         elif alias in sources.connections:  # otherwise it could not be read, which was told
             what = f"the connection {connection.value.strip()} has no host, and {alias} has no bootstrap.servers: add one of them"
             self._problems.add(what, key=connection.key, line=connection.line)
@@ -183,7 +193,7 @@ class _Loader:
             if reader.enabled:
                 self._check_aliases(pair)
                 source, target = (self._cluster(sources, alias, providers, pair) for alias in (pair.source, pair.target))
-                flows.append(reader.read(source, target))
+                flows.append(replace(reader.read(source, target), copies=self._file.copies))
         return flows
 
     def _top_level(self, sources: Sources, clusters: Mapping[str, Cluster]) -> dict[str, Flow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,8 @@ NO_LINE = 0
 
 
 def located(path: Path | str, line: int, key: str, what: str) -> str:
-    """`<file>:<line>: <key>: what`, without the parts that are not known."""
+    """`<file>:<line>: <key>: what`, without the parts that are not known. A line that knows its file (LineOf) wins over `path`."""
+    path = getattr(line, "path", path)
     place = f"{path}:{line}" if line else f"{path}"
     return f"{place}: {key}: {what}" if key else f"{place}: {what}"
 
@@ -32,31 +34,39 @@ class PropertyError(ConfigError):
 
 @dataclass
 class Problems:
-    """Problems stop the loading when all have been found, warnings stay with the configuration. Equal ones count once."""
+    """Problems stop the loading when all have been found, warnings stay with the configuration. Equal ones count once.
+
+    `words`: as of PropertiesFile, for keys that stand nowhere.
+    """
 
     path: Path
-    _problems: dict[tuple[int, str, str], None] = field(default_factory=dict)
-    _warnings: dict[tuple[int, str, str], None] = field(default_factory=dict)
+    words: Callable[[str], str] = str
+    # In the order of the files and their lines.
+    _problems: dict[tuple[str, int, str, str], None] = field(default_factory=dict)
+    _warnings: dict[tuple[str, int, str, str], None] = field(default_factory=dict)
 
     def add(self, what: str, *, key: str = "", line: int = NO_LINE, nearest: str | None = None) -> None:
         """Something that must be corrected; `nearest` is a key that may have been meant."""
         text = f"{what}; did you mean {nearest}?" if nearest else what
-        self._problems[(line, key, text)] = None
+        self._problems[(self._file(line), int(line), key, text)] = None
 
     def add_error(self, problem: PropertyError) -> None:
         """The same from an error."""
-        self.add(problem.what, key=problem.key, line=problem.line)
+        self.add(problem.what, key=problem.key if problem.line else self.words(problem.key), line=problem.line)
 
     def warn(self, what: str, *, key: str = "", line: int = NO_LINE) -> None:
         """Something that is read otherwise than it looks, or not at all."""
-        self._warnings[(line, key, what)] = None
+        self._warnings[(self._file(line), int(line), key, what)] = None
+
+    def _file(self, line: int) -> str:
+        return str(getattr(line, "path", self.path))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """One line each, in the order of the file."""
-        return tuple(located(self.path, *place) for place in sorted(self._warnings))
+        return tuple(located(*place) for place in sorted(self._warnings))
 
     def raise_if_any(self) -> None:
         """ConfigError with every problem, one line each, in the order of the file."""
         if self._problems:
-            raise ConfigError("\n".join(located(self.path, *place) for place in sorted(self._problems)))
+            raise ConfigError("\n".join(located(*place) for place in sorted(self._problems)))

@@ -7,15 +7,32 @@ line, leading blanks of a value dropped and trailing ones kept, the last of seve
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import javaproperties
 
 from ferry.errors import ConfigError
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+class LineOf(int):
+    """A line number that knows its file: of entries that came from another file than the one that is loaded."""
+
+    path: Path
+
+    def __new__(cls, line: int, path: Path) -> Self:
+        """Line `line` of the file at `path`."""
+        made = super().__new__(cls, line)
+        made.path = path
+        return made
+
+    def __reduce__(self) -> tuple[type[LineOf], tuple[int, Path]]:
+        """For pickling."""
+        return LineOf, (int(self), self.path)
 
 
 @dataclass(frozen=True)
@@ -29,11 +46,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class PropertiesFile:
-    """`entries` by key, in the order of the file; `overridden` are the earlier ones of repeated keys."""
+    """`entries` by key, in the order of the file; `overridden` are the earlier ones of repeated keys.
+
+    Of a file in another form (connector_file, legacy_file) `entries` are under the keys of mm2.properties, each with the key that it was
+    written with; `notes` are warnings (line, key, what), `copies` says whether it means copying at all, and `words` gives a text that holds
+    keys of mm2.properties in the file's own words.
+    """
 
     path: Path
     entries: Mapping[str, Entry]
     overridden: tuple[Entry, ...] = ()
+    notes: tuple[tuple[int, str, str], ...] = ()
+    copies: bool = True
+    words: Callable[[str], str] = str
 
 
 def read_properties(path: Path) -> PropertiesFile:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ferry.clusters.describe import TopicDescription
     from ferry.config import Flow
 
+NOT_A_COPY = "the config is that of a connector that copies no records"
+
 
 @dataclass(frozen=True)
 class Survey:
@@ -59,8 +61,8 @@ def survey(
     """Ask both clusters. `ends` keeps the end bounds of an earlier survey of the same run."""
     refuse_same_cluster(flow, source, target)
     source_topics, target_topics = source.topics(), target.topics()
-    selection = select_topics(flow, source_topics)
-    denied = _denied(flow, request, source, source_topics)
+    selection = select_topics(flow, source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
+    denied = _denied(flow, request, source, source_topics) if flow.copies else ()
     if denied and not selection.selected:
         raise NotAuthorized("; ".join(failure.problem for failure in denied))
     if request.topics:

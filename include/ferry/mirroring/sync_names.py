@@ -39,7 +39,7 @@ class SyncEntry:
 
 
 SYNCS: Mapping[SyncName, SyncEntry] = {
-    SyncName.TOPICS: SyncEntry("ferry.mirroring.topics:sync_topics"),
+    SyncName.TOPICS: SyncEntry("ferry.mirroring.topics:sync_topics", lambda flow: flow.copies),
     SyncName.CONFIGS: SyncEntry(
         "ferry.mirroring.configs:sync_configs",
         lambda flow: flow.mirroring.sync_topic_configs_enabled,

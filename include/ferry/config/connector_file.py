@@ -1,0 +1,131 @@
+"""A Connect-style `connector.properties`, read as the `mm2.properties` of its one flow.
+
+Such a file configures one MirrorMaker 2 connector on a Connect cluster. Its keys are those that stand behind `A->B.` in mm2.properties, and
+the clusters' settings stand behind `source.cluster.`, `target.cluster.` and the role prefixes. MirrorConnectorConfig takes for a client,
+from the weakest to the strongest: `source.cluster.x` (login names), `consumer.x`, `source.consumer.x`; the target's alike.
+
+A connector is one part of a flow, so a file that names one gives a flow that does nothing else; without `connector.class` it is a whole
+flow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from ferry.config.problems import Problems
+from ferry.config.properties import Entry, PropertiesFile
+from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
+from ferry.config.registry.flows import MM2
+
+SOURCE_ALIAS, TARGET_ALIAS, CLASS = "source.cluster.alias", "target.cluster.alias", "connector.class"
+RENAME = "rename.topics"
+HEARTBEATS = "emit.heartbeats.enabled"
+IDENTITY_CLASS = f"{MM2}IdentityReplicationPolicy"
+_CONSUMED = frozenset({SOURCE_ALIAS, TARGET_ALIAS, CLASS, "name", RENAME})
+_ROLES = ("consumer", "producer", "admin")
+_AROUND = {
+    "heartbeat": (HEARTBEATS,),
+    "checkpoint": ("emit.checkpoints.enabled", "sync.group.offsets.enabled"),
+    "source": ("sync.topic.configs.enabled", "sync.topic.acls.enabled", "emit.offset-syncs.enabled", "heartbeats.replication.enabled"),
+}
+_PARTS = {"MirrorSourceConnector": "source", "MirrorCheckpointConnector": "checkpoint", "MirrorHeartbeatConnector": "heartbeat"}
+
+
+def is_connector_file(file: PropertiesFile) -> bool:
+    """Whether the file is a connector's and not a whole MirrorMaker's."""
+    return "clusters" not in file.entries and bool({SOURCE_ALIAS, CLASS} & set(file.entries))
+
+
+def read_connector_file(file: PropertiesFile) -> PropertiesFile:
+    """The same settings under the keys of mm2.properties; every entry keeps the key and line that it was written with. ConfigError."""
+    problems = Problems(file.path)
+    source, target = (_alias(file, key, problems) for key in (SOURCE_ALIAS, TARGET_ALIAS))
+    part = _part(file, problems)
+    problems.raise_if_any()
+    pair = f"{source.value}->{target.value}"
+    entries = {"clusters": replace(source, value=f"{source.value}, {target.value}")}
+    for key, entry in sorted(file.entries.items(), key=lambda item: _strength(item[0])):
+        for place in () if key in _CONSUMED else _places(key, pair, source.value, target.value):
+            entries[place] = entry
+    entries.setdefault(f"{pair}.enabled", replace(source, value="true"))
+    if rename_off(file.entries):
+        entries.setdefault(f"{pair}.replication.policy.class", replace(file.entries[RENAME], value=IDENTITY_CLASS))
+    notes = list(file.notes)
+    for name in _turned_off(part):
+        written = entries.get(f"{pair}.{name}")
+        if written is not None and written.value.strip().lower() == "true":
+            notes.append((written.line, written.key, f"has no effect in the file of a {file.entries[CLASS].value.strip()}"))
+        entries[f"{pair}.{name}"] = Entry(name, "false", source.line)
+    entries[f"{target.value}->{source.value}.{HEARTBEATS}"] = Entry(HEARTBEATS, "false", source.line)
+    words = partial(_in_words_of_the_file, pair=pair, aliases=(source.value, target.value))
+    return replace(file, entries=entries, notes=tuple(notes), copies=part in {None, "source"}, words=words)
+
+
+def rename_off(entries: Mapping[str, Entry]) -> bool:
+    """KIP-382's `rename.topics = false`: topics keep their names."""
+    return RENAME in entries and entries[RENAME].value.strip().lower() == "false"
+
+
+def _alias(file: PropertiesFile, key: str, problems: Problems) -> Entry:
+    entry = file.entries.get(key)
+    if entry is None or not entry.value.strip():
+        problems.add("is missing: name the cluster, for example A", key=key, line=entry.line if entry else 0)
+        return Entry(key, "", 0)
+    if "," in entry.value:
+        problems.add("must be one alias", key=key, line=entry.line)
+    other = file.entries.get(SOURCE_ALIAS)
+    if key == TARGET_ALIAS and other is not None and other.value.strip() == entry.value.strip():
+        problems.add(f"is the same as {SOURCE_ALIAS}: a flow must not copy a cluster to itself", key=key, line=entry.line)
+    return replace(entry, value=entry.value.strip())
+
+
+def _part(file: PropertiesFile, problems: Problems) -> str | None:
+    entry = file.entries.get(CLASS)
+    if entry is None:
+        return None
+    name = entry.value.strip().rpartition(".")[2]
+    if name not in _PARTS:
+        problems.add(f"must be {', '.join(_PARTS)}: Ferry runs no other connectors", key=CLASS, line=entry.line)
+    return _PARTS.get(name)
+
+
+def _turned_off(part: str | None) -> list[str]:
+    return [name for other, names in _AROUND.items() if part is not None and other != part for name in names]
+
+
+def _strength(key: str) -> int:
+    """Role settings without a side come first, so that those of one side replace them."""
+    return 0 if key.startswith(tuple(f"{role}." for role in _ROLES)) else 1
+
+
+def _places(key: str, pair: str, source: str, target: str) -> tuple[str, ...]:
+    """Where mm2.properties would have the key."""
+    if key.startswith("config.providers"):
+        return (key,)
+    role, _, name = key.partition(".")
+    if key in FLOW_PROPERTIES or key.startswith("producer.override."):
+        return (f"{pair}.{key}",)
+    if role in _ROLES and name in CLIENT_PROPERTIES:
+        return f"{source}.{key}", f"{target}.{key}"
+    for side, alias in (("source.", source), ("target.", target)):
+        rest = key.removeprefix(side)
+        if rest == key:
+            continue
+        inner = rest.removeprefix("cluster.")
+        if inner != rest:
+            return (f"{alias}.{inner}",)
+        if rest.partition(".")[0] in _ROLES:
+            return (f"{alias}.{rest}",)
+    return (f"{pair}.{key}",)
+
+
+def _in_words_of_the_file(text: str, pair: str, aliases: tuple[str, str]) -> str:
+    """Keys of mm2.properties in advice, as this file would write them."""
+    text = text.replace(f"{pair}.", "")
+    for side, alias in zip(("source", "target"), aliases, strict=True):
+        text = re.sub(rf"(?<![\w.-]){re.escape(alias)}\.({'|'.join(_ROLES)})\.", rf"{side}.\1.", text)
+        text = re.sub(rf"(?<![\w.-]){re.escape(alias)}\.(?=[a-z])(?!cluster\.)", f"{side}.cluster.", text)
+    return text

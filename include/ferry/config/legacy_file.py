@@ -1,0 +1,187 @@
+"""MirrorMaker 1's options and client files, read as the `mm2.properties` of one flow (KIP-382's legacy mode).
+
+A legacy file names what the command line of the first MirrorMaker named, under the same names behind `legacy.`:
+
+    legacy.consumer.config = /etc/mirror/consumer.properties
+    legacy.producer.config = /etc/mirror/producer.properties
+    legacy.include = orders|payments
+
+`ferry legacy` writes one for itself. Topics keep their names, and nothing but records is kept in step: no configs, ACLs, heartbeats,
+checkpoints or offset syncs. Entries of the client files keep the file, line and key that they were written with.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ferry.config.connector_file import HEARTBEATS, IDENTITY_CLASS, RENAME, rename_off
+from ferry.config.handling import ABORT, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS
+from ferry.config.problems import Problems, located
+from ferry.config.properties import Entry, LineOf, PropertiesFile, read_properties
+from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
+from ferry.errors import ConfigError
+
+PREFIX = "legacy."
+CONSUMER, PRODUCER = f"{PREFIX}consumer.config", f"{PREFIX}producer.config"
+INCLUDE, WHITELIST, EXCLUDE = f"{PREFIX}include", f"{PREFIX}whitelist", f"{PREFIX}blacklist"
+STREAMS, COMMIT_INTERVAL = f"{PREFIX}num.streams", f"{PREFIX}offset.commit.interval.ms"
+SOURCE_ALIAS, TARGET_ALIAS = f"{PREFIX}source.alias", f"{PREFIX}target.alias"
+# What is simply another property's name.
+_SAME = {
+    STREAMS: "tasks.max",
+    f"{PREFIX}abort.on.send.failure": ABORT,
+    f"{PREFIX}message.handler": HANDLER,
+    f"{PREFIX}message.handler.args": HANDLER_ARGS,
+    f"{PREFIX}consumer.rebalance.listener": LISTENER,
+    f"{PREFIX}rebalance.listener.args": LISTENER_ARGS,
+}
+_KNOWN = frozenset({CONSUMER, PRODUCER, INCLUDE, WHITELIST, EXCLUDE, COMMIT_INTERVAL, SOURCE_ALIAS, TARGET_ALIAS, *_SAME})
+# MirrorMaker 1's consumer left Kafka's own topics out (exclude.internal.topics), and copied records alone.
+_DEFAULTS = {
+    "enabled": "true",
+    "tasks.max": "1",
+    "topics.exclude": "__consumer_offsets, __transaction_state, __share_group_state",
+    "replication.factor": "-1",
+    "sync.topic.configs.enabled": "false",
+    "sync.topic.acls.enabled": "false",
+    "emit.heartbeats.enabled": "false",
+    "heartbeats.replication.enabled": "false",
+    "emit.checkpoints.enabled": "false",
+    "sync.group.offsets.enabled": "false",
+    "emit.offset-syncs.enabled": "false",
+}
+# Of clients that asked ZooKeeper, and of the first producer.
+_ANCIENT = {"zookeeper.connect": "bootstrap.servers", "metadata.broker.list": "bootstrap.servers", "broker.list": "bootstrap.servers"}
+# Above this a key that is not known is taken for a misspelt one; below it is only not known, as Kafka's clients see it.
+_MISSPELT = 0.85
+# The bounds of ferry.transaction.seconds.
+_LONGEST_SECONDS = 50
+
+
+def is_legacy_file(file: PropertiesFile) -> bool:
+    """Whether the file holds MirrorMaker 1's options."""
+    return "clusters" not in file.entries and bool({CONSUMER, PRODUCER} & set(file.entries))
+
+
+def read_legacy_file(file: PropertiesFile) -> PropertiesFile:
+    """The same settings under the keys of mm2.properties. ConfigError."""
+    return _Reading(file).read()
+
+
+@dataclass
+class _Reading:
+    file: PropertiesFile
+    entries: dict[str, Entry] = field(default_factory=dict)
+    notes: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.problems = Problems(self.file.path)
+        self.source, self.target = self._alias(SOURCE_ALIAS, "source"), self._alias(TARGET_ALIAS, "target")
+        self.pair = f"{self.source}->{self.target}"
+
+    def read(self) -> PropertiesFile:
+        self.entries["clusters"] = Entry(SOURCE_ALIAS, f"{self.source}, {self.target}", 0)
+        for name, value in _DEFAULTS.items():
+            self.entries[f"{self.pair}.{name}"] = Entry(name, value, 0)
+        self.entries[f"{self.target}->{self.source}.{HEARTBEATS}"] = Entry(HEARTBEATS, "false", 0)
+        self._own()
+        self._topics()
+        self._client_file(CONSUMER, self.source, ("consumer", "admin"))
+        self._client_file(PRODUCER, self.target, ("producer", "admin"))
+        self.problems.raise_if_any()
+        return replace(self.file, entries=self.entries, notes=(*self.file.notes, *self.notes), words=self._words)
+
+    def _alias(self, key: str, default: str) -> str:
+        entry = self.file.entries.get(key)
+        return entry.value.strip() if entry is not None else default
+
+    def _words(self, text: str) -> str:
+        return text.replace(f"{self.pair}.", "")
+
+    def _own(self) -> None:
+        """Everything but topics and client files."""
+        identity = Entry(RENAME, IDENTITY_CLASS, 0)
+        if RENAME not in self.file.entries or rename_off(self.file.entries):
+            self.entries[f"{self.pair}.replication.policy.class"] = identity
+        for key, entry in self.file.entries.items():
+            if key in _SAME:
+                self.entries[f"{self.pair}.{_SAME[key]}"] = entry
+            elif key == COMMIT_INTERVAL:
+                self._commit_interval(entry)
+            elif key.startswith("config.providers"):
+                self.entries[key] = entry
+            elif key not in _KNOWN and key != RENAME:
+                place = f"{self.pair}.{key.removeprefix(f'{self.pair}.')}"
+                self.entries[place] = entry
+
+    def _commit_interval(self, entry: Entry) -> None:
+        try:
+            milliseconds = int(entry.value)
+        except ValueError:
+            milliseconds = 0
+        if milliseconds < 1:
+            self.problems.add("must be a number of milliseconds, at least 1", key=entry.key, line=entry.line)
+            return
+        seconds = min(_LONGEST_SECONDS, max(1, math.ceil(milliseconds / 1000)))
+        if seconds * 1000 != milliseconds:
+            what = f"becomes {seconds} s, the age at which a transaction is committed (1 to {_LONGEST_SECONDS})"
+            self.notes.append((entry.line, entry.key, what))
+        self.entries[f"{self.pair}.ferry.transaction.seconds"] = replace(entry, value=str(seconds))
+
+    def _topics(self) -> None:
+        """One of include (once whitelist) and blacklist. kafka.utils.TopicFilter: commas mean `|`, blanks and quotes around go."""
+        given = [self.file.entries[key] for key in (INCLUDE, WHITELIST, EXCLUDE) if key in self.file.entries]
+        if len(given) != 1:
+            second = given[1] if len(given) > 1 else Entry(INCLUDE, "", 0)
+            missing = "is missing: say which topics, as a regular expression"
+            what = "is one too many: give one of include, whitelist, blacklist" if given else missing
+            self.problems.add(what, key=second.key, line=second.line)
+            return
+        entry = given[0]
+        expression = entry.value.strip().replace(" ", "").strip("\"'")
+        if entry.key == EXCLUDE:
+            self.entries[f"{self.pair}.topics"] = replace(entry, value=".*")
+            self.entries[f"{self.pair}.topics.exclude"] = replace(entry, value=f"{expression},{_DEFAULTS['topics.exclude']}")
+        else:
+            self.entries[f"{self.pair}.topics"] = replace(entry, value=expression)
+
+    def _client_file(self, option: str, alias: str, roles: tuple[str, ...]) -> None:
+        entry = self.file.entries.get(option)
+        if entry is None or not entry.value.strip():
+            self.problems.add("is missing: give the path of the client's properties file", key=option, line=entry.line if entry else 0)
+            return
+        path = Path(entry.value.strip())
+        try:
+            client = read_properties(path if path.is_absolute() else self.file.path.parent / path)
+        except ConfigError as problem:
+            self.problems.add(str(problem), key=option, line=entry.line)
+            return
+        for name, written in client.entries.items():
+            self._client_entry(replace(written, line=LineOf(written.line, client.path)), name, alias, roles)
+        if not {"bootstrap.servers", *_ANCIENT} & set(client.entries):
+            raise ConfigError(located(client.path, 0, "bootstrap.servers", "is missing: add the cluster's servers, as host:port pairs"))
+
+    def _client_entry(self, entry: Entry, name: str, alias: str, roles: tuple[str, ...]) -> None:
+        known = CLIENT_PROPERTIES.get(name)
+        if name.startswith("config.providers"):
+            self.entries.setdefault(name, entry)
+        elif known is not None and known.login:
+            self.entries[f"{alias}.{name}"] = entry
+        elif known is not None and set(roles) & known.roles:
+            role = next(role for role in roles if role in known.roles)
+            self.entries[f"{alias}.{role}.{name}"] = entry
+        elif name in _ANCIENT:
+            self.problems.add(f"belongs to clients that are gone: write {_ANCIENT[name]}", key=name, line=entry.line)
+        else:
+            self._unknown(entry, name, roles[0])
+
+    def _unknown(self, entry: Entry, name: str, role: str) -> None:
+        names = [*(known.name for known in CLIENT_PROPERTIES.values() if role in known.roles), *FLOW_PROPERTIES]
+        near = difflib.get_close_matches(name, names, n=1, cutoff=_MISSPELT)
+        if near and name not in names:
+            self.problems.add(f"is not a property of Kafka's {role}", key=name, line=entry.line, nearest=near[0])
+        else:
+            self.notes.append((entry.line, name, f"has no effect: it is not a property of Kafka's {role}"))
