@@ -42,7 +42,7 @@ def run(
     """One whole run: plan, topics, copy up to a bound, then everything around the records that is enabled and due."""
     bound = None if until == "latest" else _time("--until", until)
     request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()))
-    _carry_out(config, request, master, report, as_json=as_json, syncs=True)
+    carry_out(config, request, master, report, as_json=as_json, syncs=True)
 
 
 def backfill(
@@ -64,7 +64,7 @@ def backfill(
         backfill=True,
         topics=tuple(topic or ()),
     )
-    _carry_out(config, request, master, report, as_json=as_json)
+    carry_out(config, request, master, report, as_json=as_json)
 
 
 def plan(
@@ -86,9 +86,10 @@ def plan(
     raise typer.Exit(ExitCode.PARTLY_FAILED if planned.failed else ExitCode.DONE)
 
 
-def _carry_out(
+def carry_out(
     config: Path, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool, syncs: bool = False
 ) -> None:
+    """One run of a flow of the file, its report on stdout; always ends in typer.Exit with the exit code."""
     from ferry.copying.pipeline import idle_report, plan_run, read_report  # noqa: PLC0415 - see plan
 
     flow = load_flow(config, request.flow)
@@ -150,7 +151,7 @@ def _copy(config: Path, flow: Flow, request: RunRequest, master: str) -> ExitCod
 
         copy_ranges(flow, request, InlineLaneRunner(), notice)
         return ExitCode.DONE
-    from ferry.spark.submit import submit_copy  # noqa: PLC0415 - see _carry_out
+    from ferry.spark.submit import submit_copy  # noqa: PLC0415 - see carry_out
 
     code = submit_copy(config, request, master, notice)
     return ExitCode(code) if code in set(ExitCode) else ExitCode.OTHER

@@ -12,7 +12,7 @@ import sys
 
 import typer
 
-from ferry.cli import changes, clients, copies, groups, sandboxes, syncs, translations, views
+from ferry.cli import changes, clients, copies, groups, legacy, sandboxes, syncs, translations, views
 from ferry.cli.output import complain
 from ferry.errors import ExitCode, FerryError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.command("run")(copies.run)
 app.command("backfill")(copies.backfill)
 app.command("plan")(copies.plan)
+app.command("legacy")(legacy.legacy)
 app.command("sync")(syncs.sync)
 app.command("status")(views.status)
 app.command("translate")(translations.translate)

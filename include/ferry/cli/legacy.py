@@ -1,0 +1,111 @@
+"""`ferry legacy`: the command line of the first MirrorMaker, over Ferry's whole run.
+
+Its options are written into a legacy file (see config.legacy_file), which holds no secrets, and that file is the config of the run: a Spark
+job reads it as this process does. What an option cannot mean here is said in a notice, or refused with what to write instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ferry.cli.copies import AsJson, Master, ReportFile, carry_out, run_id
+from ferry.cli.output import notice
+from ferry.copying.request import RunRequest
+from ferry.errors import ArgumentError, ConfigError
+
+# kafka.tools.MirrorMaker of several releases: options that mean nothing here, and why.
+_NO_EFFECT = {
+    "--new.consumer": "there is one kind of consumer",
+    "--num.producers": "each lane has its own writer (ferry.lanes)",
+    "--queue.size": "nothing is queued between reading and writing",
+}
+
+
+def legacy(
+    consumer_config: Annotated[Path, typer.Option("--consumer.config", "--consumer", help="Properties of the consumer on the source.")],
+    producer_config: Annotated[Path, typer.Option("--producer.config", "--producer", help="Properties of the producer on the target.")],
+    include: Annotated[str | None, typer.Option("--include", help="Regular expression of the topics to copy.")] = None,
+    whitelist: Annotated[str | None, typer.Option("--whitelist", help="Older name of --include.")] = None,
+    blacklist: Annotated[str | None, typer.Option("--blacklist", help="Copy all topics but these.")] = None,
+    num_streams: Annotated[str | None, typer.Option("--num.streams", help="Spark tasks.")] = None,
+    offset_commit_interval: Annotated[
+        str | None, typer.Option("--offset.commit.interval.ms", help="Age at which a transaction is committed, 1 to 50 s.")
+    ] = None,
+    abort_on_send_failure: Annotated[
+        str | None, typer.Option("--abort.on.send.failure", help="false: leave out records that the target refuses, and report them.")
+    ] = None,
+    message_handler: Annotated[str | None, typer.Option("--message.handler", help="package.module:Class, in Python.")] = None,
+    message_handler_args: Annotated[str | None, typer.Option("--message.handler.args", help="Text for the handler's class.")] = None,
+    rebalance_listener: Annotated[
+        str | None, typer.Option("--consumer.rebalance.listener", help="package.module:Class of an assignment listener, in Python.")
+    ] = None,
+    rebalance_listener_args: Annotated[str | None, typer.Option("--rebalance.listener.args", help="Text for the listener's class.")] = None,
+    new_consumer: Annotated[bool, typer.Option("--new.consumer", help="Without effect.")] = False,
+    num_producers: Annotated[str | None, typer.Option("--num.producers", help="Without effect.")] = None,
+    queue_size: Annotated[str | None, typer.Option("--queue.size", help="Without effect.")] = None,
+    source_alias: Annotated[str, typer.Option("--source.alias", help="What Ferry calls the source.")] = "source",
+    target_alias: Annotated[str, typer.Option("--target.alias", help="What Ferry calls the target.")] = "target",
+    save: Annotated[Path | None, typer.Option("--save", help="Only write the options as a CONFIG for every other command.")] = None,
+    master: Master = None,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """MirrorMaker 1's command line: one whole run under the same topic names, records only."""
+    given = {"--new.consumer": new_consumer, "--num.producers": num_producers, "--queue.size": queue_size}
+    for option, why in _NO_EFFECT.items():
+        if given[option]:
+            notice(f"warning: {option} has no effect: {why}")
+    options = {
+        "consumer.config": str(consumer_config.resolve()),
+        "producer.config": str(producer_config.resolve()),
+        "include": include,
+        "whitelist": whitelist,
+        "blacklist": blacklist,
+        "num.streams": num_streams,
+        "offset.commit.interval.ms": offset_commit_interval,
+        "abort.on.send.failure": abort_on_send_failure,
+        "message.handler": message_handler,
+        "message.handler.args": message_handler_args,
+        "consumer.rebalance.listener": rebalance_listener,
+        "rebalance.listener.args": rebalance_listener_args,
+        "source.alias": source_alias,
+        "target.alias": target_alias,
+    }
+    text = legacy_text(options)
+    with tempfile.TemporaryDirectory(prefix="ferry-legacy-") as directory:
+        config = Path(directory) / "legacy.properties"
+        config.touch(mode=0o600)
+        config.write_text(text, encoding="latin-1")
+        _load(config)
+        if save is not None:
+            save.write_text(text, encoding="latin-1")
+            notice(f"{save}: written; use it as CONFIG with --flow '{source_alias}->{target_alias}'")
+            return
+        request = RunRequest(f"{source_alias}->{target_alias}", run_id("legacy"))
+        carry_out(config, request, master, report, as_json=as_json, syncs=True)
+
+
+def legacy_text(options: dict[str, str | None]) -> str:
+    """A legacy file with the options that are set, escaped by the rules of Java properties."""
+    import javaproperties  # noqa: PLC0415 - keeps `ferry --help` quick
+
+    lines = [javaproperties.join_key_value(f"legacy.{name}", value, " = ") for name, value in options.items() if value is not None]
+    return "".join(f"{line}{os.linesep}" for line in lines)
+
+
+def _load(config: Path) -> None:
+    """Errors of the options name them as they were given."""
+    from ferry.config import load_config  # noqa: PLC0415 - keeps `ferry --help` quick
+
+    try:
+        load_config(config)
+    except ConfigError as problem:
+        shown = re.sub(rf"^{re.escape(str(config))}(?::\d+)?: legacy\.", "--", str(problem), flags=re.MULTILINE)
+        kind = ArgumentError if shown.startswith("--") else ConfigError
+        raise kind(shown) from problem
