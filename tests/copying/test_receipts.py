@@ -158,5 +158,5 @@ def test_receipts_of_handled_records_and_of_an_older_ferry() -> None:
     assert "handled" not in older
     assert decode_receipt(key, json.dumps(older).encode()).dropped == 0
     first, second = split_receipt(handled, 1)
-    assert (first.records, first.handled, first.dropped, first.added) == (4, 2, 6, 3)
-    assert (second.records, second.handled, second.dropped, second.added) == (2, 0, 0, 0)
+    assert (first.records, first.downstream_end, first.handled, first.dropped, first.added) == (4, 14, 2, 6, 3)
+    assert (second.records, second.downstream_end, second.handled, second.dropped, second.added) == (2, 20, 0, 0, 0)

@@ -34,6 +34,24 @@ value; a backslash at the end continues the line and elsewhere escapes, so regul
 dropped, blanks behind it are kept (numbers, lists, texts and booleans are trimmed when read, but MM2 takes `A->B.enabled` with a blank
 behind `true` for false when it starts flows without heartbeats, and so does Ferry); of several equal keys the last wins, with a warning.
 
+### A connector's file
+
+A file with `source.cluster.alias` or `connector.class` and without `clusters` is read as Kafka Connect reads a connector's. Its keys are
+those that stand behind `A->B.` otherwise; `source.cluster.x`, `consumer.x` and `source.consumer.x` (the last wins) and the target's alike
+configure the clients; `enabled` is true where it is not set. The file is one flow, and only the connector's part of it:
+`MirrorSourceConnector` copies records, topic configs and ACLs and writes offset syncs, `MirrorCheckpointConnector` writes checkpoints and
+group offsets, `MirrorHeartbeatConnector` heartbeats. Without `connector.class` it is the whole flow. `rename.topics=false` (KIP-382) means
+the IdentityReplicationPolicy.
+
+### MirrorMaker 1's options
+
+A file with `legacy.consumer.config` or `legacy.producer.config` holds the options of the first MirrorMaker, each behind `legacy.`:
+`consumer.config`, `producer.config` (paths of client files, from the file's directory on), one of `include`, `whitelist` and `blacklist`,
+`num.streams`, `offset.commit.interval.ms`, `abort.on.send.failure`, `message.handler`, `message.handler.args`,
+`consumer.rebalance.listener`, `rebalance.listener.args`, and Ferry's own `source.alias` and `target.alias`. `ferry legacy --save` writes
+one. Any other property of a flow may stand beside them and wins (`ferry.start`, `replication.factor`, `emit.checkpoints.enabled`). Keys of
+the client files that no Kafka client knows are warnings, unless they look like a misspelt one: then they are errors.
+
 ## Where a key may stand
 
 | Written as | Holds for |

@@ -126,7 +126,7 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
         "run": receipt.run_id,
         "reason": receipt.reason,
     }
-    if receipt.handled or receipt.dropped:
+    if receipt.handled or receipt.dropped or receipt.added:
         value["handled"] = [receipt.handled, receipt.dropped, receipt.added]
     rare = (("from_target", receipt.from_target, 0), ("found", receipt.found, -1), ("written", receipt.written, ()))
     value.update({name: found for name, found, usual in rare if found != usual})
@@ -184,26 +184,29 @@ def require_version(document: dict[str, object], where: str) -> None:
 
 
 def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Receipt, ...]:
-    """The same range as several receipts with at most `limit` runs each; bytes, batch counts and records in no run stand on the first.
+    """The same range as several receipts with at most `limit` runs each; bytes and batch counts stand on the first.
 
     What was written stands on the last, whose downstream end is behind all of it.
     """
     if len(receipt.runs) <= limit:
         return (receipt,)
-    pieces = []
+    pieces: list[Receipt] = []
     start = receipt.upstream_start
     for index in range(0, len(receipt.runs), limit):
         runs = receipt.runs[index : index + limit]
         following = receipt.runs[index + limit : index + limit + 1]
-        end = following[0][0] if following else receipt.upstream_end
-        downstream_end = runs[-1][1] + runs[-1][2] if following else receipt.downstream_end
-        records = sum(run[2] for run in runs)
-        piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end, records=records)
+        end, downstream_end, added = receipt.upstream_end, receipt.downstream_end, receipt.added - sum(piece.added for piece in pieces)
+        named = sum(run[2] for run in runs)
+        if following:
+            end, downstream_end, added = following[0][0], runs[-1][1] + runs[-1][2], 0
+            if receipt.added:  # further outputs of a record stand behind it, in no run
+                downstream_end = following[0][1]
+                added = downstream_end - runs[0][1] - named
+        piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end)
+        piece = replace(piece, records=named + added, added=added)
         if index:
-            piece = replace(piece, bytes=0, forwarded=0, reframed=0, handled=0, dropped=0, added=0, transactions=0, from_target=0)
+            piece = replace(piece, bytes=0, forwarded=0, reframed=0, handled=0, dropped=0, transactions=0, from_target=0)
             piece = replace(piece, record_age=None, latency=None)
-        else:
-            piece = replace(piece, records=records + receipt.added)
         pieces.append(replace(piece, written=()) if following else piece)
         start = end
     return tuple(pieces)
