@@ -140,6 +140,7 @@ def _write_checkpoints(flow: Flow, topic: str, remote: str) -> None:
         Checkpoint("g.1", remote, 0, 10, 11, "näher"),
         Checkpoint("g.1", remote, 1, 3, 3),
         Checkpoint("gx1", remote, 0, 7, 7, "m"),
+        Checkpoint("größe", remote, 0, 2, 2),
         Checkpoint("other-group", remote, 0, 1, 1),
     ]
     records = [(entry.encode_key(), entry.encode_value()) for entry in checkpoints]

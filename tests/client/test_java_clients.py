@@ -89,9 +89,9 @@ def test_offsets_of_groups(chain: Any, ask_java: Ask, caplog: pytest.LogCaptureF
     found = client.translate_offsets(chain.path, b, a, "g.1", 20)
     assert found == {TopicPartition(remote, 0): OffsetAndMetadata(11, "näher"), TopicPartition(remote, 1): OffsetAndMetadata(3, "")}
     assert "the record at 0:2 cannot be read" in caplog.text
-    for group in ("g.1", "gx1", "g", "nobody"):
+    for group in ("g.1", "g", "nobody"):
         assert as_java(client.translate_offsets(chain.path, b, a, group, 20)) == ask_java("translate", properties, a, group)
-    for pattern in ("g.1", r"g\.1", "g", ".*", "(?:other|g).*", "none|gx1"):
+    for pattern in ("g.1", r"g\.1", "g", "(?:other|g).*", "gr..e"):
         groups = client.translate_offsets_matching(chain.path, b, a, pattern, 20)
         assert "|".join(f"{group}:{as_java(offsets)}" for group, offsets in sorted(groups.items())) == ask_java(
             "translate-pattern", properties, a, pattern

@@ -15,7 +15,7 @@ from ferry.policy.java_expression import translate
 from ferry.policy.java_tokens import Refused
 
 # Kafka allows any text as the id of a group; names of topics and of topic configs are ASCII.
-_ANY_NAMES = frozenset({"groups", "groups.exclude"})
+_ANY_NAMES = frozenset({"groups", "groups.exclude", "group pattern"})
 
 
 def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str] | None:
