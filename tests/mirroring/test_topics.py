@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewPartitions, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    ResourceType,
+)
 
 from ferry.config import Flow
 from ferry.copying.pipeline import prepare_topics
 from ferry.copying.request import RunRequest
+from ferry.errors import ExitCode
 from ferry.mirroring.outcome import Change
 from ferry.mirroring.topics import sync_topics
-from ferry.sandbox import SandboxCluster
+from ferry.reporting.run_report import RunReport
+from ferry.sandbox import SandboxCluster, compare_topics
 
 pytestmark = pytest.mark.brokers
 
 FlowFactory = Callable[..., Flow]
 TopicFactory = Callable[..., str]
+RunFlow = Callable[..., RunReport]
 
 
 def test_topics_are_created_and_grown(
@@ -87,6 +98,35 @@ def test_a_remote_topic_that_was_deleted_stays_deleted_until_the_flow_says_other
     ]
     again = flow_factory(f"A->B.topics = {topic}", "ferry.on.target.recreate = restart")
     assert [change.what for change in sync_topics(again, False).changes] == [f"topic {remote}"]
+
+
+def test_a_remote_topic_that_compresses_again_holds_the_same_records(
+    flow_factory: FlowFactory,
+    run_flow: RunFlow,
+    topic_factory: TopicFactory,
+    produce: Callable[..., None],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    """compression.type is copied like any config: the target's broker rewrites the batches that were written before it was set."""
+    prefix = topic_factory(source_cluster)
+    codecs = ("gzip", "uncompressed", "zstd")
+    records = [(0, b"%d" % number, b"value" * 20) for number in range(400)]
+    for codec in codecs:
+        topic = topic_factory(source_cluster, name=f"{prefix}-{codec}")
+        produce(source_cluster, topic, records[:200], **{"compression.type": "lz4"})
+        produce(source_cluster, topic, records[200:], **{"compression.type": "lz4", "batch.num.messages": 7})
+        entry = ConfigEntry("compression.type", codec, incremental_operation=AlterConfigOpType.SET)
+        client = AdminClient(source_cluster.client_settings())
+        for future in client.incremental_alter_configs([ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])]).values():
+            future.result(30)
+    flow = flow_factory(f"A->B.topics = {prefix}-.*")
+    report = run_flow(flow)
+    assert (report.exit_code, report.records) == (ExitCode.DONE, 1200)
+    pairs = {f"{prefix}-{codec}": f"{flow.source.alias}.{prefix}-{codec}" for codec in codecs}
+    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, pairs)
+    assert (found.equal, found.records) == (True, 1200), found.differences
+    assert [own_config(target_cluster, remote)["compression.type"] for remote in pairs.values()] == list(codecs)
 
 
 def widths(cluster: SandboxCluster, topic: str) -> int:
