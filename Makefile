@@ -23,6 +23,7 @@ demo: setup ## Two clusters, sample topics, Airflow, one run: then look at the U
 demo-stop: setup ## Stop the demo and remove what it made
 	@python -m ferry.airflow.demo down
 
+test: setup lint types ## Lint, types and all tests but the long comparisons with MirrorMaker 2, with a short series of kills
 	pytest -m "not parity and not migration" -n 2 --dist loadfile
 
 test-unit: setup ## Tests without I/O
