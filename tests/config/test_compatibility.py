@@ -111,7 +111,7 @@ def test_every_property_of_the_registry_has_its_row_and_effect(name: str) -> Non
 
 def test_the_page_holds_the_tables() -> None:
     page = (ROOT / PAGE).read_text(encoding="utf-8")
-    assert page == with_tables(page), "run: python -m ferry.config.compatibility"
+    assert page == with_tables(page), "run: python -m ferry.config.document"
     assert all(line.replace("\\|", "").count("|") == 4 for line in tables().split("\n") if line.startswith("|"))
     with pytest.raises(ValueError, match="names: begin"):
         with_tables("# Another page")

@@ -46,6 +46,19 @@ class Loose:
         return None
 
 
+class Same(Suffix):
+    """Leaves names alone, and does not say so."""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:  # noqa: ARG002 - that is the point
+        return topic
+
+
+class SaysSame(Same):
+    @property
+    def renames(self) -> bool:
+        return False
+
+
 class Unfinished(ReplicationPolicy):
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return f"{source_alias}{topic}"

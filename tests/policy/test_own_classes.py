@@ -79,6 +79,12 @@ def test_a_class_without_the_base_gets_the_rest_of_it(load: Load) -> None:
     assert not policy.is_internal_topic("A-t")
 
 
+def test_a_policy_that_keeps_names_says_so(load: Load) -> None:
+    flow = load(f"A->B.replication.policy.class = {HERE}SaysSame")
+    assert not policy_for(flow).renames
+    assert dict(select_topics(flow, ["orders"]).selected) == {"orders": "orders"}
+
+
 def test_filters_of_ones_own(load: Load) -> None:
     flow = load(
         f"topic.filter.class = {HERE}OnlyShort",
@@ -111,6 +117,7 @@ def test_filters_of_ones_own(load: Load) -> None:
         ("replication.policy.class", f"{HERE}ExplodesConfigured", "cannot be made and configured: KeyError: 'A'"),
         ("replication.policy.class", f"{HERE}GivesNumbers", "format_remote_topic('A', 'orders') gave 7: it must give str"),
         ("replication.policy.class", f"{HERE}FailsOnOrders", "topic_source('orders',) raised IndexError: orders"),
+        ("replication.policy.class", f"{HERE}Same", "leaves orders its name: then it must say renames = False"),
         ("topic.filter.class", f"{HERE}Suffix", "lacks should_replicate_topic"),
         ("topic.filter.class", f"{HERE}NoTruth", "should_replicate_topic('orders',) gave 'orders': it must give bool"),
         ("A->B.group.filter.class", f"{HERE}Suffix", "lacks should_replicate_group"),

@@ -1,11 +1,10 @@
 """Writes the tables of docs/from-mirrormaker.md: one row for every name of MM2's, between two comments of that page.
 
-`python -m ferry.config.compatibility [FILE]` rewrites them; a test holds the page to what the registry and `mm2_names` say.
+`python -m ferry.config.document` rewrites them; a test holds the page to what the registry and `mm2_names` say.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -51,6 +50,11 @@ def with_tables(page: str) -> str:
     return f"{before}{BEGIN}\n\n{tables()}\n{END}{after}"
 
 
+def rewrite(page: Path) -> None:
+    """Put today's tables into the page."""
+    page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def _sections() -> dict[str, tuple[Name, ...]]:
     return {**SECTIONS, **{title: tuple(map(_of_property, found)) for title, found in _PROPERTIES.items()}}
 
@@ -66,8 +70,3 @@ def _table(title: str, rows: tuple[Name, ...]) -> str:
     cells = [(row.name if " " in row.name else f"`{row.name}`", row.verdict.value, row.what) for row in rows]
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells]
     return f"### {title}\n\n| Name | Ferry | |\n|---|---|---|\n" + "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    page = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
-    page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,6 +1,7 @@
 """Writes the table of all properties, `docs/properties.md`, from the registry.
 
-`python -m ferry.config.document [FILE]` rewrites it; a test holds the file to what the registry says.
+`python -m ferry.config.document [FILE]` rewrites it, and without FILE the tables of docs/from-mirrormaker.md too. Tests hold both to
+what the registry says.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from ferry.config.compatibility import PAGE, rewrite
 from ferry.config.registry import Effect, Property
 from ferry.config.registry.clients import CLIENTS
 from ferry.config.registry.ferry import FERRY
@@ -157,3 +159,5 @@ def _where(known: Property) -> str:
 
 if __name__ == "__main__":
     (Path(sys.argv[1]) if len(sys.argv) > 1 else DOCUMENT).write_text(document(), encoding="utf-8")
+    if len(sys.argv) == 1:
+        rewrite(PAGE)

@@ -22,6 +22,7 @@ from ferry.errors import ConfigError
 from ferry.policy.filters import config_property_filter, group_filter, topic_filter
 from ferry.policy.naming import policy_for
 from ferry.policy.own_classes import is_own
+from ferry.policy.selection import select_topics
 
 MEBIBYTE = 1 << 20
 _ENABLED = "enabled"
@@ -240,6 +241,7 @@ class FlowReader:
 
 def _ask_policy(flow: Flow) -> None:
     policy = policy_for(flow)
+    select_topics(flow, ["orders"])
     for name in ("orders", policy.format_remote_topic(flow.source.alias, "orders")):
         policy.topic_source(name)
         policy.original_topic(name)

@@ -65,7 +65,10 @@ def topic_rules(flow: Flow) -> TopicRules:
 
 
 def select_topics(flow: Flow, names: Iterable[str]) -> Selection:
-    """Decide for every topic of the source. ConfigError when the policy gives two topics one remote name."""
+    """Decide for every topic of the source.
+
+    ConfigError when the policy gives two topics one remote name, or leaves a topic its name without saying so.
+    """
     rules = topic_rules(flow)
     selected: dict[str, str] = {}
     skipped = []
@@ -75,6 +78,11 @@ def select_topics(flow: Flow, names: Iterable[str]) -> Selection:
             skipped.append((name, reason))
             continue
         remote = rules.remote_topic(name)
+        if remote == name and rules.policy.renames:
+            raise ConfigError(
+                f"flow {flow.name}: {flow.replication_policy_class} leaves {name} its name: then it must say renames = False, as otherwise "
+                "the other direction would copy the records back"
+            )
         if remote in selected:
             raise ConfigError(
                 f"flow {flow.name}: {flow.replication_policy_class} calls both {selected[remote]} and {name} {remote}: "
