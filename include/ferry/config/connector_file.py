@@ -54,14 +54,14 @@ def read_connector_file(file: PropertiesFile) -> PropertiesFile:
     if rename_off(file.entries):
         entries.setdefault(f"{pair}.replication.policy.class", replace(file.entries[RENAME], value=IDENTITY_CLASS))
     notes = list(file.notes)
-    for name in _turned_off(part):
+    left_out = _left_out(part)
+    for name in left_out:
         written = entries.get(f"{pair}.{name}")
         if written is not None and written.value.strip().lower() == "true":
             notes.append((written.line, written.key, f"has no effect in the file of a {file.entries[CLASS].value.strip()}"))
-        entries[f"{pair}.{name}"] = Entry(name, "false", source.line)
     entries[f"{target.value}->{source.value}.{HEARTBEATS}"] = Entry(HEARTBEATS, "false", source.line)
     words = partial(_in_words_of_the_file, pair=pair, aliases=(source.value, target.value))
-    return replace(file, entries=entries, notes=tuple(notes), copies=part in {None, "source"}, words=words)
+    return replace(file, entries=entries, notes=tuple(notes), copies=part in {None, "source"}, left_out=left_out, words=words)
 
 
 def rename_off(entries: Mapping[str, Entry]) -> bool:
@@ -92,8 +92,8 @@ def _part(file: PropertiesFile, problems: Problems) -> str | None:
     return _PARTS.get(name)
 
 
-def _turned_off(part: str | None) -> list[str]:
-    return [name for other, names in _AROUND.items() if part is not None and other != part for name in names]
+def _left_out(part: str | None) -> tuple[str, ...]:
+    return tuple(name for other, names in _AROUND.items() if part is not None and other != part for name in names)
 
 
 def _strength(key: str) -> int:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ferry.config.checks import EntryChecks
 from ferry.config.client_settings import ClientSettings, depends_on_references
@@ -21,6 +22,7 @@ from ferry.config.flow import Flow, FlowReader
 from ferry.config.keys import CLASS_KEYS, Keys
 from ferry.config.legacy_file import is_legacy_file, read_legacy_file
 from ferry.config.login import read_login
+from ferry.config.mirroring import PROPERTIES
 from ferry.config.problems import NO_LINE, Problems, PropertyError
 from ferry.config.properties import Entry, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, read_providers
@@ -193,7 +195,9 @@ class _Loader:
             if reader.enabled:
                 self._check_aliases(pair)
                 source, target = (self._cluster(sources, alias, providers, pair) for alias in (pair.source, pair.target))
-                flows.append(replace(reader.read(source, target), copies=self._file.copies))
+                flow = reader.read(source, target)
+                left_out: dict[str, Any] = {name: False for name, key in PROPERTIES.items() if key in self._file.left_out}
+                flows.append(replace(flow, copies=self._file.copies, mirroring=replace(flow.mirroring, **left_out)))
         return flows
 
     def _top_level(self, sources: Sources, clusters: Mapping[str, Cluster]) -> dict[str, Flow]:

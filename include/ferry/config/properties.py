@@ -49,8 +49,8 @@ class PropertiesFile:
     """`entries` by key, in the order of the file; `overridden` are the earlier ones of repeated keys.
 
     Of a file in another form (connector_file, legacy_file) `entries` are under the keys of mm2.properties, each with the key that it was
-    written with; `notes` are warnings (line, key, what), `copies` says whether it means copying at all, and `words` gives a text that holds
-    keys of mm2.properties in the file's own words.
+    written with; `notes` are warnings (line, key, what), `copies` says whether it means copying at all, `left_out` names the `….enabled` of
+    what it does not mean either, and `words` gives a text that holds keys of mm2.properties in the file's own words.
     """
 
     path: Path
@@ -58,6 +58,7 @@ class PropertiesFile:
     overridden: tuple[Entry, ...] = ()
     notes: tuple[tuple[int, str, str], ...] = ()
     copies: bool = True
+    left_out: tuple[str, ...] = ()
     words: Callable[[str], str] = str
 
 

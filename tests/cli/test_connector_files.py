@@ -1,0 +1,62 @@
+"""`ferry run` with the files of single connectors: each does its own part of the flow and nothing else."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from ferry.errors import ExitCode
+from ferry.sandbox import SandboxCluster, read_all
+
+pytestmark = pytest.mark.brokers
+
+FERRY = Path(sys.executable).with_name("ferry")
+
+
+def test_a_heartbeat_connector_copies_nothing_and_a_source_connector_beats_nothing(
+    tmp_path: Path,
+    topic_factory: Callable[..., str],
+    produce: Callable[..., None],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic, source, target = topic_factory(source_cluster), f"a{secrets.token_hex(4)}", f"b{secrets.token_hex(4)}"
+    produce(source_cluster, topic, [(0, None, b"%d" % number) for number in range(5)])
+    documents = {}
+    for part in ("MirrorHeartbeatConnector", "MirrorSourceConnector"):
+        config = tmp_path / f"{part}.properties"
+        lines = [
+            f"connector.class = org.apache.kafka.connect.mirror.{part}",
+            f"source.cluster.alias = {source}",
+            f"target.cluster.alias = {target}",
+            f"source.cluster.bootstrap.servers = {source_cluster.bootstrap}",
+            f"target.cluster.bootstrap.servers = {target_cluster.bootstrap}",
+            f"topics = {topic}",
+            "replication.factor = 1",
+            "ferry.internal.topics.replication.factor = 1",
+            "heartbeats.topic.replication.factor = 1",
+            "offset-syncs.topic.replication.factor = 1",
+            "sync.topic.acls.enabled = false",
+        ]
+        config.write_text("\n".join(lines) + "\n")
+        command = [FERRY, "run", str(config), "--flow", f"{source}->{target}", "--master", "inline", "--json"]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+        assert done.returncode == ExitCode.DONE, done.stderr
+        documents[part] = json.loads(done.stdout)
+        names = set(AdminClient(target_cluster.client_settings()).list_topics(timeout=15).topics)
+        assert (f"{source}.{topic}" in names) == (part == "MirrorSourceConnector")
+    heartbeat, copy = documents["MirrorHeartbeatConnector"], documents["MirrorSourceConnector"]
+    assert (heartbeat["partitions"], copy["totals"]["records"]) == ([], 5)
+    assert "the config is that of a connector that copies no records" in str(heartbeat["skipped"])
+    assert [record.value for record in read_all(target_cluster.bootstrap, f"{source}.{topic}")[0]] == [
+        b"%d" % number for number in range(5)
+    ]
+    keys = [record.key for side in read_all(target_cluster.bootstrap, "heartbeats") for record in side]
+    assert sum(source.encode() in (key or b"") for key in keys) == 1
