@@ -17,8 +17,11 @@ from confluent_kafka.admin import (
 )
 
 from ferry.config import Flow
+from ferry.copying.pipeline import plan_run
+from ferry.copying.request import RunRequest
 from ferry.mirroring.heartbeats import sync_heartbeat
 from ferry.mirroring.outcome import SyncFailure
+from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
@@ -132,3 +135,16 @@ def test_a_target_that_takes_nothing_is_a_failure(flow_factory: FlowFactory, gua
     assert isinstance(failure, SyncFailure)
     assert failure.error == "NotAuthorized"
     assert "heartbeats" in failure.problem
+
+
+def test_a_run_takes_heartbeats_along_without_spark(
+    flow_factory: FlowFactory, run_flow: Callable[..., RunReport], target_cluster: SandboxCluster
+) -> None:
+    flow = flow_factory("A->B.topics =", *BOTH)
+    run_flow(flow)
+    assert sync_heartbeat(flow, False).failed == ()
+    planned = plan_run(flow, RunRequest(flow.name, "look"))
+    assert (planned.needs_copy, planned.needs_preparation) == (False, True)
+    (copied,) = run_flow(flow).partitions
+    assert (copied.remote_topic, copied.records) == (f"{flow.source.alias}.{TOPIC}", 1)
+    assert len(read_all(target_cluster.client_settings(), copied.remote_topic)[0]) == 1

@@ -10,6 +10,7 @@ import typer
 from ferry.cli.copies import AsJson, Config, FlowName, load_flow
 from ferry.cli.output import complain, document, line, notice, table
 from ferry.errors import worst_exit_code
+from ferry.mirroring.sync_names import SyncName
 
 if TYPE_CHECKING:
     from ferry.mirroring.outcome import SyncOutcome
@@ -17,18 +18,8 @@ if TYPE_CHECKING:
 SYNC_VERSION = 1
 
 
-class Wanted(StrEnum):
-    """What `ferry sync` takes: the names of ferry.mirroring.syncs, which is not imported before a command runs, and all of them."""
-
-    TOPICS = "topics"
-    CONFIGS = "configs"
-    ACLS = "acls"
-    HEARTBEAT = "heartbeat"
-    OFFSET_SYNCS = "offset-syncs"
-    CHECKPOINTS = "checkpoints"
-    GROUPS = "groups"
-    SOURCE_GROUP = "source-group"
-    ALL = "all"
+# An enum has no other way to take another one's members in.
+Wanted = StrEnum("Wanted", [*((name.name, name.value) for name in SyncName), ("ALL", "all")])  # type: ignore[misc]
 
 
 def sync(
@@ -39,12 +30,11 @@ def sync(
     as_json: AsJson = False,
 ) -> None:
     """Sync what surrounds the records, now, whatever the intervals say. `all` keeps to what the flow has enabled."""
-    from ferry.mirroring.sync_names import SyncName  # noqa: PLC0415 - see below
     from ferry.mirroring.syncs import run_sync  # noqa: PLC0415 - keeps `ferry --help` quick
 
     settings = load_flow(config, flow)
-    names = list(SyncName) if what is Wanted.ALL else [SyncName(what.value)]
-    outcomes = [run_sync(settings, name, dry_run=dry_run, on_request=True, unless_disabled=what is Wanted.ALL) for name in names]
+    names = list(SyncName) if what.value == "all" else [SyncName(what.value)]
+    outcomes = [run_sync(settings, name, dry_run=dry_run, on_request=True, unless_disabled=what.value == "all") for name in names]
     if as_json:
         document({"version": SYNC_VERSION, "flow": flow, "dry_run": dry_run, "syncs": {one.sync: one.document() for one in outcomes}})
     else:

@@ -19,6 +19,7 @@ from ferry.copying.survey import Survey, survey
 from ferry.mirroring.internal_topics import ensure_internal_topics
 from ferry.mirroring.topic_plan import TopicPlan
 from ferry.mirroring.topics import TopicChanges, apply_topics, plan_topics
+from ferry.policy.naming import policy_for
 from ferry.reporting.assemble import assemble_report
 from ferry.reporting.run_report import PartitionFailure, RunReport, Skipped
 from ferry.reporting.runs_topic import read_run_records
@@ -31,7 +32,7 @@ PLAN_VERSION = 1
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a run would do, from a look that waits for nobody."""
+    """What a run would do, from a look that waits for nobody. `heartbeats` are the source's topics that hold heartbeats."""
 
     flow: str
     request: RunRequest
@@ -39,11 +40,15 @@ class RunPlan:
     partitions: tuple[PartitionPlan, ...]
     skipped: tuple[Skipped, ...]
     failed: tuple[PartitionFailure, ...]
+    heartbeats: frozenset[str] = frozenset()
 
     @property
     def needs_copy(self) -> bool:
-        """Whether there are records to copy: else Spark is not started."""
-        return any(plan.segments for plan in self.partitions if plan.failure is None)
+        """Whether there are records to copy beyond heartbeats: else Spark is not started.
+
+        Every run leaves a heartbeat at the source for the next one; the lanes take such a handful along in the driver's process.
+        """
+        return any(plan.segments for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
 
     @property
     def needs_seeds(self) -> bool:
@@ -84,11 +89,12 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
     failed += seen.denied
     failed += [PartitionFailure(topic, number, "PartitionUnavailable", why) for (topic, number), why in seen.partition_problems.items()]
     skipped = tuple(Skipped(what, reason) for what, reason in seen.selection.skipped)
-    return RunPlan(flow.name, request, topics, tuple(plans), skipped, tuple(failed))
+    heartbeats = frozenset(topic for topic in seen.source_topics if policy_for(flow).is_heartbeats_topic(topic))
+    return RunPlan(flow.name, request, topics, tuple(plans), skipped, tuple(failed), heartbeats)
 
 
 def prepare_topics(flow: Flow, request: RunRequest) -> TopicChanges:
-    """Create and grow remote topics, and Ferry's own; record the start of new partitions when there is nothing to copy with them."""
+    """Create and grow remote topics, and Ferry's own; where Spark is not needed, record starts of new partitions and copy heartbeats."""
     changes = _create_and_grow(flow, request)
     plan = plan_run(flow, request)
     if not plan.needs_copy:

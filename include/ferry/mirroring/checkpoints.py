@@ -18,6 +18,7 @@ from ferry.mirroring.mm2_topics import PARTITION, Contents, decoded, ensure_mm2_
 from ferry.mirroring.outcome import Change, SyncFailure, SyncOutcome
 from ferry.mirroring.translated_groups import TranslatedGroups, translated_groups
 from ferry.policy.naming import policy_for
+from ferry.reporting.measurements import Measurement
 from ferry.reporting.run_report import Skipped
 from ferry.wire.internal_records import Checkpoint
 
@@ -46,9 +47,11 @@ def sync_checkpoints(flow: Flow, dry_run: bool) -> SyncOutcome:
     groups = translated_groups(flow)
     plan = plan_checkpoints(groups, newest_checkpoints(contents.records))
     changes = ensure_mm2_topic(flow.target, topic, flow.mirroring.checkpoints_topic_replication_factor, dry_run=dry_run)
+    measured: tuple[Measurement, ...] = ()
     if plan.due and not dry_run:
         records = [(checkpoint.encode_key(), checkpoint.encode_value()) for checkpoint, _ in plan.due]
         write_mm2_records(flow.target, topic, records, timestamp=queried)
+        measured = _latencies(flow, plan, time.time_ns() // 1_000_000 - queried)
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in groups.left_out if not entry.error]
     return SyncOutcome(
         NAME,
@@ -57,6 +60,7 @@ def sync_checkpoints(flow: Flow, dry_run: bool) -> SyncOutcome:
         tuple(SyncFailure(f"group {entry.group}", entry.error, entry.reason) for entry in groups.left_out if entry.error),
         contents.notices(),
         {"groups": len(groups.groups), "written": len(plan.due), "unchanged": plan.unchanged},
+        measured,
     )
 
 
@@ -102,6 +106,17 @@ def checkpoint_key(checkpoint: Checkpoint) -> CheckpointKey:
 def newest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[CheckpointKey, Checkpoint]:
     """The last one of each key, given them in log order."""
     return {checkpoint_key(entry): entry for entry in checkpoints}
+
+
+def _latencies(flow: Flow, plan: CheckpointPlan, milliseconds: int) -> tuple[Measurement, ...]:
+    """MM2's checkpoint-latency-ms of each checkpoint that was written: they were all acknowledged together."""
+    aliases = {"source": flow.source.alias, "target": flow.target.alias}
+    return tuple(
+        Measurement(
+            "checkpoint-latency-ms", milliseconds, {**aliases, "group": one.group, "topic": one.topic, "partition": str(one.partition)}
+        )
+        for one, _ in plan.due
+    )
 
 
 def _change(now: Checkpoint, before: Checkpoint | None) -> Change:

@@ -8,7 +8,6 @@ is decided here; when it was last done stands in the flow's state topic.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -83,7 +82,5 @@ def _age_seconds(flow: Flow, name: SyncName) -> float | None:
 
 def _function(name: SyncName) -> Sync:
     module, _, function = SYNCS[name].function.partition(":")
-    if importlib.util.find_spec(module) is None or not hasattr(importlib.import_module(module), function):
-        return lambda *_: SyncOutcome(name.value, left_out="not there yet")
     found: Sync = getattr(importlib.import_module(module), function)
     return found
