@@ -87,8 +87,6 @@ NAMED = sorted(
     }
 )
 COMMANDS = {f"ferry {name}": command for name, command in get_command(app).commands.items()}  # type: ignore[attr-defined]
-# Brought by other parts of Ferry's command line than those here.
-ELSEWHERE = {"ferry legacy"}
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -121,7 +119,7 @@ def test_what_rows_promise_is_there() -> None:
     """Commands, methods and properties that rows name as equivalents exist."""
     promised = " ".join(row.what for row in names())
     named = {f"ferry {word}" for word in re.findall(r"`ferry ([a-z]+)", promised)}
-    assert named - ELSEWHERE <= COMMANDS.keys()
+    assert named <= COMMANDS.keys()
     ferrys = set(re.findall(r"`(ferry\.[a-z.]+)`", promised)) - {"ferry.client", "ferry.start"}
     assert {
         name for name in ferrys if not name.startswith(("ferry.client.", "ferry.policy.", "ferry.byte", "ferry.record"))

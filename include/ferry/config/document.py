@@ -138,7 +138,7 @@ def _section(title: str, text: str, properties: Iterable[Property]) -> str:
 
 def _row(known: Property) -> str:
     default = "" if known.default is None else f"`{known.default}`" if known.default else "(empty)"
-    effect = known.effect.value if known.effect is Effect.HONOURED else f"{known.effect.value}: {known.why}"
+    effect = known.effect.value if known.effect is Effect.HONOURED else f"{known.effect.value}: {known.why.replace('<', '&lt;')}"
     kind = "text" if known.effect is Effect.REFUSED else known.kind.name
     cells = (f"`{known.name}`", kind, default, known.meaning, _where(known), effect)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -223,7 +223,8 @@ PROPOSED = (
     _refused(
         "rename.topics",
         "proposed in KIP-382",
-        "MM2 never read it: for false write replication.policy.class=IdentityReplicationPolicy, for true remove it",
+        "MM2 never read it: for false write replication.policy.class=IdentityReplicationPolicy, for true remove it "
+        "(in a connector's file false means just that)",
     ),
     _refused("sync.topic.configs", "proposed in KIP-382", "MM2 never read it: write sync.topic.configs.enabled"),
     _refused("sync.topic.acls", "proposed in KIP-382", "MM2 never read it: write sync.topic.acls.enabled"),
