@@ -20,7 +20,8 @@ pytestmark = pytest.mark.unit
 
 OFFSETS = range(46)
 PROVABLE = worlds("copy", "lose", "skip", "backfill", "expire", "age")
-ANY = worlds("lose", "skip", "jump", "rewind", "backfill", "stranger", "expire", "age")
+# With a position that was taken back there is less to tell: new receipts replace the first ones in the ledger where they begin alike.
+ANY = worlds("lose", "skip", "jump", "backfill", "stranger", "expire", "age") | worlds("rewind", "expire")
 # The same without anything that brings older records behind newer ones.
 RISING = worlds("lose", "skip", "expire", "age")
 
@@ -42,8 +43,8 @@ def test_no_image_skips_a_record_and_an_exact_one_repeats_none(world: World) -> 
     on_target = [(upstream, place) for upstream, place in [*world.copies, *world.strangers] if place >= world.target_start]
     for offset in OFFSETS:
         said = found.translate(offset)
-        # What lies behind a position that was taken back is copied again.
-        wanted = {upstream for upstream, _ in on_target if offset <= upstream < world.position}
+        # What lies behind a position that was taken back is copied again, unless it is lost by then.
+        wanted = {upstream for upstream, _ in on_target if offset <= upstream < world.position} - world.lost
         assert wanted <= {upstream for upstream, place in on_target if place >= said.image}
         assert said.image >= world.target_start
         assert not said.exact or follows(world, offset, said.image)
@@ -129,8 +130,11 @@ def test_tidying_changes_no_answer_about_what_is_retained(world: World, kept: in
     before, after = map_of(world), tidied(world, kept)
     for offset in OFFSETS:
         said, now = before.translate(offset), after.translate(offset)
-        assert now == said or (now.reason is Inexact.TARGET_EXPIRED and now.image == world.target_start <= said.image)
-        assert now == said or any(upstream_end > offset for upstream_end in forgotten(world))
+        if any(upstream_end > offset for upstream_end in forgotten(world)):
+            assert now == said or now.image == world.target_start <= said.image
+            assert not now.exact or said.exact
+        else:
+            assert now == said
     for place in range(world.target_start, world.end + 3):
         assert after.invert(place) == before.invert(place)
 

@@ -27,6 +27,7 @@ class World:
     copies: list[tuple[int, int]] = field(default_factory=list)
     strangers: list[tuple[int, int]] = field(default_factory=list)
     settled: set[int] = field(default_factory=set)
+    lost: set[int] = field(default_factory=set)
     receipts: list[Receipt] = field(default_factory=list)
     seeds: int = 0
 
@@ -47,6 +48,7 @@ class World:
             self.end += aborted + 1
         runs: list[Run] = []
         first = self.end
+        self.lost -= set(range(start, end))
         for upstream in range(start, end):
             if upstream in self.records:
                 if runs and runs[-1][0] + runs[-1][2] == upstream:
@@ -88,6 +90,7 @@ class World:
                 self.position = end
             case "lose" | "skip" if end > self.position:
                 self.add(ReceiptKind.LOSS if what == "lose" else ReceiptKind.SKIPPED, self.position, end)
+                self.lost |= set(range(self.position, end))
                 self.position = end
             case "jump":
                 self.seed(end)
@@ -109,8 +112,8 @@ class World:
         return [upstream for place, upstream in sorted(found) if place >= max(offset, self.target_start)]
 
     def expected_from(self, offset: int) -> list[int]:
-        """What follows upstream `offset` at the source, of what was ever copied."""
-        return sorted({upstream for upstream, _ in self.copies if upstream >= offset})
+        """What follows upstream `offset` at the source, of what was copied in front of the position and not lost since."""
+        return sorted({upstream for upstream, _ in self.copies if offset <= upstream < self.position} - self.lost)
 
 
 def worlds(*steps: str, longest: int = 12) -> st.SearchStrategy[World]:

@@ -67,16 +67,12 @@ class OffsetMap:
     def _find_strangers(self, entries: list[Receipt]) -> Strangers:
         bounds = self.bounds
         foreign = [receipt for receipt in entries if receipt.kind is ReceiptKind.FOREIGN]
-        ranges = unexplained_ranges(entries, 0 if bounds.exactly_once else bounds.target_end, marked=bounds.exactly_once)
+        untrusted = seeded_again(entries) or not bounds.exactly_once
+        ranges = unexplained_ranges(entries, bounds.target_end if untrusted else 0, marked=bounds.exactly_once)
         begin = bounds.target_start
-        if self._forgotten and not foreign:
-            begin = max(begin, self._first)  # what lies in front is what was forgotten
-        return Strangers(
-            tuple(foreign),
-            tuple(found for found in ranges if found[1] > begin),
-            begin=bounds.target_start,
-            doubted_from=self._first if seeded_again(entries) or not bounds.exactly_once else None,
-        )
+        if self._forgotten and not (untrusted or foreign):
+            begin = max(begin, self._first)  # what lies in front of the first record was forgotten
+        return Strangers(tuple(foreign), tuple(found for found in ranges if found[1] > begin), bounds.target_start, doubted=untrusted)
 
     def translate(self, offset: int) -> Translation:
         """Where a reader that stands at upstream `offset` goes on downstream."""

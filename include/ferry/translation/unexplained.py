@@ -24,14 +24,14 @@ class Strangers:
     """Records of others in one remote partition: what `foreign` receipts declare, and ranges of its log that nothing explains.
 
     A foreign receipt says below which downstream offset others' records lie, and which upstream offsets they may hold. `ranges` end behind
-    `begin`, the start of the log. `doubted_from`: from there on every unexplained range may hold records, declared or not; None: it is
+    `begin`, the start of the log. `doubted`: every one of them may hold records, declared or not; otherwise those that are not declared are
     what aborted transactions left.
     """
 
     foreign: tuple[Receipt, ...]
     ranges: tuple[Range, ...]
     begin: int
-    doubted_from: int | None
+    doubted: bool
 
     @cached_property
     def _declared_to(self) -> int:
@@ -40,9 +40,7 @@ class Strangers:
     @cached_property
     def _doubted_to(self) -> int:
         """Readers behind this meet nobody else's records."""
-        doubted = (
-            end for start, end in self.ranges if start < self._declared_to or (self.doubted_from is not None and start >= self.doubted_from)
-        )
+        doubted = (end for start, end in self.ranges if self.doubted or start < self._declared_to)
         return max(doubted, default=0)
 
     @cached_property
@@ -102,7 +100,7 @@ def unexplained_ranges(receipts: Iterable[Receipt], end: int, *, marked: bool) -
             found += _between(receipt.runs, receipt.downstream_end)
         if last is None or receipt.downstream_end > reached:
             reached, last = receipt.downstream_end, receipt
-    if end > reached:
+    if end - reached > (marked and last is not None):
         found.append((reached, end))
     return tuple(found)
 
@@ -119,9 +117,14 @@ def _another_transaction(last: Receipt, following: Receipt, beside: Sequence[int
 
 
 def _is_whole(receipt: Receipt, *, marked: bool) -> bool:
-    """Whether all offsets of a receipt are its records and the markers between its merged transactions."""
+    """Whether all offsets of a receipt are its records and the markers between its merged transactions.
+
+    Merged transactions that put nothing left no marker, so that the number alone does not tell.
+    """
     markers = max(0, receipt.transactions - 1) if marked else 0
-    return receipt.downstream_end - receipt.runs[0][1] - receipt.records == markers
+    if receipt.downstream_end - receipt.runs[0][1] - receipt.records != markers:
+        return False
+    return not markers or all(high - low == 1 for low, high in _between(receipt.runs, receipt.downstream_end))
 
 
 def _between(runs: Sequence[Run], end: int) -> list[Range]:
