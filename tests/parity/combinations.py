@@ -37,7 +37,6 @@ def combination(name: str, *different: str, quick: bool = False, **properties: s
 KNOWN = {
     "refreshes": "each run lists topics, whatever refresh.topics.enabled says",
     "no-heartbeats-topic": "MM2 creates the heartbeats topic even where emit.heartbeats.enabled=false",
-    "no-checkpoints": "MM2 refuses a checkpoint connector with emit.checkpoints.enabled=false or emit.offset-syncs.enabled=false",
 }
 
 COMBINATIONS = (
@@ -66,7 +65,7 @@ COMBINATIONS = (
     combination("exclude-no-topic", quick=True, topics_exclude=""),
     combination("no-heartbeats-copied", heartbeats_replication_enabled="false"),
     combination("no-refresh", "refreshes", refresh_topics_enabled="false"),
-    combination("no-offset-syncs", "no-checkpoints", emit_offset__syncs_enabled="false", emit_checkpoints_enabled="false"),
+    combination("no-offset-syncs", emit_offset__syncs_enabled="false", emit_checkpoints_enabled="false"),
     combination("offset-syncs-at-the-source", offset__syncs_topic_location="source"),
     combination("every-offset-sync", offset_lag_max="0"),
     combination("group-offsets", sync_group_offsets_enabled="true", sync_group_offsets_interval_seconds="2"),

@@ -39,7 +39,6 @@ USERS = {"admin": "admin-secret"}
 
 COMMON = {
     "replication.factor": "1",
-    "offset-syncs.topic.replication.factor": "1",
     "checkpoints.topic.replication.factor": "1",
     "heartbeats.topic.replication.factor": "1",
     "ferry.internal.topics.replication.factor": "1",
@@ -48,7 +47,6 @@ COMMON = {
     "sync.topic.acls.interval.seconds": "1",
     "refresh.groups.interval.seconds": "1",
     "emit.checkpoints.interval.seconds": "1",
-    "offset-syncs.topic.location": "target",
     "security.protocol": "SASL_PLAINTEXT",
     "sasl.mechanism": "PLAIN",
     "sasl.jaas.config": 'org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" password="admin-secret";',
@@ -59,6 +57,8 @@ COMMON = {
     "to.offset.storage.partitions": "1",
     "to.status.storage.partitions": "1",
 }
+# Refused beside emit.offset-syncs.enabled=false.
+OFFSET_SYNCS = {"offset-syncs.topic.replication.factor": "1", "offset-syncs.topic.location": "target"}
 
 
 def mark(number: int) -> str:
@@ -75,7 +75,8 @@ def properties(combinations: Mapping[str, Combination], source: str, target: str
         result[f"{alias}.bootstrap.servers"] = source
         result[f"{alias}->to.enabled"] = "true"
         result |= {f"{one}->{alias}.emit.heartbeats.enabled": "false" for one in [*aliases, "to"] if one != alias}
-        own = {"emit.heartbeats.enabled": "false", "topics": chosen.topics, **chosen.properties}
+        syncs = {} if chosen.properties.get("emit.offset-syncs.enabled") == "false" else OFFSET_SYNCS
+        own = {"emit.heartbeats.enabled": "false", "topics": chosen.topics, **syncs, **chosen.properties}
         result |= {f"{alias}->to.{key}": value.format(mark=name) for key, value in own.items()}
     return result
 
