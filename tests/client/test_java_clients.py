@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 from typer.testing import CliRunner
 
 from ferry import client
@@ -16,6 +17,7 @@ from ferry.cli.main import app
 from ferry.client import MirrorClient, OffsetAndMetadata, TopicPartition
 from ferry.client.remote_cluster import connect
 from ferry.errors import ArgumentError
+from ferry.mirroring.checkpoints import sync_checkpoints
 from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy
 from ferry.sandbox import read_all
 
@@ -146,6 +148,27 @@ def test_kafkas_formatters_print_the_records(chain: Any, ask_java: Ask) -> None:
     remote = [record.offset for record in read_all(chain.clusters[b].client_settings(), f"{a}.{chain.topic}")[0]]
     syncs = ask_java("format", properties, f"mm2-offset-syncs.{a}.internal", f"{FORMATTERS}.OffsetSyncFormatter").split("|")
     assert syncs[-1] == f"OffsetSync{{topicPartition={chain.topic}-0, upstreamOffset={RECORDS - 1}, downstreamOffset={remote[-1]}}}"
+
+
+def test_java_reads_the_checkpoint_of_a_real_group(chain: Any, ask_java: Ask) -> None:
+    """A group that reads at the second cluster, checkpointed by a run of the second flow; what is at its place, both sides."""
+    _, b, c = chain.aliases
+    topic = f"{chain.aliases[0]}.{chain.topic}"
+    place = read_all(chain.clusters[b].client_settings(), topic)[0][700]
+    consumer = Consumer({**chain.clusters[b].client_settings(), "group.id": "real", "enable.auto.commit": False})
+    consumer.commit(offsets=[KafkaTopicPartition(topic, 0, place.offset)], asynchronous=False)
+    consumer.close()
+    flow = chain.config.flow(f"{b}->{c}")
+    assert sync_checkpoints(flow, False).failed == ()
+    checkpoints = f"{b}.checkpoints.internal"
+    (image,) = client.translate_offsets(chain.path, c, b, "real", 20).values()
+    lines = ask_java("format", chain.properties(2), checkpoints, f"{FORMATTERS}.CheckpointFormatter").split("|")
+    (line,) = [line for line in lines if "consumerGroupId=real," in line]
+    assert f"topicPartition={b}.{topic}-0, upstreamOffset={place.offset}, downstreamOffset={image.offset}" in line
+    answer = ask_java("translate", chain.properties(2), b, "real")
+    assert answer.startswith(f"{b}.{topic}-0={image.offset}/")
+    following = [record for record in read_all(chain.clusters[c].client_settings(), f"{b}.{topic}")[0] if record.offset >= image.offset]
+    assert (following[0].value, len(following)) == (place.value, 300)
 
 
 def test_the_commands_say_the_same(chain: Any) -> None:
