@@ -34,10 +34,10 @@ def guarded(
 ) -> tuple[PartitionFacts, ...]:
     """The facts, with what came from the target. `settled`: wait for declarations that are being committed.
 
-    ConfigError when both flows may not run together. Flows that give remote topics names of their own need no guard.
+    ConfigError when both flows may not run together. Flows that give all remote topics names of their own need no guard.
     """
     found = tuple(facts)
-    if policy_for(flow).renames or not found:
+    if not found or (policy_for(flow).renames and all(entry.topic != entry.remote_topic for entry in found)):
         return found
     pairs = {entry.topic: _pair(entry) for entry in found}
     drafts = {(entry.topic, entry.partition): GuardDraft(_lowest(entry)) for entry in found}

@@ -1,8 +1,9 @@
 """Flows that would send records round, found in the config before anything runs (pure).
 
 Names that tell the source stop loops by themselves. Where names stay as they are, only the flow in the other direction leaves out what a
-flow wrote (ferry.copying.loop_guard), so two rules hold for every topic: flows that keep its name may form pairs, also chains and trees of
-pairs, but no ring of three clusters or more; and both flows of a pair copy exactly once, because only then their ledgers name every record.
+flow wrote (ferry.copying.loop_guard), so two rules hold for every topic: flows that keep its name may form pairs, but no ring of three
+clusters or more; and both flows of a pair copy exactly once, because only then their ledgers name every record. (Chains of pairs would not
+loop either; claims, which allow one writer for each remote topic, refuse them when they are planned.)
 
 Which topics there will be is not known here. Names that are written out are looked at one by one; regular expressions and filters of one's
 own count as if they all matched the same topic.
