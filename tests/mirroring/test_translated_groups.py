@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
+from typer.testing import CliRunner
 
-from ferry.config import Flow
+from ferry.cli.main import app
+from ferry.config import Flow, load_config
 from ferry.errors import ArgumentError
 from ferry.mirroring.translated_groups import TranslatedGroups, translated_groups
 from ferry.reporting.run_report import RunReport
@@ -59,7 +63,7 @@ def records(count: int, partition: int = 0, mark: str = "") -> list[tuple[int, b
 
 
 def test_every_group_and_partition_is_listed_with_its_reason(
-    flow_factory: Callable[..., Flow],
+    config_file: Callable[..., Path],
     topic_factory: Callable[..., str],
     produce: Produce,
     run_flow: RunFlow,
@@ -69,7 +73,8 @@ def test_every_group_and_partition_is_listed_with_its_reason(
     topic = topic_factory(source_cluster, partitions=3)
     other = topic_factory(source_cluster)
     plain, excluded, at_end = new_group(), new_group("console-consumer"), new_group()
-    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.groups = {plain},{excluded},{at_end}")
+    path = config_file(f"A->B.topics = {topic}", f"A->B.groups = {plain},{excluded},{at_end}")
+    flow = load_config(path).flows[0]
     for _ in range(2):  # two transactions: a marker lies between
         produce(source_cluster, topic, records(50) + records(10, 1))
         run_flow(flow)
@@ -110,6 +115,18 @@ def test_every_group_and_partition_is_listed_with_its_reason(
         (topic, 22, 20, True, ""),
         (topic, None, 0, True, "the group has no offset there"),
     ]
+
+    answer = CliRunner().invoke(app, ["translate", str(path), "--flow", flow.name, "--group", reader, "--reverse", "--json"])
+    assert answer.exit_code == 0
+    told = json.loads(answer.stdout)
+    columns = ("group", "topic", "partition", "upstream_offset", "downstream_offset", "exact", "reason")
+    assert [tuple(row[column] for column in columns) for row in told["positions"]][1:] == [
+        (reader, topic, 1, 20, 22, True, ""),
+        (reader, topic, 2, 0, None, True, "the group has no offset there"),
+    ]
+    answer = CliRunner().invoke(app, ["translate", str(path), "--flow", flow.name])
+    assert answer.exit_code == 0
+    assert f"group {excluded}: left out: in groups.exclude" in answer.stderr.replace("\n", " ")
 
 
 def test_a_group_finds_its_way_back_to_where_its_topic_came_from(
