@@ -15,6 +15,7 @@ from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.copying.upkeep import tidy
 from ferry.translation.model import Inexact
 from ferry.translation.offset_map import LogBounds, OffsetMap
+from ferry.translation.unexplained import unexplained_ranges
 
 pytestmark = pytest.mark.unit
 
@@ -209,6 +210,44 @@ def test_a_reader_among_several_outputs_of_one_record_reads_that_record_again() 
     assert [found.translate(offset).image for offset in range(4)] == [0, 3, 5, 5]
     assert [found.invert(place).image for place in range(7)] == [0, 0, 0, 1, 1, 3, 3]
     assert [found.invert(place).exact for place in (0, 1, 3, 4, 5)] == [True, False, True, False, True]
+
+
+def test_a_receipt_within_another_says_nothing_twice() -> None:
+    whole = [receipt(ReceiptKind.SEED, 0, 0), copied(0, 0, 10), copied(10, 11, 10)]
+    once, twice = OffsetMap(whole, LogBounds(target_end=22)), OffsetMap([*whole, copied(3, 3, 4)], LogBounds(target_end=22))
+    assert [once.translate(offset) for offset in range(21)] == [twice.translate(offset) for offset in range(21)]
+    assert [once.invert(place) for place in range(23)] == [twice.invert(place) for place in range(23)]
+
+
+def test_of_two_copies_the_first_counts() -> None:
+    again = receipt(ReceiptKind.SEED, 4, 4, reason="operator: seeds.csv")
+    found = OffsetMap([receipt(ReceiptKind.SEED, 0, 0), copied(0, 0, 10), again, copied(4, 11, 8)], LogBounds(target_end=20))
+    said = [found.translate(offset) for offset in (3, 4, 9, 10, 11)]
+    assert [(entry.image, entry.exact) for entry in said] == [(3, False), (4, False), (9, False), (17, True), (18, True)]
+
+
+def test_a_reader_in_front_of_what_the_target_forgot_goes_back_to_all_of_it() -> None:
+    forgotten = receipt(ReceiptKind.COPIED, 5, 15, records=10, downstream_end=10)
+    found = OffsetMap([receipt(ReceiptKind.SEED, 5, 5), forgotten, copied(15, 11, 5)], LogBounds(target_start=11, target_end=17))
+    said = [found.invert(place) for place in (3, 11)]
+    assert [(entry.image, entry.reason) for entry in said] == [(5, Inexact.TARGET_EXPIRED), (15, None)]
+
+
+@pytest.mark.parametrize(
+    ("receipts", "marked", "expected"),
+    [
+        pytest.param([copied(0, 0, 5), copied(5, 6, 5)], True, (), id="a marker between two transactions"),
+        pytest.param([copied(0, 0, 5), copied(5, 6, 5)], False, ((5, 6),), id="there are no markers"),
+        pytest.param([copied(0, 0, 5), copied(5, 7, 5)], True, ((5, 7),), id="more than a marker"),
+        pytest.param([copied(5, 0, 5), copied(0, 6, 5, ReceiptKind.BACKFILLED)], True, ((5, 6),), id="perhaps one transaction"),
+        pytest.param([copied(0, 0, 5), replace(copied(5, 6, 5), transactions=0)], True, ((5, 6),), id="pieces of one receipt"),
+        pytest.param([copied(0, 0, 5), receipt(ReceiptKind.LOSS, 5, 7), copied(7, 6, 5)], True, ((5, 6),), id="a loss between"),
+        pytest.param([replace(copied(0, 0, 5), runs=((0, 0, 2), (2, 3, 3)), downstream_end=6)], True, ((2, 3),), id="within one"),
+        pytest.param([replace(copied(0, 0, 5), runs=((0, 0, 2), (2, 3, 3)), downstream_end=6, transactions=2)], True, (), id="merged"),
+    ],
+)
+def test_what_may_hold_records_of_others(receipts: list[Receipt], marked: bool, expected: tuple[tuple[int, int], ...]) -> None:
+    assert unexplained_ranges(receipts, 0, marked=marked) == expected
 
 
 def test_hundreds_of_thousands_of_runs() -> None:
