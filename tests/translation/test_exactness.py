@@ -9,18 +9,15 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka import TopicPartition as KafkaPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import ResourceType
+from tests.translation.histories import COMPACTED, SOME_DAY, Histories, commit, contents, delete_before
 
-from ferry.clusters.consumer_groups import ConsumerGroups
-from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
-from ferry.config import Cluster, Flow
+from ferry.config import Flow
 from ferry.mirroring.translated_groups import translated_groups
 from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
@@ -32,102 +29,17 @@ pytestmark = pytest.mark.brokers
 GROUPS = 120
 BACK_GROUPS = 40
 SAMPLE = 24
-SOME_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 # The ends of the logs, and beyond.
 BEYOND = 12
-COMPACTED = {
-    "cleanup.policy": "compact",
-    "segment.bytes": "1048576",
-    "min.cleanable.dirty.ratio": "0.01",
-    "max.compaction.lag.ms": "100",
-    "segment.ms": "100",
-}
 RunFlow = Callable[..., RunReport]
 
 
-@dataclass
-class Log:
-    """One source partition: every committed record that it ever held and did not lose, and up to where it was copied."""
-
-    records: dict[int, tuple[object, ...]] = field(default_factory=dict)
-    copied_to: int = 0
-    end: int = 0
-
-    def from_offset(self, offset: int) -> list[tuple[object, ...]]:
-        return [content for at, content in sorted(self.records.items()) if offset <= at < self.copied_to]
-
-
-@dataclass
-class Histories:
-    """The topics of one flow, each with a history of its own."""
+@dataclass(kw_only=True)
+class CopiedHistories(Histories):
+    """The same with the flow that copies them, and where to."""
 
     flow: Flow
-    source: SandboxCluster
     target: SandboxCluster
-    topics: dict[str, str]
-    number: int = 0
-    logs: dict[tuple[str, int], Log] = field(default_factory=dict)
-
-    def fill(self, name: str, count: int, *, partitions: int = 1, keys: int = 1_000_000, **settings: object) -> None:
-        producer = Producer({**self.source.client_settings(), "linger.ms": 5, **settings})
-        for index in range(count):
-            self._produce(producer, name, index % partitions, keys)
-        assert producer.flush(60) == 0
-
-    def in_transactions(self, name: str, rounds: int) -> None:
-        """Every third transaction is aborted."""
-        producer = Producer({**self.source.client_settings(), "transactional.id": f"tx-{self.topics[name]}"})
-        producer.init_transactions(30)
-        for number in range(rounds):
-            producer.begin_transaction()
-            for _ in range(7):
-                self._produce(producer, name, 0)
-            producer.flush(30)
-            (producer.abort_transaction if number % 3 == 1 else producer.commit_transaction)(30)
-        # A commit returns before its markers are written; until then a run ends before those records.
-        place = KafkaPartition(self.topics[name], 0)
-        levels = ("read_committed", "read_uncommitted")
-        readers = [Consumer({**self.source.client_settings(), "group.id": "ends", "isolation.level": level}) for level in levels]
-        deadline = time.monotonic() + 30
-        while len({reader.get_watermark_offsets(place, timeout=15)[1] for reader in readers}) > 1:
-            assert time.monotonic() < deadline
-        for reader in readers:
-            reader.close()
-
-    def _produce(self, producer: Producer, name: str, partition: int, keys: int = 1_000_000) -> None:
-        self.number += 1
-        moment = int((SOME_DAY + timedelta(seconds=self.number)).timestamp() * 1000)
-        value = f"{self.number}".encode()
-        producer.produce(self.topics[name], value, f"k{self.number % keys}".encode(), partition=partition, timestamp=moment)
-
-    def expire(self, name: str, end: int, cluster: SandboxCluster | None = None) -> None:
-        topic = self.topics[name] if cluster is None else f"{self.flow.source.alias}.{self.topics[name]}"
-        client = AdminClient((cluster or self.source).client_settings())
-        for future in client.delete_records([KafkaPartition(topic, 0, end)]).values():
-            future.result(30)
-
-    def compact(self, name: str, before: int) -> None:
-        """Wait until the cleaner has left holes, then let it leave the log alone."""
-        deadline = time.monotonic() + 30
-        while len(read_all(self.source.bootstrap, self.topics[name])[0]) >= before:
-            assert time.monotonic() < deadline
-            self.fill(name, 1)  # rolls the segment
-        self.configure(ResourceType.TOPIC, self.topics[name], "cleanup.policy", "delete")
-
-    def configure(self, kind: ResourceType, name: str, key: str, value: str) -> None:
-        entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(kind, name, incremental_configs=[entry])
-        client = AdminClient(self.source.client_settings())
-        client.incremental_alter_configs([resource])[resource].result(30)
-
-    def look(self, *, copied: bool = False) -> None:
-        """Keep what the source holds now; with `copied` all of it has been copied."""
-        for topic in self.topics.values():
-            for partition, bounds in partition_bounds(self.source.bootstrap, topic).items():
-                log = self.logs.setdefault((topic, partition), Log())
-                log.end = bounds[1]
-                log.copied_to = bounds[1] if copied else log.copied_to
-                log.records |= {record.offset: record.content for record in read_partition(self.source.bootstrap, topic, partition, bounds)}
 
     def copies(self) -> dict[tuple[str, int], list[RecordSeen]]:
         found = {}
@@ -144,7 +56,7 @@ def histories(
     run_flow: RunFlow,
     source_cluster: SandboxCluster,
     target_cluster: SandboxCluster,
-) -> Iterator[Histories]:
+) -> Iterator[CopiedHistories]:
     widths = {"plain": 2, "transactional": 1, "compacted": 1, "empty": 1, "expired": 1, "gone": 1, "lossy": 1, "shrunk": 1, "late": 1}
     topics = {
         name: topic_factory(source_cluster, partitions=width, config=COMPACTED if name == "compacted" else None)
@@ -152,7 +64,7 @@ def histories(
     }
     early = flow_factory(f"A->B.topics = {','.join(topics.values())}")
     late = flow_factory(f"A->B.topics = {topics['late']}", "A->B.ferry.start = latest")
-    made = Histories(early, source_cluster, target_cluster, topics)
+    made = CopiedHistories(source=source_cluster, topics=topics, flow=early, target=target_cluster)
     made.configure(ResourceType.BROKER, "1", "log.cleaner.backoff.ms", "100")
     for name in ("plain", "expired", "gone", "lossy", "shrunk", "late"):
         made.fill(name, 60, partitions=widths[name], **{"batch.num.messages": 11})
@@ -173,7 +85,7 @@ def histories(
     run_flow(late, since=SOME_DAY, until=SOME_DAY + timedelta(days=1))  # by now all of `late` is history: what lay before its start
     made.look(copied=True)
     made.expire("gone", 100)
-    made.expire("shrunk", 47, target_cluster)
+    delete_before(target_cluster, f"{early.source.alias}.{topics['shrunk']}", 47)
     for name in ("plain", "transactional"):  # not copied
         made.fill(name, 9, partitions=widths[name])
     made.look()
@@ -181,22 +93,12 @@ def histories(
     made.configure(ResourceType.BROKER, "1", "log.cleaner.backoff.ms", "15000")
 
 
-def commit(cluster: Cluster, groups: dict[str, dict[TopicPartition, int]]) -> None:
-    wanted = {group: {key: CommittedOffset(offset) for key, offset in offsets.items()} for group, offsets in groups.items()}
-    with ConsumerGroups(cluster) as target:
-        assert all(refused == {} for refused in target.commit_all(wanted).values())
-
-
-def contents(records: Iterable[RecordSeen]) -> list[tuple[object, ...]]:
-    return [record.content for record in records]
-
-
-def test_a_consumer_goes_on_just_where_it_was_in_both_directions(histories: Histories) -> None:
+def test_a_consumer_goes_on_just_where_it_was_in_both_directions(histories: CopiedHistories) -> None:
     check_forward(histories)
     check_back(histories)
 
 
-def check_forward(histories: Histories) -> None:
+def check_forward(histories: CopiedHistories) -> None:
     flow, logs, copies = histories.flow, histories.logs, histories.copies()
     chance = random.Random(20261121)
     named = {topic: name for name, topic in histories.topics.items()}
@@ -233,7 +135,7 @@ def check_forward(histories: Histories) -> None:
     _start_consumers(histories, chance.sample(found.positions, SAMPLE))
 
 
-def _start_consumers(histories: Histories, sample: Iterable[TranslatedPosition]) -> None:
+def _start_consumers(histories: CopiedHistories, sample: Iterable[TranslatedPosition]) -> None:
     """Real consumers at both positions; the source's only where its log still holds what was copied."""
     for entry in sample:
         key, translation = (entry.topic, entry.partition), entry.translation
@@ -249,7 +151,7 @@ def _start_consumers(histories: Histories, sample: Iterable[TranslatedPosition])
             assert read == contents(read_partition(histories.source.bootstrap, entry.topic, entry.partition, bounds))
 
 
-def check_back(histories: Histories) -> None:
+def check_back(histories: CopiedHistories) -> None:
     flow, copies = histories.flow, histories.copies()
     chance = random.Random(7)
     remote = {f"{flow.source.alias}.{topic}": topic for topic in histories.topics.values()}
