@@ -8,7 +8,7 @@ PYTHON_DIRECTORIES := include tests dags plugins spark_jobs benchmarks
 SEED ?= 1
 ROUNDS ?= 40
 
-.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration parity faults bench lock clean
+.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration parity exactness faults bench lock clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -51,6 +51,9 @@ faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40
 
 parity: setup ## Every combination of properties side by side with MirrorMaker 2
 	pytest -m parity
+
+exactness: setup ## Translated offsets of 500 groups beside MirrorMaker 2's: make exactness SEED=7
+	python -m tests.exactness.run --seed $(SEED)
 
 bench: setup ## Side by side with MirrorMaker 2
 	python -m benchmarks.run

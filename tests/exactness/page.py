@@ -1,0 +1,97 @@
+"""The findings as a page: one section for each seed, the newest run of a seed replaces the older one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.exactness.findings import FERRY, MM2, Findings
+from tests.exactness.judging import Tally, total
+from tests.exactness.replicators import QUIET_SECONDS, SHOWN
+
+HEAD = """\
+# Translated offsets beside MirrorMaker 2's
+
+`make exactness SEED=n` writes a section of this page; the whole run takes a few minutes on two cores. One source; MirrorMaker 2 copies it
+to one target, Ferry to another. Groups commit once each, at a random position, while records keep coming. At the end, a consumer's reading
+from each translated offset is compared with what the group would have read next at the source.
+
+- **exact**: the same records in the same order. **read again**: records that the group had read, or that come twice. **skipped**: records
+  that it would have read next and never gets.
+- **told inexact**: positions that Ferry itself calls inexact (`exact` is false in `ferry translate`). MM2's checkpoints say nothing.
+- **untranslated**: there is no checkpoint, so the consumer starts by `auto.offset.reset`. Such positions are in no other column.
+- Both targets and the source are read by librdkafka with `read_committed`. Ferry's offsets are those that `ferry translate` gives; MM2's are
+  the newest records of its checkpoints topic, read as its `MirrorClient` reads them, {quiet:.0f} s after the last one was written.
+- Ferry runs now and then, and translates before its last run. So groups can be ahead of what Ferry had copied; its next run makes them
+  exact. MM2 copies all the time, and is stopped (SIGTERM) and started again once.
+- MM2 has no backfill: it has copied that topic from its beginning like any other.
+
+MM2's settings, beside addresses, topics and replication factors of 1; all others are its defaults (`offset.lag.max` is 100):
+
+```properties
+{settings}
+```
+"""
+COLUMNS = (
+    "position",
+    "by",
+    "positions",
+    "exact",
+    "read again: sum",
+    "median",
+    "max",
+    "skipped",
+    "told inexact",
+    "untranslated",
+)
+SECTION = re.compile(r"^## Seed (\d+)$", re.MULTILINE)
+
+
+def table(found: Findings) -> list[str]:
+    """As lines of Markdown."""
+    lines = [_row(COLUMNS), _row("---" if number < 2 else "---:" for number in range(len(COLUMNS)))]
+    for kind, tallies in found.tallies.items():
+        lines += [_cells(kind, FERRY, tallies[FERRY]), _cells("", MM2, tallies[MM2])]
+    for name in (FERRY, MM2):
+        lines.append(_cells("**all**" if name == FERRY else "", name, total(tallies[name] for tallies in found.tallies.values())))
+    return lines
+
+
+def notes(found: Findings) -> list[str]:
+    """What the table does not hold."""
+    lines = []
+    for name in (FERRY, MM2):
+        every = total(tallies[name] for tallies in found.tallies.values())
+        if every.untranslated:
+            again, skipped = every.reset
+            count = len(every.untranslated)
+            lines.append(
+                f"{name}'s {count} untranslated positions: with `auto.offset.reset=earliest` their consumers read {again:,} records again, "
+                f"with `latest` they skip {skipped:,}."
+            )
+    lines.append(f"{found.started} of the readings were made by consumers started at the position; they read what was judged.")
+    if found.problems:
+        lines += ["", *(f"- PROBLEM {problem}" for problem in found.problems)]
+    return lines
+
+
+def write_section(path: Path, seed: int, lines: Iterable[str]) -> None:
+    """Put the section of this seed into the page."""
+    settings = "\n".join(f"{key} = {value}" for key, value in SHOWN.items())
+    head = HEAD.format(quiet=QUIET_SECONDS, settings=settings)
+    pieces = SECTION.split(path.read_text(encoding="utf-8")) if path.exists() else [""]
+    sections = {int(number): text.strip() for number, text in zip(pieces[1::2], pieces[2::2], strict=True)}
+    sections[seed] = "\n".join(lines).strip()
+    text = "\n".join(f"\n## Seed {number}\n\n{sections[number]}\n" for number in sorted(sections)).replace("\n\n\n", "\n\n")
+    path.write_text(head + text, encoding="utf-8")
+
+
+def _cells(kind: str, name: str, tally: Tally) -> str:
+    told = "" if tally.told is None else str(tally.told)
+    again = [f"{count:,}" for count in tally.read_again]
+    return _row([kind, name, str(tally.positions), str(tally.exact), *again, f"{tally.skipped:,}", told, str(len(tally.untranslated))])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

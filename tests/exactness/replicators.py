@@ -1,0 +1,110 @@
+"""The two that are compared, over one source and with a target each, and what they say of a group's position."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Collection
+from datetime import datetime
+from pathlib import Path
+
+from tests.exactness.following import Reader
+
+from ferry.config import Flow, load_config
+from ferry.copying import pipeline
+from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.request import RunRequest
+from ferry.sandbox import SandboxCluster
+from ferry.sandbox.cluster import free_ports
+from ferry.wire.internal_records import Checkpoint
+
+CHECKPOINTS = ("A.checkpoints.internal", 0)
+# By then MM2 has emitted every checkpoint that it ever will: it looks every second.
+QUIET_SECONDS = 15.0
+# MM2 needs 15 to 30 s to its first record on a busy machine.
+SETTLING_SECONDS = 120.0
+
+Positions = dict[tuple[str, str, int], int]
+
+# What both are given; the replication factors because each cluster has one broker.
+COMMON = {
+    "clusters": "A, B",
+    "A->B.enabled": "true",
+    "B->A.enabled": "false",
+    "emit.heartbeats.enabled": "false",
+    "replication.factor": "1",
+    "offset-syncs.topic.replication.factor": "1",
+    "checkpoints.topic.replication.factor": "1",
+    "offset-syncs.topic.location": "target",
+    "emit.checkpoints.interval.seconds": "1",
+}
+MM2 = {
+    "tasks.max": "2",
+    "refresh.topics.interval.seconds": "1",
+    "refresh.groups.interval.seconds": "1",
+    "offset.storage.replication.factor": "1",
+    "config.storage.replication.factor": "1",
+    "status.storage.replication.factor": "1",
+    "B.exactly.once.source.support": "enabled",
+    "A.consumer.isolation.level": "read_committed",
+    "dedicated.mode.enable.internal.rest": "true",
+}
+FERRY = {"ferry.internal.topics.replication.factor": "1"}
+SHOWN = {key: value for key, value in {**COMMON, **MM2}.items() if not key.endswith("replication.factor")}
+
+
+def addressed(source: SandboxCluster, target: SandboxCluster, topics: Collection[str]) -> dict[str, str]:
+    """The common settings, with addresses and topics."""
+    return {**COMMON, "A.bootstrap.servers": source.bootstrap, "B.bootstrap.servers": target.bootstrap, "A->B.topics": ",".join(topics)}
+
+
+def mm2_properties(source: SandboxCluster, target: SandboxCluster, topics: Collection[str]) -> dict[str, str]:
+    """MM2's file: exactly-once; everything that is not named has MM2's default."""
+    return {**addressed(source, target, topics), **MM2, "listeners": f"http://127.0.0.1:{free_ports(1)[0]}"}
+
+
+def ferry_flow(path: Path, source: SandboxCluster, target: SandboxCluster, topics: Collection[str], start: str) -> Flow:
+    """Ferry's flow; `start` is ferry.start."""
+    settings = {**addressed(source, target, topics), **FERRY, "A->B.ferry.start": start}
+    path.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()), encoding="latin-1")
+    return load_config(path).flows[0]
+
+
+def run_ferry(flow: Flow, *, since: datetime | None = None, until: datetime | None = None) -> None:
+    """One whole run; with `since`, a backfill."""
+    request = RunRequest(flow.name, f"run-{secrets.token_hex(4)}", until=until, since=since, backfill=since is not None)
+    planned = pipeline.plan_run(flow, request)
+    if planned.needs_preparation:
+        pipeline.prepare_topics(flow, request)
+    if planned.needs_copy:
+        pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
+    report = pipeline.read_report(flow, request)
+    assert not report.failed, report.failed
+
+
+def read_checkpoints(cluster: SandboxCluster) -> Positions:
+    """By group, remote topic and partition the downstream offset, as MirrorClient reads it: read_uncommitted, the last record of a key."""
+    reader = Reader(cluster, "read_uncommitted")
+    try:
+        found = (Checkpoint.decode(key, value) for _, key, value in reader.read(CHECKPOINTS))
+        return {(entry.group, entry.topic, entry.partition): entry.downstream_offset for entry in found}
+    finally:
+        reader.close()
+
+
+def wait_for_checkpoints(cluster: SandboxCluster, check: Callable[[], None], quiet: float = QUIET_SECONDS) -> None:
+    """Until nothing was written into MM2's checkpoints topic for `quiet` seconds."""
+    reader = Reader(cluster, "read_uncommitted")
+    try:
+        began = changed = time.monotonic()
+        end = -1
+        while time.monotonic() < changed + quiet:
+            check()
+            now = reader.end(CHECKPOINTS)
+            if now != end:
+                end, changed = now, time.monotonic()
+            if time.monotonic() > began + SETTLING_SECONDS:
+                raise TimeoutError("MirrorMaker 2 writes checkpoints all the time")
+            time.sleep(0.3)
+    finally:
+        reader.close()
