@@ -19,6 +19,8 @@ from confluent_kafka.admin import AdminClient, NewTopic, ResourceType
 from tests.exactness.following import Follower, Reader
 from tests.exactness.places import Chooser, Group, Marks, Moment, deal
 from tests.exactness.replicators import (
+    FERRY,
+    MM2,
     SETTLING_SECONDS,
     Positions,
     ferry_flow,
@@ -26,6 +28,7 @@ from tests.exactness.replicators import (
     read_checkpoints,
     run_ferry,
     wait_for_checkpoints,
+    write_checkpoints,
 )
 from tests.translation.histories import COMPACTED, SOME_DAY, Content, Histories, commit
 
@@ -48,16 +51,15 @@ Place = tuple[str, int]
 class Ending:
     """What is there at the end, to be judged.
 
-    `wanted`: by group, what it would have read next at the source. `ferry`: by group, its translation. `mm2`: by group, remote topic and
-    partition. The copies are by remote topic and partition.
+    `wanted`: by group, what it would have read next at the source. `translations`: by group, what Ferry says. `checkpoints`: by replicator,
+    group, remote topic and partition, what stands in the checkpoints topic. `copies`: by replicator, remote topic and partition.
     """
 
     groups: list[Group]
     wanted: dict[str, list[Content]]
-    ferry: dict[str, Translation | None]
-    mm2: Positions
-    ferry_copies: Mapping[Place, list[RecordSeen]]
-    mm2_copies: Mapping[Place, list[RecordSeen]]
+    translations: dict[str, Translation | None]
+    checkpoints: dict[str, Positions]
+    copies: dict[str, Mapping[Place, list[RecordSeen]]]
 
 
 class Course:
@@ -129,10 +131,14 @@ class Course:
             self._histories.fill(name, count, partitions=TOPICS[name], **{"batch.num.messages": 50})
         self._histories.in_transactions("transactional", 45, 7)
         self._histories.in_transactions("transactional", 15, 60)
-        self._histories.fill("compacted", 2500, keys=400)
+        for _ in range(25):  # holes all over the log
+            self._histories.fill("compacted", 40)
+            self._histories.fill("compacted", 60, keys=50)
         self._histories.compact("compacted", 2500)
         self._histories.expire("expired", 200)
-        self._say("the source is filled")
+        self._histories.look()
+        left, end = len(self._histories.logs["compacted", 0].records), self._histories.logs["compacted", 0].end
+        self._say(f"the source is filled; compaction has left {left} of {end} records")
 
     def _rounds(self, count: int) -> None:
         """Records into every topic, a few at a time."""
@@ -170,6 +176,8 @@ class Course:
         chosen = [self._chooser.group(number, kind, moment) for number, kind in self._dealt[moment]]
         commit(self._flow.source, {group.name: {group.place: group.offset} for group in chosen})
         self._groups += chosen
+        if moment is not Moment.BEFORE:  # by then there are remote topics
+            write_checkpoints(self._flow)
         self._say(f"{len(chosen)} groups commit {moment.value}")
 
     def _ends(self) -> dict[Place, int]:
@@ -206,7 +214,7 @@ class Course:
         self._catch_up(copies)
         wait_for_checkpoints(self.mm2_target, self._check_mirror)
         self._say("MirrorMaker 2 emits no more checkpoints")
-        mm2 = read_checkpoints(self.mm2_target)
+        checkpoints = {FERRY: read_checkpoints(self.ferry_target), MM2: read_checkpoints(self.mm2_target)}
         self._stop_mirror()
         run_ferry(self._flow)
         mine = Follower(self.ferry_target, self._remote_places(), lambda: None)
@@ -219,7 +227,6 @@ class Course:
             self._groups,
             {group.name: logs[group.place].from_offset(group.offset) for group in self._groups},
             {name: found.get(name) for name in names},
-            mm2,
-            mine.records,
-            copies.records,
+            checkpoints,
+            {FERRY: mine.records, MM2: copies.records},
         )

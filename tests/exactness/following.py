@@ -1,4 +1,4 @@
-"""Reading all along with librdkafka: everything committed in some topics, and everything in a log, control records told by their absence."""
+"""Reading with librdkafka: some topics all along, and a log from any position to its end."""
 
 from __future__ import annotations
 

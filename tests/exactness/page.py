@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.exactness.findings import FERRY, MM2, Findings
+from tests.exactness.findings import Findings
 from tests.exactness.judging import Tally, total
-from tests.exactness.replicators import QUIET_SECONDS, SHOWN
+from tests.exactness.places import RECENT
+from tests.exactness.replicators import FERRY, MM2, QUIET_SECONDS, SHOWN
 
 HEAD = """\
 # Translated offsets beside MirrorMaker 2's
@@ -21,13 +22,15 @@ from each translated offset is compared with what the group would have read next
   that it would have read next and never gets.
 - **told inexact**: positions that Ferry itself calls inexact (`exact` is false in `ferry translate`). MM2's checkpoints say nothing.
 - **untranslated**: there is no checkpoint, so the consumer starts by `auto.offset.reset`. Such positions are in no other column.
-- Both targets and the source are read by librdkafka with `read_committed`. Ferry's offsets are those that `ferry translate` gives; MM2's are
-  the newest records of its checkpoints topic, read as its `MirrorClient` reads them, {quiet:.0f} s after the last one was written.
-- Ferry runs now and then, and translates before its last run. So groups can be ahead of what Ferry had copied; its next run makes them
-  exact. MM2 copies all the time, and is stopped (SIGTERM) and started again once.
+- Both targets and the source are read by librdkafka with `read_committed`. The offsets are the newest records of each replicator's
+  checkpoints topic, read as `MirrorClient` reads them: MM2's when none was written for {quiet:.0f} s, Ferry's before its last run.
+- Ferry runs four times and a backfill. So groups can be ahead of what it had copied; the next run makes them exact. MM2 copies all the
+  time, and is stopped (SIGTERM) and started again once.
+- Old data is the older half of a log, recent data its last {recent} offsets, the end of the log its end, all at the moment of the commit.
 - MM2 has no backfill: it has copied that topic from its beginning like any other.
 
-MM2's settings, beside addresses, topics and replication factors of 1; all others are its defaults (`offset.lag.max` is 100):
+MM2 runs in its dedicated mode with `-Xmx1g`. Its settings, beside addresses, topics and replication factors of 1; all others are its
+defaults (`offset.lag.max` is 100):
 
 ```properties
 {settings}
@@ -61,6 +64,9 @@ def table(found: Findings) -> list[str]:
 def notes(found: Findings) -> list[str]:
     """What the table does not hold."""
     lines = []
+    if found.reasons:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(found.reasons.items()))
+        lines.append(f"Why Ferry calls positions inexact: {reasons}.")
     for name in (FERRY, MM2):
         every = total(tallies[name] for tallies in found.tallies.values())
         if every.untranslated:
@@ -79,7 +85,7 @@ def notes(found: Findings) -> list[str]:
 def write_section(path: Path, seed: int, lines: Iterable[str]) -> None:
     """Put the section of this seed into the page."""
     settings = "\n".join(f"{key} = {value}" for key, value in SHOWN.items())
-    head = HEAD.format(quiet=QUIET_SECONDS, settings=settings)
+    head = HEAD.format(quiet=QUIET_SECONDS, recent=RECENT, settings=settings)
     pieces = SECTION.split(path.read_text(encoding="utf-8")) if path.exists() else [""]
     sections = {int(number): text.strip() for number, text in zip(pieces[1::2], pieces[2::2], strict=True)}
     sections[seed] = "\n".join(lines).strip()

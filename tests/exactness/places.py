@@ -31,8 +31,8 @@ class Marks:
     """What is known of the source's logs beside what can be read there.
 
     `markers` and `in_transactions`: offsets of control records, and of records of transactions, aborted ones too. `stopped`: where each
-    partition ended when MM2 was stopped. `backfilled`: where `late` ended when Ferry backfilled it. `run`: where each partition ended at
-    Ferry's last run before the last records.
+    partition ended when MM2 was stopped. `backfilled`: where `late` ended when Ferry backfilled it, 0 before. `run`: where each
+    partition ended at Ferry's last run before the last records.
     """
 
     markers: list[int] = field(default_factory=list)
@@ -110,7 +110,8 @@ class Chooser:
         return place, self._chance.randint(self._marks.stopped[place] - AROUND_THE_LOSS, end)
 
     def backfilled(self) -> tuple[TopicPartition, int]:
-        return self._place("late")[0], self._chance.randrange(1, self._marks.backfilled)
+        place, end = self._place("late")
+        return place, self._chance.randrange(1, self._marks.backfilled or end)
 
     def behind_the_backfill(self) -> tuple[TopicPartition, int]:
         place, end = self._place("late")
@@ -148,11 +149,11 @@ KINDS = (
     Kind("end of the log", Chooser.end),
     Kind("empty partition", Chooser.empty),
     Kind("partition expired before it was copied", Chooser.expired),
-    Kind("partition expired after it was copied", Chooser.gone, LATE),
+    Kind("partition expired after it was copied", Chooser.gone),
     Kind("compacted log", Chooser.compacted),
-    Kind("around records that were lost before they were copied", Chooser.lossy, LATE),
+    Kind("around records that were lost before they were copied", Chooser.lossy, (Moment.STOPPED, Moment.AGAIN)),
     Kind("behind a backfill", Chooser.behind_the_backfill, LATE),
-    Kind("in what was backfilled", Chooser.backfilled, LATE),
+    Kind("in what was backfilled", Chooser.backfilled),
     Kind("before MM2's restart, committed after it", Chooser.before_the_restart, LATE),
     Kind("ahead of Ferry's last run", Chooser.ahead, (Moment.LAST,)),
 )

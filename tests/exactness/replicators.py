@@ -14,10 +14,13 @@ from ferry.config import Flow, load_config
 from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
+from ferry.mirroring.sync_names import SyncName
+from ferry.mirroring.syncs import run_sync
 from ferry.sandbox import SandboxCluster
 from ferry.sandbox.cluster import free_ports
 from ferry.wire.internal_records import Checkpoint
 
+FERRY, MM2 = "Ferry", "MM2"
 CHECKPOINTS = ("A.checkpoints.internal", 0)
 # By then MM2 has emitted every checkpoint that it ever will: it looks every second.
 QUIET_SECONDS = 15.0
@@ -38,7 +41,7 @@ COMMON = {
     "offset-syncs.topic.location": "target",
     "emit.checkpoints.interval.seconds": "1",
 }
-MM2 = {
+MM2_SETTINGS = {
     "tasks.max": "2",
     "refresh.topics.interval.seconds": "1",
     "refresh.groups.interval.seconds": "1",
@@ -49,8 +52,8 @@ MM2 = {
     "A.consumer.isolation.level": "read_committed",
     "dedicated.mode.enable.internal.rest": "true",
 }
-FERRY = {"ferry.internal.topics.replication.factor": "1"}
-SHOWN = {key: value for key, value in {**COMMON, **MM2}.items() if not key.endswith("replication.factor")}
+FERRY_SETTINGS = {"ferry.internal.topics.replication.factor": "1"}
+SHOWN = {key: value for key, value in {**COMMON, **MM2_SETTINGS}.items() if not key.endswith("replication.factor")}
 
 
 def addressed(source: SandboxCluster, target: SandboxCluster, topics: Collection[str]) -> dict[str, str]:
@@ -60,12 +63,12 @@ def addressed(source: SandboxCluster, target: SandboxCluster, topics: Collection
 
 def mm2_properties(source: SandboxCluster, target: SandboxCluster, topics: Collection[str]) -> dict[str, str]:
     """MM2's file: exactly-once; everything that is not named has MM2's default."""
-    return {**addressed(source, target, topics), **MM2, "listeners": f"http://127.0.0.1:{free_ports(1)[0]}"}
+    return {**addressed(source, target, topics), **MM2_SETTINGS, "listeners": f"http://127.0.0.1:{free_ports(1)[0]}"}
 
 
 def ferry_flow(path: Path, source: SandboxCluster, target: SandboxCluster, topics: Collection[str], start: str) -> Flow:
     """Ferry's flow; `start` is ferry.start."""
-    settings = {**addressed(source, target, topics), **FERRY, "A->B.ferry.start": start}
+    settings = {**addressed(source, target, topics), **FERRY_SETTINGS, "A->B.ferry.start": start}
     path.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()), encoding="latin-1")
     return load_config(path).flows[0]
 
@@ -80,6 +83,12 @@ def run_ferry(flow: Flow, *, since: datetime | None = None, until: datetime | No
         pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
     report = pipeline.read_report(flow, request)
     assert not report.failed, report.failed
+
+
+def write_checkpoints(flow: Flow) -> None:
+    """As at the end of a run of Ferry."""
+    outcome = run_sync(flow, SyncName.CHECKPOINTS, on_request=True)
+    assert not outcome.failed, outcome.failed
 
 
 def read_checkpoints(cluster: SandboxCluster) -> Positions:

@@ -13,8 +13,9 @@ from tempfile import TemporaryDirectory
 
 import confluent_kafka
 from tests.exactness.course import Course
-from tests.exactness.findings import FERRY, MM2, find, start_consumers
+from tests.exactness.findings import find, start_consumers
 from tests.exactness.page import notes, table, write_section
+from tests.exactness.replicators import FERRY, MM2
 
 from ferry import __version__
 from ferry.sandbox.jars import KAFKA_VERSION

@@ -1,13 +1,26 @@
-"""The judge sees what is read twice, left out or out of order."""
+"""The judge sees what is read twice, left out or out of order, and what Ferry says wrongly; the page keeps the sections of other seeds."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from tests.exactness.course import Ending
+from tests.exactness.findings import find
 from tests.exactness.judging import Tally, Verdict, judge, total
+from tests.exactness.page import notes, table, write_section
+from tests.exactness.places import KINDS, Group, Moment
+from tests.exactness.replicators import FERRY, MM2
+
+from ferry.clusters.partitions import TopicPartition
+from ferry.sandbox import RecordSeen
+from ferry.translation.model import Inexact, Translation
 
 pytestmark = pytest.mark.unit
 
 ONE, TWO, THREE = (b"1",), (b"2",), (b"3",)
+COPIES = [RecordSeen(None, b"%d" % number, (), 0, 10 + number) for number in range(4)]
+GROUP = Group("g", KINDS[0].label, Moment.LIVE, TopicPartition("t", 0), 2)
 
 
 @pytest.mark.parametrize(
@@ -35,3 +48,41 @@ def test_tallies_add_up() -> None:
     both = total([first, second])
     assert (both.positions, both.exact, both.skipped, both.told) == (4, 1, 1, 2)
     assert both.reset == (7, 3)
+
+
+def ending(translation: Translation | None, checkpoint: int | None) -> Ending:
+    """A group that would read the last two of four records next; MM2 sends it to the second."""
+    at = ("g", "A.t", 0)
+    checkpoints = {FERRY: {} if checkpoint is None else {at: checkpoint}, MM2: {at: 11}}
+    copies = {name: {("A.t", 0): COPIES} for name in (FERRY, MM2)}
+    return Ending([GROUP], {"g": [record.content for record in COPIES[2:]]}, {"g": translation}, checkpoints, copies)
+
+
+@pytest.mark.parametrize(
+    ("translation", "checkpoint", "right"),
+    [
+        (Translation(2, 12), 12, True),
+        (Translation(2, 10, Inexact.BACKFILLED), 10, True),
+        (Translation(2, 11), 11, False),
+        (Translation(2, 13, Inexact.AHEAD), 13, False),
+        (Translation(2, 12), 11, False),
+        (Translation(2, 12), None, False),
+        (None, 12, False),
+    ],
+    ids=["exact", "told", "not told", "skips", "another checkpoint", "no checkpoint", "no translation"],
+)
+def test_what_ferry_may_not_say(translation: Translation | None, checkpoint: int | None, *, right: bool) -> None:
+    found = find(ending(translation, checkpoint))
+    assert (found.problems == []) is right
+    assert found.tallies[GROUP.kind][MM2].read_again == (1, 1, 1)
+
+
+def test_the_page_keeps_other_seeds(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    found = find(ending(Translation(2, 12), 12))
+    for seed in (7, 2, 7):
+        write_section(path, seed, [f"run of {seed}", "", *table(found), "", *notes(found)])
+    text = path.read_text()
+    assert [line for line in text.splitlines() if line.startswith(("## ", "run of"))] == ["## Seed 2", "run of 2", "## Seed 7", "run of 7"]
+    assert "\n\n\n" not in text
+    assert text.endswith("what was judged.\n")
