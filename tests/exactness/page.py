@@ -21,13 +21,14 @@ from each translated offset is compared with what the group would have read next
 - **exact**: the same records in the same order. **read again**: records that the group had read, or that come twice. **skipped**: records
   that it would have read next and never gets.
 - **told inexact**: positions that Ferry itself calls inexact (`exact` is false in `ferry translate`). MM2's checkpoints say nothing.
-- **untranslated**: there is no checkpoint, so the consumer starts by `auto.offset.reset`. Such positions are in no other column.
+- **untranslated**: there is no checkpoint, so the consumer starts by `auto.offset.reset`. What it then reads is below the table, not in it.
 - Both targets and the source are read by librdkafka with `read_committed`. The offsets are the newest records of each replicator's
   checkpoints topic, read as `MirrorClient` reads them: MM2's when none was written for {quiet:.0f} s, Ferry's before its last run.
 - Ferry runs four times and a backfill. So groups can be ahead of what it had copied; the next run makes them exact. MM2 copies all the
   time, and is stopped (SIGTERM) and started again once.
 - Old data is the older half of a log, recent data its last {recent} offsets, the end of the log its end, all at the moment of the commit.
-- MM2 has no backfill: it has copied that topic from its beginning like any other.
+- MM2 has no backfill: it has copied that topic from its beginning like any other. What MM2 had copied before its restart is also old by the
+  end: that row does not tell one effect from the other.
 
 MM2 runs in its dedicated mode with `-Xmx1g`. Its settings, beside addresses, topics and replication factors of 1; all others are its
 defaults (`offset.lag.max` is 100):
