@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from hypothesis import settings
 
 from ferry.config import Flow, load_config
 from ferry.copying import pipeline
@@ -29,6 +30,10 @@ from ferry.sandbox import SandboxCluster
 FOREVER = {"log.retention.ms": "-1"}
 # What `A` and `B` stand for at the start of a config line: `A->B.topics`, `B->A.enabled`, `A.client.id`.
 ALIASES = re.compile(r"^([AB])(?:->([AB]))?(?=\.)")
+
+# On two cores that other work shares, a drawn example now and then takes longer than hypothesis' 200 ms.
+settings.register_profile("ferry", deadline=None)
+settings.load_profile("ferry")
 
 ClusterFactory = Callable[..., SandboxCluster]
 TopicFactory = Callable[..., str]
@@ -129,6 +134,18 @@ def config_file(tmp_path: Path, request: pytest.FixtureRequest) -> ConfigFile:
         return path
 
     return write
+
+
+@pytest.fixture
+def copy_only() -> tuple[str, ...]:
+    """Lines of a config for tests that are about the copy alone: no syncs."""
+    return (
+        "sync.topic.configs.enabled = false",
+        "sync.topic.acls.enabled = false",
+        "emit.heartbeats.enabled = false",
+        "emit.checkpoints.enabled = false",
+        "emit.offset-syncs.enabled = false",
+    )
 
 
 @pytest.fixture

@@ -95,13 +95,14 @@ class Scheduled:
 @pytest.fixture
 def scheduled(
     config_file: Callable[..., Path],
+    copy_only: tuple[str, ...],
     topic_factory: Callable[..., str],
     source_cluster: SandboxCluster,
     target_cluster: SandboxCluster,
     tmp_path: Path,
 ) -> Iterator[Scheduled]:
     topic = topic_factory(source_cluster, partitions=2)
-    config = config_file(f"A->B.topics = {topic}", "A->B.ferry.start = latest", "A->B.ferry.schedule = 0 0 * * *")
+    config = config_file(f"A->B.topics = {topic}", "A->B.ferry.start = latest", "A->B.ferry.schedule = 0 0 * * *", *copy_only)
     flow = load_config(config).flows[0]
     airflow = DemoAirflow(tmp_path / "airflow", config)
     try:

@@ -36,16 +36,6 @@ LOOKING = (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.CR
 ConfigFile = Callable[..., Path]
 
 
-# These users are about what a copy may; what syncs may is tested with each of them.
-COPY_ONLY = (
-    "sync.topic.configs.enabled = false",
-    "sync.topic.acls.enabled = false",
-    "emit.heartbeats.enabled = false",
-    "emit.checkpoints.enabled = false",
-    "emit.offset-syncs.enabled = false",
-)
-
-
 @dataclass(frozen=True)
 class Side:
     """One of the two clusters, as its administrator sees it."""
@@ -145,12 +135,12 @@ def target(sides: tuple[Side, Side]) -> Side:
 
 
 @pytest.fixture
-def config(config_file: ConfigFile, source: Side, target: Side) -> ConfigFile:
+def config(config_file: ConfigFile, copy_only: tuple[str, ...], source: Side, target: Side) -> ConfigFile:
     """A config file with logins: `config("A->B.topics = x", A="user", B="user")`; the clusters may be given otherwise."""
 
     def write(*lines: str, A: str = "ferry", B: str = "ferry", **clusters: SandboxCluster) -> Path:  # noqa: N803 - the aliases
         logins = [line for alias, user in (("A", A), ("B", B)) for line in login(alias, user, USERS[user])]
-        return config_file(*logins, *COPY_ONLY, *lines, **{"source": source.cluster, "target": target.cluster} | clusters)
+        return config_file(*logins, *copy_only, *lines, **{"source": source.cluster, "target": target.cluster} | clusters)
 
     return write
 
