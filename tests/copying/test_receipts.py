@@ -152,6 +152,7 @@ def test_receipts_of_handled_records_and_of_an_older_ferry() -> None:
     handled = Receipt(
         ReceiptKind.COPIED, "t", 0, "id", "A.t", "remote", 0, 9, 20, ((1, 10, 1), (3, 14, 2)), records=6, handled=2, dropped=6, added=3
     )
+    handled = replace(handled, written=((10, 16),))
     key, value = encode_receipt(handled)
     assert decode_receipt(key, value) == handled
     older = json.loads(encode_receipt(replace(handled, handled=0, dropped=0, added=0))[1])
@@ -160,3 +161,14 @@ def test_receipts_of_handled_records_and_of_an_older_ferry() -> None:
     first, second = split_receipt(handled, 1)
     assert (first.records, first.downstream_end, first.handled, first.dropped, first.added) == (4, 14, 2, 6, 3)
     assert (second.records, second.downstream_end, second.handled, second.dropped, second.added) == (2, 20, 0, 0, 0)
+
+
+def test_pieces_of_handled_records_count_no_records_of_others_between_them() -> None:
+    """Where names stay as they are, producers of the remote topic write between the batches of one transaction."""
+    runs = ((0, 0, 2), (3, 7, 2), (6, 14, 1), (7, 17, 1), (9, 26, 2))
+    handled = replace(
+        Receipt(ReceiptKind.COPIED, "t", 0, "id", "t", "remote", 0, 11, 29, runs, records=11, handled=5, added=3),
+        written=((14, 18), (26, 29)),
+    )
+    pieces = split_receipt(handled, 2)
+    assert [(piece.records, piece.added, piece.downstream_end) for piece in pieces] == [(4, 0, 9), (4, 2, 18), (3, 1, 29)]

@@ -16,7 +16,7 @@ from zlib import crc32
 
 from ferry.copying.spread import Spread
 from ferry.errors import FerryError
-from ferry.wire.ranges import Ranges
+from ferry.wire.ranges import Ranges, size, union, within
 from ferry.wire.runs import decode_runs, encode_runs
 
 FORMAT_VERSION = 1
@@ -198,10 +198,10 @@ def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Rece
         end, downstream_end, added = receipt.upstream_end, receipt.downstream_end, receipt.added - sum(piece.added for piece in pieces)
         named = sum(run[2] for run in runs)
         if following:
-            end, downstream_end, added = following[0][0], runs[-1][1] + runs[-1][2], 0
-            if receipt.added:  # further outputs of a record stand behind it, in no run
-                downstream_end = following[0][1]
-                added = downstream_end - runs[0][1] - named
+            # Further outputs of a record are in no run. What else lies between runs may be the records of this topic's own producers.
+            spans = within(receipt.written, runs[0][1], following[0][1])
+            places = union([*spans, *((run[1], run[1] + run[2]) for run in runs)])
+            end, downstream_end, added = following[0][0], places[-1][1], size(places) - named
         piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end)
         piece = replace(piece, records=named + added, added=added)
         if index:
