@@ -267,6 +267,24 @@ def test_a_ledger_that_was_deleted_stops_the_other_flow_until_somebody_has_said_
     assert_once(pair.a, pair.b)
 
 
+def test_a_side_that_was_lost_gets_its_own_records_back(pair: Pair, run_flow: RunFlow, topic_factory: Callable[..., str]) -> None:
+    """What came from a topic that is no more is not on today's topic: it is copied like everything else, and does not go round."""
+    both_done(pair, run_flow)
+    done(pair.there, pair.back)
+    with ClusterAdmin(pair.there.target) as admin:
+        admin.delete_topics([pair.b.topic])
+    topic_factory(pair.b.cluster, partitions=PARTITIONS, name=pair.b.topic)
+    pair.b.seen = [{} for _ in range(PARTITIONS)]
+    pair.b.write(10)
+    there, back = replace(pair.there, on_target_recreate="restart"), replace(pair.back, on_recreate="restart")
+    for flow in (there, back, there, back):
+        assert run_flow(flow).exit_code is ExitCode.DONE
+    assert_once(pair.a)
+    pair.b.look()
+    for origin in (pair.a, pair.b):
+        assert [sorted(found) for found in pair.b.of(origin)] == [sorted(wanted) for wanted in expected(origin)]
+
+
 def test_what_another_replicator_copied_never_goes_back(
     config_file: Callable[..., Path],
     topic_factory: Callable[..., str],

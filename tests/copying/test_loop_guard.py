@@ -146,6 +146,15 @@ def test_heads_count_between_todays_topics_only() -> None:
     assert unexplained_partitions([head(0), head(1, ledger="gone"), head(2, remote_id="older", ledger="gone")], pairs, "l") == {("t", 1)}
 
 
+def test_receipts_count_between_todays_topics_only() -> None:
+    pair = TopicPair("t", "a-id", "t", "b-id")
+    assert pair.is_told_of("a-id", "t", "b-id")
+    assert pair.is_told_of("a-id", "t", str(UUID(int=0))), "the target had no topic ids then"
+    assert pair.is_told_of("a-id", "other", "another id"), "the other flow gives it another name"
+    assert not pair.is_told_of("older", "t", "b-id")
+    assert not pair.is_told_of("a-id", "t", "older"), "what came from a deleted topic is not on today's"
+
+
 LEDGER = "ledger"
 FACTS = PartitionFacts(
     topic="t",

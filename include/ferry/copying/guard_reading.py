@@ -121,7 +121,7 @@ def _concerned(record: InternalRecord, pairs: Mapping[str, TopicPair], drafts: M
     try:
         where, what = json.loads(record.key), json.loads(record.value)
         remote, partition, end = what["remote_topic"], where["partition"], max(what["downstream_end"], what.get("found", -1))
-        today = remote in pairs and pairs[remote].topic_id == what["remote_id"]
+        today = remote in pairs and pairs[remote].is_told_of(what["remote_id"], where["topic"], where["id"])
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise UnreadableRecord(f"ledger record {record.key!r} is not readable: {problem}") from problem
     draft = drafts.get((remote, partition)) if today else None

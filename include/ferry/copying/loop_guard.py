@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.copying.state import Head
@@ -21,6 +22,7 @@ from ferry.wire.ranges import Range, Ranges, union
 PartitionKey = tuple[str, int]  # topic and partition on this flow's source, which is the other flow's target
 
 _WRITES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
+NO_ID = str(UUID(int=0))
 DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
 
 
@@ -84,6 +86,14 @@ class TopicPair:
     topic_id: str
     remote_topic: str
     remote_topic_id: str
+
+    def is_told_of(self, written_to: str, read_from: str, read_from_id: str) -> bool:
+        """Whether a receipt of the other flow, by topic id, topic and topic id, says what came from today's remote topic.
+
+        What came from one that was deleted since is not on today's: it must be copied. Clusters older than topic ids know no difference.
+        """
+        same = read_from != self.remote_topic or read_from_id in {self.remote_topic_id, NO_ID}
+        return written_to == self.topic_id and same
 
 
 def both_ways(heads: Iterable[Head], pairs: Mapping[str, TopicPair]) -> frozenset[str]:
