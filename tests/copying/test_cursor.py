@@ -311,3 +311,17 @@ def test_what_retention_took_is_a_loss_only_where_it_was_not_excluded(
     assert (cursor.fetched, cursor.position) == (log_start, log_start)
     inside = [entry.reason for entry in receipts if entry.kind is ReceiptKind.LOSS and entry.upstream_start < 15]
     assert inside in ([], ["gone; 5 of these offsets held what the flow in the other direction wrote"])
+
+
+def test_what_a_handler_dropped_around_a_refused_record_counts() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
+    cursor.fetched_to(10, 3)
+    cursor.accept(replace(unit(0, 4, runs=((0, 2),)), kind="handled", places=(0,), dropped=2), 100)
+    cursor.skip(replace(unit(4, 10, runs=((6, 1),)), kind="handled", places=(0,), dropped=5), "refused")
+    receipts = cursor.receipts("run")
+    assert [(entry.kind, entry.upstream_start, entry.upstream_end) for entry in receipts] == [
+        (COPIED, 0, 6),
+        (ReceiptKind.SKIPPED, 6, 7),
+        (COPIED, 7, 10),
+    ]
+    assert sum(entry.records + entry.dropped for entry in receipts) == 9

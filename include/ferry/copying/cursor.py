@@ -206,7 +206,8 @@ class PartitionCursor:
             self._open_draft()
             self._settle(offset, -1)
         self._close_draft()
-        self._receipts.append(self._receipt(ReceiptKind.SKIPPED, offset, offset + 1, reason))
+        left_out = self._receipt(ReceiptKind.SKIPPED, offset, offset + 1, reason)
+        self._receipts.append(replace(left_out, dropped=unit.dropped))  # what the handler dropped around it counts all the same
         self._settle(offset + 1, unit.last_leader_epoch)
         if unit.upstream_end > offset + 1:
             self._open_draft()
