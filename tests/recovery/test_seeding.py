@@ -103,6 +103,18 @@ def test_another_replicator_never_moves_ferry_back() -> None:
     assert seeded(plan_seeds(replicator(10), [replace(KNOWN, committed=7)], RULES, EMPTY)) == [(10, [])]
 
 
+def test_a_repeated_seed_remembers_what_the_first_one_found() -> None:
+    """The second one replaces the first one in the ledger, which by then has heads that explain it."""
+    given = replace(replicator(50), binding=True)
+    (first,) = plan_seeds(given, [KNOWN], RULES, EMPTY).partitions
+    assert first.seed
+    assert first.seed.found == 40
+    ledger = explained([KNOWN], [first.seed])
+    (second,) = plan_seeds(given, [replace(KNOWN, remote_end=0)], RULES, Remote(ledger, {})).partitions
+    assert second.seed
+    assert second.seed.found == 40
+
+
 def test_what_has_no_position_or_no_flow_is_named() -> None:
     others = [NEW, replace(NEW, partition=1), replace(KNOWN, partition=2)]
     found = plan_seeds(GivenPositions("somebody", {("t", 0): 5, ("u", 0): 7}), others, RULES, EMPTY)

@@ -246,18 +246,18 @@ def _segments(facts: PartitionFacts, position: int) -> Iterable[Segment]:
     yield from (Segment(ReceiptKind.BACKFILLED, start, end) for start, end in missing)
 
 
-def seeded(
-    facts: PartitionFacts, position: int, rules: PlanRules, reason: str, foreign: tuple[tuple[int, int, int], ...] = ()
+def seeded(  # noqa: PLR0917 - the partition, what is said, what is there
+    facts: PartitionFacts, position: int, rules: PlanRules, reason: str, foreign: tuple[tuple[int, int, int], ...] = (), found: int = -1
 ) -> PartitionPlan:
     """A plan that only records `position` for a partition, on an operator's word.
 
-    `foreign`: what another replicator wrote, as (upstream start, upstream end, downstream end).
+    `foreign`: what another replicator wrote, as (upstream start, upstream end, downstream end). `found`: of an earlier seed.
     """
     try:
         _check_target(facts, rules)
     except PartitionError as problem:
         return PartitionPlan(facts, failure=problem)
-    seed = replace(_seed(facts, position, rules.run_id, reason), found=facts.remote_end if facts.remote_end > 0 else -1)
+    seed = replace(_seed(facts, position, rules.run_id, reason), found=max(found, facts.remote_end or -1))
     return PartitionPlan(facts, position, seed=seed, foreign=foreign_receipts(facts, foreign, rules, reason))
 
 

@@ -41,6 +41,10 @@ class Remote:
             return ()
         return foreign_ranges(position, self.explained.get(key, NOTHING_EXPLAINED).ranges, self.strangers[key])
 
+    def found(self, key: PartitionKey) -> int:
+        """What an earlier seed noted that was there: one that replaces it must not forget it."""
+        return self.explained.get(key, NOTHING_EXPLAINED).found
+
 
 def check_positions(given: GivenPositions, facts: Iterable[PartitionFacts]) -> None:
     """ArgumentError naming every position that cannot be right."""
@@ -70,7 +74,7 @@ def plan_seeds(given: GivenPositions, facts: Iterable[PartitionFacts], rules: Pl
         if reason:
             left_out.append(Skipped(f"{key[0]}-{key[1]}", reason))
             continue
-        plans.append(seeded(known[key], position, rules, given.origin, remote.foreign(key, position)))
+        plans.append(seeded(known[key], position, rules, given.origin, remote.foreign(key, position), remote.found(key)))
     others = [entry for key, entry in sorted(known.items()) if key not in given.positions and entry.head is None]
     if given.binding:
         _refuse_gaps(given, others, remote)
@@ -80,7 +84,7 @@ def plan_seeds(given: GivenPositions, facts: Iterable[PartitionFacts], rules: Pl
         key = (entry.topic, entry.partition)
         if key in remote.strangers and entry.topic in topics:
             reason = f"{given.origin} has no offset for it, but its remote partition holds records: from the beginning of the source's log"
-            plans.append(seeded(entry, entry.log_start, rules, reason, remote.foreign(key, entry.log_start)))
+            plans.append(seeded(entry, entry.log_start, rules, reason, remote.foreign(key, entry.log_start), remote.found(key)))
         else:
             left_out.append(Skipped(f"{entry.topic}-{entry.partition}", _without_position(given, entry, rules, remote)))
     return SeedPlan(tuple(plans), tuple(left_out))

@@ -29,12 +29,14 @@ _PUT_THERE = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.
 class Explained:
     """What the ledger says about one remote partition: upstream ranges that are settled, and downstream offsets `[first, end)`.
 
-    `first` is 0 where everything from the beginning on is accounted for; `first` and `end` are None where Ferry never wrote.
+    `first` is 0 where everything from the beginning on is accounted for; `first` and `end` are None where Ferry never wrote. `found`: as an
+    operator's seed noted it (Receipt.found).
     """
 
     ranges: tuple[Range, ...] = ()
     first: int | None = None
     end: int | None = None
+    found: int = -1
 
 
 NOTHING_EXPLAINED = Explained()
@@ -56,13 +58,14 @@ def explained(facts: Iterable[PartitionFacts], receipts: Iterable[Receipt]) -> d
 def _explained(receipts: list[Receipt], source_topic_id: str) -> Explained:
     ranges = covered(receipt for receipt in receipts if receipt.source_topic_id == source_topic_id)
     written = [receipt for receipt in receipts if receipt.kind in _PUT_THERE and receipt.downstream_end >= 0]
+    found = max((receipt.found for receipt in receipts), default=-1)
     if not written:
-        return Explained(ranges)
+        return Explained(ranges, found=found)
     foreign = any(receipt.kind is ReceiptKind.FOREIGN for receipt in written)
     # Receipts whose records left the target's log have lost their runs: what they explained was in front of everything else.
     bare = any(not receipt.runs for receipt in written)
     first = 0 if foreign or bare else min(receipt.runs[0][1] for receipt in written)
-    return Explained(ranges, first, max(receipt.downstream_end for receipt in written))
+    return Explained(ranges, first, max(receipt.downstream_end for receipt in written), found)
 
 
 def foreign_ranges(position: int, ranges: Iterable[Range], downstream_end: int) -> tuple[tuple[int, int, int], ...]:
