@@ -14,6 +14,7 @@ from ferry.copying.coverage import covered, uncovered
 from ferry.copying.cursor import SMALLEST_FETCH_BYTES, PartitionCursor
 from ferry.copying.model import PartitionTask, Segment
 from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.copying.state import decode_state, encode_state
 from ferry.errors import PartitionUnavailable, SourceTruncated
 from ferry.wire.unit import Unit
 
@@ -311,6 +312,15 @@ def test_what_retention_took_is_a_loss_only_where_it_was_not_excluded(
     assert (cursor.fetched, cursor.position) == (log_start, log_start)
     inside = [entry.reason for entry in receipts if entry.kind is ReceiptKind.LOSS and entry.upstream_start < 15]
     assert inside in ([], ["gone; 5 of these offsets held what the flow in the other direction wrote"])
+
+
+def test_receipts_and_head_bear_the_series_that_the_driver_named() -> None:
+    cursor = PartitionCursor(replace(task(Segment(COPIED, 0, 10), seed=seed_at(0)), series="seed-9"))
+    cursor.fetched_to(10, 3)
+    cursor.accept(unit(0, 10), 100)
+    assert [entry.series for entry in cursor.receipts("run")] == ["", "seed-9"], "the newest declaration counts, so it replaces older ones"
+    assert decode_state(*encode_state(cursor.head("run", "ledger"))) == cursor.head("run", "ledger")
+    assert cursor.head("run", "ledger").series == "seed-9"
 
 
 def test_what_a_handler_dropped_around_a_refused_record_counts() -> None:

@@ -116,6 +116,15 @@ def test_upkeep_takes_nothing_that_the_log_still_serves(
     assert served == {offset for offset in log.ours if offset >= log_start}
 
 
+def test_what_was_copied_twice_stays_known() -> None:
+    """A position was taken back; compaction keeps the newest of every key."""
+    first = replace(BLANK, upstream_end=9, downstream_end=9, runs=((0, 0, 9),))
+    again = replace(first, downstream_end=40, runs=((0, 31, 9),), series="seed-2")
+    compacted = {encode_receipt(entry)[0]: entry for entry in (first, again)}
+    assert excluded(list(compacted.values())) == ((0, 9), (31, 40))
+    assert tidy([first, again], {}).replaced == ()
+
+
 def test_declared_records_came_from_the_other_side() -> None:
     foreign = replace(BLANK, kind=ReceiptKind.FOREIGN, upstream_end=5, downstream_end=30)
     copied = replace(BLANK, upstream_start=5, upstream_end=9, downstream_end=44, runs=((5, 40, 4),))

@@ -179,6 +179,17 @@ def test_a_seed_of_an_operator_stands_alone() -> None:
     assert (foreign.runs, foreign.source_topic_id, foreign.remote_topic_id) == ((), found.seed.source_topic_id, found.seed.remote_topic_id)
 
 
+def test_what_is_copied_again_is_a_series_of_its_own() -> None:
+    """Until the next seed, so that compaction leaves the receipts of the first copies, whose records are still there."""
+    assert plan(NEW).series == plan(KNOWN).series == ""
+    taken_back = seeded(KNOWN, 0, replace(RULES, run_id="seed-9"), "operator: x.csv")
+    assert taken_back.series == "seed-9"
+    assert KNOWN.head
+    assert plan(replace(KNOWN, head=replace(KNOWN.head, series="seed-9"))).series == "seed-9"
+    restarted = plan(replace(KNOWN, remote_topic_id=UUID(int=9)), replace(RULES, on_target_recreate="restart", run_id="run-10"))
+    assert (restarted.seed is not None, restarted.series) == (True, "run-10")
+
+
 def test_a_seed_respects_claims() -> None:
     assert isinstance(seeded(replace(KNOWN, claimed_by="C->B"), 77, RULES, "operator: x.csv").failure, AlreadyClaimed)
 

@@ -59,6 +59,7 @@ def receipts(draw: st.DrawFn) -> Receipt:
         source_epoch=draw(st.integers(-1, 2**31 - 1)),
         run_id=draw(st.text(max_size=9)),
         reason=draw(st.text(max_size=9)),
+        series=draw(st.sampled_from(["", "", "run-7"])),
     )
 
 
@@ -73,9 +74,9 @@ def test_round_trip(receipt: Receipt) -> None:
 
 
 @given(receipts(), receipts())
-def test_the_key_is_the_same_only_for_the_same_start_and_kind(first: Receipt, second: Receipt) -> None:
+def test_the_key_is_the_same_only_for_the_same_start_kind_and_series(first: Receipt, second: Receipt) -> None:
     def identity(entry: Receipt) -> tuple[object, ...]:
-        return entry.source_topic_id, entry.topic, entry.partition, entry.upstream_start, entry.kind
+        return entry.source_topic_id, entry.topic, entry.partition, entry.upstream_start, entry.kind, entry.series
 
     assert (encode_receipt(first)[0] == encode_receipt(second)[0]) == (identity(first) == identity(second))
 

@@ -121,8 +121,8 @@ def tidied(world: World, kept: int) -> OffsetMap:
     """The map after upkeep of all but the newest `kept` receipts."""
     old = world.receipts[: max(0, len(world.receipts) - kept)]
     done = tidy(old, {("A.t", 0): world.target_start})
-    rewritten = {(entry.kind, entry.upstream_start) for entry in (*done.merged, *done.replaced)}
-    rest = [entry for entry in world.receipts if (entry.kind, entry.upstream_start) not in rewritten]
+    rewritten = {(entry.kind, entry.upstream_start, entry.series) for entry in (*done.merged, *done.replaced)}
+    rest = [entry for entry in world.receipts if (entry.kind, entry.upstream_start, entry.series) not in rewritten]
     return map_of(world, [*rest, *done.merged])
 
 

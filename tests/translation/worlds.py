@@ -16,7 +16,8 @@ class World:
     """A source log whose records are at `records`, and a target log.
 
     `copies`: (upstream, downstream) of every copied record in the order of writing. `strangers`: the same of records that nobody explains
-    (upstream -1: it never was at the source). `end`: the target's log end. `settled`: upstream offsets that the ledger covers.
+    (upstream -1: it never was at the source). `end`: the target's log end. `settled`: upstream offsets that the ledger covers. `replaces`:
+    the ledger was written by a Ferry whose receipts, behind a position that was taken back, replaced those of the first copies.
     """
 
     records: frozenset[int]
@@ -30,10 +31,13 @@ class World:
     lost: set[int] = field(default_factory=set)
     receipts: list[Receipt] = field(default_factory=list)
     seeds: int = 0
+    replaces: bool = False
 
     def add(self, kind: ReceiptKind, start: int, end: int, **fields: object) -> None:
-        self.receipts = [receipt for receipt in self.receipts if (receipt.kind, receipt.upstream_start) != (kind, start)]
-        self.receipts.append(Receipt(**{**BLANK.__dict__, "kind": kind, "upstream_start": start, "upstream_end": end, **fields}))
+        one_series = self.replaces or self.seeds < 2 or kind in {ReceiptKind.SEED, ReceiptKind.FOREIGN}
+        where = {"kind": kind, "upstream_start": start, "series": "" if one_series else f"run-{self.seeds}"}
+        self.receipts = [receipt for receipt in self.receipts if any(getattr(receipt, name) != value for name, value in where.items())]
+        self.receipts.append(Receipt(**{**BLANK.__dict__, **where, "upstream_end": end, **fields}))
         if kind is not ReceiptKind.SEED:
             self.settled |= set(range(start, end))
 
@@ -119,11 +123,12 @@ class World:
 def worlds(*steps: str, longest: int = 12) -> st.SearchStrategy[World]:
     """Histories of `copy` and the other steps named."""
     step = st.tuples(st.sampled_from(("copy", "copy", *steps)), st.integers(1, 9), st.integers(0, 3))
-    return st.builds(_played, st.frozensets(st.integers(0, 40), min_size=5), st.integers(0, 12), st.lists(step, max_size=longest))
+    records = st.frozensets(st.integers(0, 40), min_size=5)
+    return st.builds(_played, records, st.integers(0, 12), st.lists(step, max_size=longest), st.booleans())
 
 
-def _played(records: frozenset[int], start: int, steps: list[tuple[str, int, int]]) -> World:
-    world = World(records)
+def _played(records: frozenset[int], start: int, steps: list[tuple[str, int, int]], replaces: bool) -> World:
+    world = World(records, replaces=replaces)
     world.seed(start)
     for step in steps:
         world.act(step)

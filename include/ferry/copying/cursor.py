@@ -282,6 +282,7 @@ class PartitionCursor:
             ledger_topic_id=ledger_topic_id,
             source_epoch=self._epoch,
             run_id=run_id,
+            series=task.series,
         )
 
     def outcome(self) -> PartitionOutcome:
@@ -353,6 +354,7 @@ class PartitionCursor:
             upstream_start=start,
             upstream_end=end,
             reason=reason,
+            series=task.series,
         )
 
 

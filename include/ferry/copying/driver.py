@@ -340,6 +340,7 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
         batch_limit=facts.batch_limit,
         excluded=facts.guard.excluded,
         settles=plan.seed is not None and facts.committed is not None,
+        series=plan.series,
     )
 
 

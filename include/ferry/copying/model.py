@@ -31,7 +31,7 @@ class PartitionTask:
     group holds it already (else it comes from the head or the start policy). `last_epoch` is the source leader epoch of the record before
     the position (-1 unknown). `seed` and `foreign` (what another replicator wrote) go into the partition's first transaction. `batch_limit`
     is the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote. `settles`: an operator's
-    seed overrides whatever the group says.
+    seed overrides whatever the group says. `series`: of the receipts to write (Receipt.series).
     """
 
     topic: str
@@ -48,6 +48,7 @@ class PartitionTask:
     batch_limit: int = 1_048_588
     excluded: Ranges = ()
     settles: bool = False
+    series: str = ""
 
     @property
     def declared(self) -> tuple[Receipt, ...]:

@@ -83,7 +83,8 @@ class PlanRules:
 class PartitionPlan:
     """What will be done with one partition; exactly one of a failure and a task's worth of facts counts.
 
-    `from_target`: upstream offsets of the segments that will be left out, because their records came from the target.
+    `from_target`: upstream offsets of the segments that will be left out, because their records came from the target. `series`: as of the
+    receipts (Receipt.series).
     """
 
     facts: PartitionFacts
@@ -95,6 +96,7 @@ class PartitionPlan:
     notes: tuple[str, ...] = ()
     failure: PartitionError | None = None
     from_target: int = 0
+    series: str = ""
 
     @property
     def has_work(self) -> bool:
@@ -137,7 +139,11 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
     returning = sum(size(within(facts.guard.excluded, segment.start, segment.end)) for segment in segments)
     if returning:
         notes = (*notes, f"{returning:,} offsets hold what came from the target: left out")
-    return PartitionPlan(facts, settled.position, segments, seed, last_epoch=settled.epoch, notes=notes, from_target=returning)
+    known = "" if facts.head is None else facts.head.series
+    series = rules.run_id if seed is not None and facts.head is not None else known
+    return PartitionPlan(
+        facts, settled.position, segments, seed, last_epoch=settled.epoch, notes=notes, from_target=returning, series=series
+    )
 
 
 def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
@@ -258,7 +264,7 @@ def seeded(  # noqa: PLR0917 - the partition, what is said, what is there
     except PartitionError as problem:
         return PartitionPlan(facts, failure=problem)
     seed = replace(_seed(facts, position, rules.run_id, reason), found=max(found, facts.remote_end or -1))
-    return PartitionPlan(facts, position, seed=seed, foreign=foreign_receipts(facts, foreign, rules, reason))
+    return PartitionPlan(facts, position, seed=seed, foreign=foreign_receipts(facts, foreign, rules, reason), series=rules.run_id)
 
 
 def foreign_receipts(facts: PartitionFacts, ranges: Iterable[tuple[int, int, int]], rules: PlanRules, reason: str) -> tuple[Receipt, ...]:

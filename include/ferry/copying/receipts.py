@@ -1,8 +1,8 @@
 """Receipts: what the ledger says about one contiguous upstream range of one partition.
 
 A receipt is written in the transaction that copied its range, so it exists exactly when the records do. The ledger topic is compacted:
-the key names source topic id, partition, upstream start and kind, so that a receipt of one kind never replaces one of another. Runs map
-upstream to downstream offsets; they are delta-coded (ferry.wire.runs) and carried as base64 in a JSON value that people can read.
+the key names source topic id, partition, upstream start, kind and series, so that a receipt of one kind never replaces one of another.
+Runs map upstream to downstream offsets; they are delta-coded (ferry.wire.runs) and carried as base64 in a JSON value that people can read.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Receipt:
     `from_target`: offsets of the range that the flow in the other direction had written, so that they were not copied. `found`: how far the
     remote partition reached when an operator's seed began a ledger that does not explain what is there (-1: no such seed).
     `record_age`: how old records were when the target had them; `latency`: when their transaction was about to be committed (of a batch
-    only its first and its greatest timestamp count).
+    only its first and its greatest timestamp count). `series`: the run whose seed began the position that was copied from (empty: the
+    first); what is copied again after a position was taken back replaces no receipt of records that are still there.
     """
 
     kind: ReceiptKind
@@ -88,6 +89,7 @@ class Receipt:
     source_epoch: int = -1
     run_id: str = ""
     reason: str = ""
+    series: str = ""
 
 
 def is_loss(receipt: Receipt) -> bool:
@@ -102,12 +104,13 @@ def ledger_partition(topic: str, partition: int, partitions: int) -> int:
 
 def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
     """Key and value of a ledger record."""
-    key = {
+    key: dict[str, object] = {
         "id": receipt.source_topic_id,
         "topic": receipt.topic,
         "partition": receipt.partition,
         "start": receipt.upstream_start,
         "kind": receipt.kind.value,
+        **({"series": receipt.series} if receipt.series else {}),
     }
     value = {
         "version": FORMAT_VERSION,
@@ -171,6 +174,7 @@ def decode_receipt(key: bytes, value: bytes) -> Receipt:
             source_epoch=int(what["source_epoch"]),
             run_id=what["run"],
             reason=what["reason"],
+            series=where.get("series", ""),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, binascii.Error) as problem:
         raise UnreadableRecord(f"ledger record {key!r} is not a receipt: {problem}") from problem

@@ -18,7 +18,10 @@ PartitionKey = tuple[str, int]  # source topic, partition
 
 @dataclass(frozen=True)
 class Head:
-    """Where a source partition stands: the next upstream offset to copy, between which topics, explained by which ledger."""
+    """Where a source partition stands: the next upstream offset to copy, between which topics, explained by which ledger.
+
+    `series`: as of the receipts (Receipt.series).
+    """
 
     topic: str
     partition: int
@@ -29,6 +32,7 @@ class Head:
     ledger_topic_id: str = ""
     source_epoch: int = -1
     run_id: str = ""
+    series: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
                 "ledger_id": entry.ledger_topic_id,
                 "source_epoch": entry.source_epoch,
                 "run": entry.run_id,
+                **({"series": entry.series} if entry.series else {}),
             }
         case FlowRecord():
             key, value = {"flow": entry.flow}, {"lanes": entry.lanes, "tidied": entry.tidied, "exactly_once": entry.exactly_once}
@@ -151,6 +156,7 @@ def decode_state(key: bytes, value: bytes) -> StateEntry:
                 what["ledger_id"],
                 int(what["source_epoch"]),
                 what["run"],
+                what.get("series", ""),
             )
         if "flow" in where:
             return FlowRecord(where["flow"], int(what["lanes"]), int(what["tidied"]), bool(what.get("exactly_once", True)))

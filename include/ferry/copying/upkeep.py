@@ -46,7 +46,8 @@ def tidy(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, int], int])
     groups: dict[tuple[object, ...], list[Receipt]] = {}
     for receipt in receipts:
         if receipt.kind in MERGED and not is_loss(receipt):
-            key = (receipt.topic, receipt.partition, receipt.source_topic_id, receipt.remote_topic_id, receipt.kind, receipt.reason)
+            where = (receipt.topic, receipt.partition, receipt.source_topic_id, receipt.remote_topic_id)
+            key = (*where, receipt.kind, receipt.reason, receipt.series)
             groups.setdefault(key, []).append(receipt)
     merged: list[Receipt] = []
     replaced: list[Receipt] = []
