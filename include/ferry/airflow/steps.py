@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ferry.config import Flow
 
 LOG_WIDTH = 160
+# The client tells of every connection that it opens and closes; what goes wrong ends in one error of ours.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:

@@ -1,0 +1,21 @@
+"""The demo's group stands in the middle of its topic, and its next records tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ferry.sandbox import SandboxCluster
+from ferry.sandbox.sample_group import next_records, read_in_part
+
+pytestmark = pytest.mark.brokers
+
+
+def test_the_next_records_are_those_behind_the_middle(
+    source_cluster: SandboxCluster, topic_factory: Callable[..., str], produce: Callable[..., None]
+) -> None:
+    topic = topic_factory(source_cluster, partitions=2)
+    produce(source_cluster, topic, [(number % 2, b"k%d" % number, b"v%d" % number) for number in range(20)])
+    assert read_in_part(source_cluster.bootstrap, f"group-{topic}", topic) == 2
+    assert next_records(source_cluster.bootstrap, f"group-{topic}", topic) == {0: (b"k10", b"v10"), 1: (b"k11", b"v11")}
