@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.wire.split import split_unit
+from ferry.copying.cursor import ReceiptDraft
+from ferry.copying.model import Segment
+from ferry.copying.receipts import ReceiptKind
+from ferry.handling.calling import PartitionHandling
+from ferry.wire.split import Indivisible, split_unit
 from ferry.wire.treatment import arrange
+from ferry.wire.unit import Unit
 
 pytestmark = pytest.mark.unit
 
@@ -34,3 +41,36 @@ def test_splitting_ends_at_single_records(kafka: Any, rows_at: Any) -> None:
     assert kafka.read_units(units) == rows_at(range(7))
     with pytest.raises(ValueError, match="cannot be split"):
         split_unit(units[0])
+
+
+def smallest(unit: Unit) -> list[Unit]:
+    try:
+        halves = split_unit(unit)
+    except Indivisible:
+        return [unit]
+    return [piece for half in halves for piece in smallest(half)]
+
+
+def drafted(units: Iterable[Unit]) -> ReceiptDraft:
+    """As if the target had appended them to an empty log."""
+    draft = ReceiptDraft(Segment(ReceiptKind.COPIED, 0, 100), 0)
+    for unit in units:
+        draft.add(unit, draft.records)
+    return draft
+
+
+@given(outputs=st.lists(st.sampled_from([0, 1, 1, 1, 2, 3]), min_size=1, max_size=25), codec=st.integers(0, 4))
+def test_a_handled_unit_is_divided_between_source_records_only(kafka: Any, rows_at: Any, outputs: list[int], codec: int) -> None:
+    handling = PartitionHandling(lambda record: [record] * outputs[record.offset], "t", 0)
+    built = kafka.build(rows_at(range(len(outputs))), codec=codec)
+    for unit in arrange(memoryview(built), position=0, end=100, handling=handling).units:
+        pieces = smallest(unit)
+        assert len(pieces) == sum(number > 0 for number in outputs)
+        assert (pieces[0].upstream_start, pieces[-1].upstream_end) == (unit.upstream_start, unit.upstream_end)
+        assert all(left.upstream_end == right.upstream_start for left, right in pairwise(pieces))
+        assert (sum(piece.dropped for piece in pieces), sum(piece.added for piece in pieces)) == (unit.dropped, unit.added)
+        read = [[row[1:] for part in units for row in kafka.read(b"".join(part.encode(9, 1, 0, True)))] for units in (pieces, [unit])]
+        assert read[0] == read[1]
+        places = [(offset, sum(outputs[:offset])) for offset, number in enumerate(outputs) if number]
+        for draft in (drafted([unit]), drafted(pieces)):
+            assert [(upstream + step, place + step) for upstream, place, count in draft.runs for step in range(count)] == places
