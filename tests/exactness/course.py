@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -53,6 +53,7 @@ class Ending:
 
     `wanted`: by group, what it would have read next at the source. `translations`: by group, what Ferry says. `checkpoints`: by replicator,
     group, remote topic and partition, what stands in the checkpoints topic. `copies`: by replicator, remote topic and partition.
+    `later_translations` and `later_checkpoints`: Ferry's after its last run; `ends`: where Ferry's remote partitions end then.
     """
 
     groups: list[Group]
@@ -60,6 +61,9 @@ class Ending:
     translations: dict[str, Translation | None]
     checkpoints: dict[str, Positions]
     copies: dict[str, Mapping[Place, list[RecordSeen]]]
+    later_translations: dict[str, Translation | None]
+    later_checkpoints: Positions
+    ends: dict[Place, int]
 
 
 class Course:
@@ -99,8 +103,7 @@ class Course:
         run_ferry(self._late)
         run_ferry(self._flow)
         self._start_mirror()
-        copies = Follower(self.mm2_target, self._remote_places(), self._check_mirror)
-        self._running.callback(copies.close)
+        copies = self._running.enter_context(closing(Follower(self.mm2_target, self._remote_places(), self._check_mirror)))
         self._catch_up(copies)
         self._rounds(LIVE_ROUNDS)
         self._commit(Moment.LIVE)
@@ -168,9 +171,8 @@ class Course:
     def _commit(self, moment: Moment) -> None:
         """The groups of this moment commit."""
         self._histories.look()
-        reader = Reader(self.source, "read_uncommitted")
-        seen = {offset for offset, _, _ in reader.read(("transactional", 0))}
-        reader.close()
+        with closing(Reader(self.source, "read_uncommitted")) as reader:
+            seen = {offset for offset, _, _ in reader.read(("transactional", 0))}
         self._marks.in_transactions = sorted(seen)
         self._marks.markers = sorted(set(range(self._ends()["transactional", 0])) - seen)
         chosen = [self._chooser.group(number, kind, moment) for number, kind in self._dealt[moment]]
@@ -207,18 +209,15 @@ class Course:
         self._say(f"{sum(counts.values())} records are copied")
 
     def _finish(self, copies: Follower) -> Ending:
-        names = [group.name for group in self._groups]
-        found = {
-            entry.group: entry.translation for entry in translated_groups(self._flow, names).positions if entry.upstream_offset is not None
-        }
+        translations = self._translations()
         self._catch_up(copies)
         wait_for_checkpoints(self.mm2_target, self._check_mirror)
         self._say("MirrorMaker 2 emits no more checkpoints")
         checkpoints = {FERRY: read_checkpoints(self.ferry_target), MM2: read_checkpoints(self.mm2_target)}
         self._stop_mirror()
         run_ferry(self._flow)
-        mine = Follower(self.ferry_target, self._remote_places(), lambda: None)
-        self._running.callback(mine.close)
+        write_checkpoints(self._flow)
+        mine = self._running.enter_context(closing(Follower(self.ferry_target, self._remote_places(), lambda: None)))
         self._catch_up(mine)
         copies.drain()
         self._histories.look(copied=True)
@@ -226,7 +225,21 @@ class Course:
         return Ending(
             self._groups,
             {group.name: logs[group.place].from_offset(group.offset) for group in self._groups},
-            {name: found.get(name) for name in names},
+            translations,
             checkpoints,
             {FERRY: mine.records, MM2: copies.records},
+            self._translations(),
+            read_checkpoints(self.ferry_target),
+            self._remote_ends(),
         )
+
+    def _translations(self) -> dict[str, Translation | None]:
+        """What Ferry says of the groups' positions."""
+        names = [group.name for group in self._groups]
+        positions = translated_groups(self._flow, names).positions
+        found = {entry.group: entry.translation for entry in positions if entry.upstream_offset is not None}
+        return {name: found.get(name) for name in names}
+
+    def _remote_ends(self) -> dict[Place, int]:
+        with closing(Reader(self.ferry_target, "read_committed")) as reader:
+            return {place: reader.end(place) for place in self._remote_places()}

@@ -24,7 +24,7 @@ from each translated offset is compared with what the group would have read next
 - **untranslated**: there is no checkpoint, so the consumer starts by `auto.offset.reset`. What it then reads is below the table, not in it.
 - Both targets and the source are read by librdkafka with `read_committed`. The offsets are the newest records of each replicator's
   checkpoints topic, read as `MirrorClient` reads them: MM2's when none was written for {quiet:.0f} s, Ferry's before its last run.
-- Ferry runs four times and a backfill. So groups can be ahead of what it had copied; the next run makes them exact. MM2 copies all the
+- Ferry runs four times and a backfill. So groups can be ahead of what it had copied; the last run makes them exact. MM2 copies all the
   time, and is stopped (SIGTERM) and started again once.
 - Old data is the older half of a log, recent data its last {recent} offsets, the end of the log its end, all at the moment of the commit.
 - MM2 has no backfill: it has copied that topic from its beginning like any other. What MM2 had copied before its restart is also old by the
@@ -68,6 +68,7 @@ def notes(found: Findings) -> list[str]:
     if found.reasons:
         reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(found.reasons.items()))
         lines.append(f"Why Ferry calls positions inexact: {reasons}.")
+    lines.append(f"After Ferry's last run {found.exact_later} positions are exact.")
     for name in (FERRY, MM2):
         every = total(tallies[name] for tallies in found.tallies.values())
         if every.untranslated:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Collection
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -93,18 +94,14 @@ def write_checkpoints(flow: Flow) -> None:
 
 def read_checkpoints(cluster: SandboxCluster) -> Positions:
     """By group, remote topic and partition the downstream offset, as MirrorClient reads it: read_uncommitted, the last record of a key."""
-    reader = Reader(cluster, "read_uncommitted")
-    try:
+    with closing(Reader(cluster, "read_uncommitted")) as reader:
         found = (Checkpoint.decode(key, value) for _, key, value in reader.read(CHECKPOINTS))
         return {(entry.group, entry.topic, entry.partition): entry.downstream_offset for entry in found}
-    finally:
-        reader.close()
 
 
 def wait_for_checkpoints(cluster: SandboxCluster, check: Callable[[], None], quiet: float = QUIET_SECONDS) -> None:
     """Until nothing was written into MM2's checkpoints topic for `quiet` seconds."""
-    reader = Reader(cluster, "read_uncommitted")
-    try:
+    with closing(Reader(cluster, "read_uncommitted")) as reader:
         began = changed = time.monotonic()
         end = -1
         while time.monotonic() < changed + quiet:
@@ -115,5 +112,3 @@ def wait_for_checkpoints(cluster: SandboxCluster, check: Callable[[], None], qui
             if time.monotonic() > began + SETTLING_SECONDS:
                 raise TimeoutError("MirrorMaker 2 writes checkpoints all the time")
             time.sleep(0.3)
-    finally:
-        reader.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.unit
 ONE, TWO, THREE = (b"1",), (b"2",), (b"3",)
 COPIES = [RecordSeen(None, b"%d" % number, (), 0, 10 + number) for number in range(4)]
 GROUP = Group("g", KINDS[0].label, Moment.LIVE, TopicPartition("t", 0), 2)
+AT_END = {("g", "A.t", 0): 14}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,8 @@ def ending(translation: Translation | None, checkpoint: int | None) -> Ending:
     at = ("g", "A.t", 0)
     checkpoints = {FERRY: {} if checkpoint is None else {at: checkpoint}, MM2: {at: 11}}
     copies = {name: {("A.t", 0): COPIES} for name in (FERRY, MM2)}
-    return Ending([GROUP], {"g": [record.content for record in COPIES[2:]]}, {"g": translation}, checkpoints, copies)
+    wanted, later = [record.content for record in COPIES[2:]], Translation(2, 12)
+    return Ending([GROUP], {"g": wanted}, {"g": translation}, checkpoints, copies, {"g": later}, {at: 12}, {("A.t", 0): 14})
 
 
 @pytest.mark.parametrize(
@@ -75,6 +78,21 @@ def test_what_ferry_may_not_say(translation: Translation | None, checkpoint: int
     found = find(ending(translation, checkpoint))
     assert (found.problems == []) is right
     assert found.tallies[GROUP.kind][MM2].read_again == (1, 1, 1)
+    assert found.exact_later == 1
+
+
+@pytest.mark.parametrize("later", [Translation(2, 11), Translation(2, 12, Inexact.AHEAD), None])
+def test_what_ferry_may_not_say_after_its_last_run(later: Translation | None) -> None:
+    before = ending(Translation(2, 12), 12)
+    checkpoints = {} if later is None else {("g", "A.t", 0): later.image}
+    assert len(find(replace(before, later_translations={"g": later}, later_checkpoints=checkpoints)).problems) == 1
+
+
+def test_a_consumer_behind_the_end_of_the_log_would_start_anywhere() -> None:
+    behind = replace(
+        ending(Translation(2, 15), 15), wanted={"g": []}, later_translations={"g": Translation(2, 14)}, later_checkpoints=AT_END
+    )
+    assert len(find(behind).problems) == 1
 
 
 def test_the_page_keeps_other_seeds(tmp_path: Path) -> None:
