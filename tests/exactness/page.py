@@ -26,6 +26,8 @@ from each translated offset is compared with what the group would have read next
   checkpoints topic, read as `MirrorClient` reads them: MM2's when none was written for {quiet:.0f} s, Ferry's before its last run.
 - Ferry runs four times and a backfill. So groups can be ahead of what it had copied; the last run makes them exact. MM2 copies all the
   time, and is stopped (SIGTERM) and started again once.
+- A seed gives the same kinds of positions at the same moments. What MM2 does there depends on its timing, so its numbers differ a little
+  from run to run.
 - Old data is the older half of a log, recent data its last {recent} offsets, the end of the log its end, all at the moment of the commit.
 - MM2 has no backfill: it has copied that topic from its beginning like any other. What MM2 had copied before its restart is also old by the
   end: that row does not tell one effect from the other.
