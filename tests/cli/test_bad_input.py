@@ -307,6 +307,15 @@ def test_a_spark_master_that_cannot_be_used(master: str, config: ConfigFile, sou
     assert target.topics_of(file) == []
 
 
+@pytest.mark.parametrize("where", ["none/report.json", "."])
+def test_a_report_that_cannot_be_written(where: str, config: ConfigFile, source: Side, target: Side, tmp_path: Path) -> None:
+    file = config(f"A->B.topics = {source.filled()}")
+    outcome = refused(file, *INLINE, "--report", str(tmp_path / where))
+    assert outcome.code == ExitCode.BAD_INPUT
+    assert outcome.lacks("ArgumentError", "--report", tmp_path / where, "cannot be written") == []
+    assert target.topics_of(file) == []
+
+
 def test_a_remote_topic_that_cannot_be_grown(config: ConfigFile, source: Side, target: Side) -> None:
     narrow, other = source.filled(partitions=2), source.filled()
     file = config(f"A->B.topics = {narrow}, {other}", B="fixed")

@@ -112,6 +112,16 @@ def test_bad_options(options: Callable[..., list[str]], tmp_path: Path, extra: t
 
 
 @pytest.mark.unit
+@pytest.mark.parametrize("option", ["--save", "--report"])
+def test_a_file_that_cannot_be_written(options: Callable[..., list[str]], tmp_path: Path, option: str) -> None:
+    done = ferry(*options("west:9092", "east:9092"), "--include", "x", option, str(tmp_path / "none" / "file"))
+    assert done.returncode == ExitCode.BAD_INPUT
+    assert (
+        done.stderr.splitlines()[-1] == f"ferry: ArgumentError: {option} {tmp_path}/none/file: cannot be written: No such file or directory"
+    )
+
+
+@pytest.mark.unit
 def test_a_bad_client_file_is_named(options: Callable[..., list[str]], tmp_path: Path) -> None:
     arguments = options("west:9092", "east")
     done = ferry(*arguments, "--include", "x")

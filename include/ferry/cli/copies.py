@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -93,6 +95,8 @@ def carry_out(
     from ferry.copying.pipeline import idle_report, plan_run, read_report  # noqa: PLC0415 - see plan
 
     flow = load_flow(config, request.flow)
+    if report_file is not None:
+        check_report_file(report_file)
     planned = plan_run(flow, request)
     master = master or _local_master(flow)
     if planned.needs_copy and master != INLINE:
@@ -110,13 +114,31 @@ def carry_out(
         _sync(flow, request)
     outcome = read_report(flow, request) if planned.needs_preparation or planned.needs_copy else idle_report(flow, planned)
     codes.append(outcome.exit_code)
-    if report_file is not None:
-        report_file.write_text(json.dumps(outcome.document(), indent=2) + "\n", encoding="utf-8")
     if as_json:
         document(outcome.document())
     else:
         _show_report(outcome)
+    if report_file is not None:
+        with _naming(report_file):
+            report_file.write_text(json.dumps(outcome.document(), indent=2) + "\n", encoding="utf-8")
     raise typer.Exit(worst_exit_code(codes))
+
+
+def check_report_file(path: Path) -> None:
+    """ArgumentError when `path` cannot be written: said before a run, not after it. Leaves no file that was not there."""
+    new = not path.exists()
+    with _naming(path), path.open("a", encoding="utf-8"):
+        pass
+    if new:
+        path.unlink()
+
+
+@contextmanager
+def _naming(report_file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise ArgumentError(f"--report {report_file}: cannot be written: {problem.strerror}") from problem
 
 
 def _prepare(flow: Flow, request: RunRequest) -> None:
@@ -137,7 +159,9 @@ def _sync(flow: Flow, request: RunRequest) -> None:
     from ferry.mirroring.syncs import run_sync  # noqa: PLC0415 - see plan
 
     for name in AFTER_THE_COPY:
-        notice(summary(run_sync(flow, name, run_id=request.run_id)))
+        outcome = run_sync(flow, name, run_id=request.run_id)
+        for text in (summary(outcome), *(f"{outcome.sync}: {entry}" for entry in outcome.notices)):
+            notice(text)
 
 
 def _local_master(flow: Flow) -> str:

@@ -84,7 +84,10 @@ def legacy(
         config.write_text(text, encoding="latin-1")
         _load(config)
         if save is not None:
-            save.write_text(text, encoding="latin-1")
+            try:
+                save.write_text(text, encoding="latin-1")
+            except OSError as problem:
+                raise ArgumentError(f"--save {save}: cannot be written: {problem.strerror}") from problem
             notice(f"{save}: written; use it as CONFIG with --flow '{source_alias}->{target_alias}'")
             return
         request = RunRequest(f"{source_alias}->{target_alias}", run_id("legacy"))
