@@ -19,8 +19,9 @@ from confluent_kafka.admin import (
 from ferry.config import Flow
 from ferry.copying.pipeline import plan_run
 from ferry.copying.request import RunRequest
+from ferry.errors import ExitCode
 from ferry.mirroring.heartbeats import sync_heartbeat
-from ferry.mirroring.outcome import SyncFailure
+from ferry.mirroring.syncs import SyncName, run_sync
 from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 
@@ -127,13 +128,14 @@ def test_only_the_direction_that_is_wanted(flow_as: Callable[..., Flow], target_
     assert (len(beats(target_cluster, (a, b))), len(beats(guarded, (b, a)))) == (1, 1)
 
 
-def test_a_target_that_takes_nothing_is_a_failure(flow_factory: FlowFactory, guarded: SandboxCluster) -> None:
+def test_a_target_that_takes_nothing_fails_the_whole_sync(flow_factory: FlowFactory, guarded: SandboxCluster) -> None:
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     login = f'B.sasl.jaas.config = {module} required username="reader" password="{USERS["reader"]}";'
     flow = flow_factory("B.security.protocol = SASL_PLAINTEXT", "B.sasl.mechanism = PLAIN", login, target=guarded)
-    (failure,) = sync_heartbeat(flow, False).failed
-    assert isinstance(failure, SyncFailure)
-    assert failure.error == "NotAuthorized"
+    assert flow.reverse_heartbeat == "off"
+    outcome = run_sync(flow, SyncName.HEARTBEAT, on_request=True)
+    (failure,) = outcome.failed
+    assert (failure.error, outcome.exit_code) == ("NotAuthorized", ExitCode.UNREACHABLE)
     assert "heartbeats" in failure.problem
 
 

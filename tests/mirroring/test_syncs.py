@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.config import Flow
+from ferry.config import Cluster, Flow
 from ferry.config.mirroring import MirroringSettings
-from ferry.errors import ClusterUnreachable
+from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.mirroring import syncs
 from ferry.mirroring.outcome import LISTED, Change, SyncOutcome
 from ferry.mirroring.sync_names import SyncName
@@ -72,6 +73,27 @@ def test_a_sync_that_can_do_nothing_has_failed_and_is_due_again(flow_factory: Fl
     (failure,) = run_sync(flow, SyncName.CONFIGS, run_id="one").failed
     assert str(failure) == "sync configs: ClusterUnreachable: cluster A: away"
     assert not not_now(flow, SyncName.CONFIGS)
+
+
+def test_a_sync_that_cannot_be_written_down_still_tells_what_it_changed(flow_factory: FlowFactory, calls: list[bool]) -> None:
+    flow = flow_factory()
+    run_sync(flow, SyncName.CONFIGS)
+    _refuse_records(flow.target, state_topic(flow.source.alias))
+    outcome = run_sync(flow, SyncName.CONFIGS, on_request=True)
+    assert len(outcome.changes) == LISTED + 1
+    (failure,) = outcome.failed
+    assert (failure.what, outcome.exit_code) == ("sync configs", ExitCode.PARTLY_FAILED)
+    assert "when it was done cannot be written down" in failure.problem
+    assert state_topic(flow.source.alias) in failure.problem
+
+
+def _refuse_records(cluster: Cluster, topic: str) -> None:
+    """No record is small enough from here on."""
+    smallest = ConfigEntry("max.message.bytes", "1", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[smallest])
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(30)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ class _Done:
 
 
 def sync_heartbeat(flow: Flow, dry_run: bool) -> SyncOutcome:
-    """Write the flow's heartbeat, and that of the other direction where MM2 would. Fails by cluster, never as a whole."""
+    """Write the flow's heartbeat, and that of the other direction where MM2 would. Where there are two, they fail one by one."""
     done = _Done()
     reverse = flow.reverse_heartbeat
     # Both switched off: then a person asked for this sync, and means the flow's own heartbeat.
@@ -42,6 +42,8 @@ def sync_heartbeat(flow: Flow, dry_run: bool) -> SyncOutcome:
         try:
             done.changes += _beat(flow, flow.target, flow.source, dry_run=dry_run)
         except FerryError as problem:
+            if reverse == "off":
+                raise
             done.failed.append(SyncFailure(f"heartbeat {flow.name}", type(problem).__name__, str(problem)))
     else:
         done.skipped.append(Skipped(f"heartbeat {flow.name}", f"{KEY}=false"))

@@ -33,10 +33,10 @@ Sync = Callable[["Flow", bool], SyncOutcome]
 def run_sync(
     flow: Flow, name: SyncName, *, run_id: str = "", dry_run: bool = False, on_request: bool = False, unless_disabled: bool = False
 ) -> SyncOutcome:
-    """Do one sync, if it is wanted and due. With a `run_id` its outcome is kept for that run's report.
+    """Do one sync, if it is wanted and due. With a `run_id` its outcome is kept for that run's report; raises when it cannot be.
 
-    `on_request`: a person asked for it, so it is done whatever intervals and (but for `unless_disabled`) settings say. Never raises a
-    FerryError: a sync that could do nothing has failed as a whole.
+    `on_request`: a person asked for it, so it is done whatever intervals and (but for `unless_disabled`) settings say. A sync that could
+    do nothing has failed as a whole. Without a `run_id` never raises a FerryError: what was changed is told, and that it cannot be kept.
     """
     began = time.monotonic()
     try:
@@ -45,12 +45,21 @@ def run_sync(
     except FerryError as problem:
         outcome = SyncOutcome(name.value, failed=(SyncFailure(f"sync {name.value}", type(problem).__name__, str(problem)),))
     outcome = replace(outcome, dry_run=dry_run, seconds=round(time.monotonic() - began, 3))
-    if not (dry_run or not_enabled(flow, name)):
+    if dry_run or not_enabled(flow, name):
+        return outcome
+    try:
         _keep(flow, run_id, outcome)
+    except FerryError as problem:
+        if run_id:
+            raise
+        told = SyncFailure(f"sync {name.value}", type(problem).__name__, f"when it was done cannot be written down: {problem}")
+        return replace(outcome, failed=(*outcome.failed, told))
     return outcome
 
 
 def _keep(flow: Flow, run_id: str, outcome: SyncOutcome) -> None:
+    if not run_id and (outcome.left_out or outcome.failed):
+        return
     if not outcome.left_out:  # what is not due was done, so the topics are there
         with ClusterAdmin(flow.target) as target:
             ensure_internal_topics(flow, target)
