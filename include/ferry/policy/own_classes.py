@@ -45,12 +45,13 @@ def own_object(path: str, methods: tuple[str, ...], properties: Mapping[str, str
 
 def answer(path: str, method: str, found: Any, *arguments: str, wants: tuple[type, ...]) -> Any:
     """What `found.method(*arguments)` answers. ConfigError when it raises or answers with another type than it should."""
+    call = f"{method}({', '.join(map(repr, arguments))})"
     try:
         result = getattr(found, method)(*arguments)
     except Exception as problem:
-        raise ConfigError(f"{path}: {method}{arguments} raised {_told(problem)}") from problem
+        raise ConfigError(f"{path}: {call} raised {_told(problem)}") from problem
     if not isinstance(result, wants):
-        raise ConfigError(f"{path}: {method}{arguments} gave {result!r}: it must give {' or '.join(each.__name__ for each in wants)}")
+        raise ConfigError(f"{path}: {call} gave {result!r}: it must give {' or '.join(each.__name__ for each in wants)}")
     return result
 
 

@@ -15,7 +15,9 @@ def read_seed_file(path: Path) -> GivenPositions:
     """Read a CSV file with the header `topic,partition,position`. ArgumentError naming file and line for anything else."""
     try:
         rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
-    except (OSError, UnicodeDecodeError) as problem:
+    except OSError as problem:
+        raise ArgumentError(f"{path}: cannot be read: {problem.strerror}") from problem
+    except UnicodeDecodeError as problem:
         raise ArgumentError(f"{path}: cannot be read: {problem}") from problem
     if not rows or tuple(cell.strip() for cell in rows[0]) != COLUMNS:
         raise ArgumentError(f"{path}:1: the first line must be {','.join(COLUMNS)}")
