@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,7 +122,7 @@ class Stage:
             )
             topics.append(NewTopic(f"{name}-left.replica", 1, 1))
             topics.append(NewTopic(f"{name}-other.internal", 1, 1))
-        _all(client.create_topics(topics))
+        self._create(client, topics)
         bindings = []
         for name in self.marks:
             bindings += [
@@ -146,12 +146,21 @@ class Stage:
             changes.append(_altered(f"{name}-timed", {"compression.type": None}))
         _all(client.incremental_alter_configs(changes))
         _all(client.create_partitions([NewPartitions(f"{name}-plain", 4) for name in self.marks]))
-        _all(client.create_topics([NewTopic(f"{name}-later", 2, 1, config={"retention.ms": "3000000"}) for name in self.marks]))
+        self._create(client, [NewTopic(f"{name}-later", 2, 1, config={"retention.ms": "3000000"}) for name in self.marks])
         _all(client.create_acls([_acl(f"{name}-plain", "ines", AclOperation.ALTER_CONFIGS) for name in self.marks]))
         for target in (self.mm2_target, self.ferry_target):
             remote = AdminClient(target.client_settings())
             names = [name for name in remote.list_topics(timeout=SECONDS).topics if name.endswith("-orders")]
             _all(remote.incremental_alter_configs([_altered(name, {"flush.messages": "1000"}) for name in names]))
+
+    @staticmethod
+    def _create(client: AdminClient, topics: Sequence[NewTopic]) -> None:
+        """Returns when the broker tells of them: a run before that would find nothing to do."""
+        _all(client.create_topics(list(topics)))
+        deadline = time.monotonic() + SECONDS
+        while not {topic.topic for topic in topics} <= client.list_topics(timeout=SECONDS).topics.keys():
+            assert time.monotonic() < deadline, "the broker does not tell of topics that were created"
+            time.sleep(POLL_SECONDS / 10)
 
     def run_ferry(self) -> dict[str, list[str]]:
         """One run of every flow, some at a time; by mark, what failed."""

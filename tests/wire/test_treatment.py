@@ -1,18 +1,15 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.wire.logs import check_tiling, log_of, partitions
 
-from ferry.handling import Record
-from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.wire.batch import MalformedBatch
-from ferry.wire.ranges import Ranges, union, within
-from ferry.wire.split import Indivisible, split_unit
+from ferry.wire.ranges import union, within
 from ferry.wire.treatment import COMPRESSION_PENALTY, FORWARD_MINIMUM_BYTES, arrange
 from ferry.wire.unit import Unit
 
@@ -22,17 +19,6 @@ END = 1 << 62
 
 def kinds(units: list[Unit]) -> list[tuple[str, int]]:
     return [(unit.kind, unit.count) for unit in units]
-
-
-def check_tiling(units: list[Unit], position: int, next_position: int) -> None:
-    edges = [position, *(unit.upstream_end for unit in units)]
-    assert [unit.upstream_start for unit in units] == edges[:-1]
-    if units:
-        assert edges[-1] == next_position
-    for unit in units:
-        assert unit.upstream_start <= unit.runs[0][0]
-        assert sum(unit.runs[-1]) <= unit.upstream_end
-        assert unit.size == len(b"".join(unit.encode(1, 1, 1, True)))
 
 
 def test_large_batches_are_forwarded_untouched(kafka: Any, rows_at: Any) -> None:
@@ -239,94 +225,6 @@ def test_a_range_that_ends_inside_a_batch_leaves_the_rest(kafka: Any, rows_at: A
     check_tiling(arranged.units, 10, 20)
 
 
-@dataclass
-class Log:
-    """A partition as a broker would serve it, and what a read_committed consumer would see."""
-
-    data: bytes
-    visible: list[Any]
-    aborted: list[tuple[int, int]]
-    end: int
-
-
-@st.composite
-def partitions(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Descriptions of entries, of every kind a partition can hold."""
-    return draw(
-        st.lists(
-            st.fixed_dictionaries(
-                {
-                    "kind": st.sampled_from(
-                        ["plain", "plain", "plain", "transaction", "abort", "commit", "append time", "horizon", "empty", "old"]
-                    ),
-                    "codec": st.sampled_from([0, 0, 0, 0, 0, 1, 2, 3, 4]),
-                    "steps": st.lists(st.just(1), min_size=1, max_size=3) | st.lists(st.sampled_from([1, 2, 40]), min_size=1, max_size=6),
-                    "gap": st.sampled_from([0, 0, 0, 1, 30]),
-                    "tail": st.sampled_from([0, 0, 0, 3]),
-                    "producer": st.integers(1, 2),
-                    "time": st.integers(0, 1 << 42) | st.just(1_700_000_000_000),
-                    "size": st.sampled_from([0, 3, 70, 400]),
-                    "magic": st.integers(0, 1),
-                }
-            ),
-            max_size=10,
-        )
-    )
-
-
-def log_of(kafka: Any, entries: list[dict[str, Any]]) -> Log:
-    parts: list[bytes] = []
-    seen: list[tuple[int, list[Any]]] = []  # producer of an open transaction or 0, rows
-    opened: dict[int, int] = {}
-    aborted = []
-    offset = 0
-    for entry in entries:
-        offset += entry["gap"]
-        offsets = [offset + sum(entry["steps"][:index]) for index in range(len(entry["steps"]))]
-        rows = [
-            kafka.Row(
-                at,
-                entry["time"] + index,
-                None if at % 3 else b"k%d" % at,
-                b"v" * entry["size"] if at % 5 else None,
-                (("a", b"b"),) * (at % 3),
-            )
-            for index, at in enumerate(offsets)
-        ]
-        kind, codec, producer, last = entry["kind"], entry["codec"], entry["producer"], offsets[-1] + entry["tail"]
-        shown = rows
-        owner = 0
-        if kind == "plain":
-            part = kafka.build(rows, codec=codec, last_offset=last)
-        elif kind == "transaction":
-            part = kafka.build(rows, codec=codec, last_offset=last, attributes=0x10, producer_id=producer)
-            opened.setdefault(producer, offset)
-            owner = producer
-        elif kind in ("abort", "commit"):
-            part, shown, last = kafka.control(offset, producer, int(kind == "commit")), [], offset
-            if producer in opened:
-                first = opened.pop(producer)
-                if kind == "abort":
-                    aborted.append((producer, first))
-                    seen = [(0, []) if who == producer else (who, what) for who, what in seen]
-                seen = [(0 if who == producer else who, what) for who, what in seen]
-        elif kind == "append time":
-            part = kafka.build(rows, codec=codec, last_offset=last, attributes=0x08, max_timestamp=77)
-            shown = [row._replace(timestamp=77) for row in rows]
-        elif kind == "horizon":
-            part = kafka.build(rows, codec=codec, last_offset=last, attributes=0x40)
-        elif kind == "empty":
-            part, shown = kafka.build([], base_offset=offset, last_offset=last), []
-        else:
-            shown = [row._replace(headers=(), timestamp=row.timestamp if entry["magic"] else -1) for row in rows]
-            part, last = kafka.message_set(shown, entry["magic"], min(codec, 3)), offsets[-1]
-        parts.append(part)
-        seen.append((owner, shown))
-        offset = last + 1
-    # What is still open lies beyond the last stable offset and is not served; here it counts as committed.
-    return Log(b"".join(parts), [row for _, rows in seen for row in rows], aborted, offset)
-
-
 @settings(max_examples=300)
 @given(
     entries=partitions(),
@@ -389,85 +287,3 @@ def test_random_bytes_are_malformed_at_worst(data: bytes, magic: int) -> None:
         except MalformedBatch:
             continue
         assert 0 <= arranged.consumed <= len(fetched)
-
-
-def outputs(record: Record) -> list[Record]:
-    """Drops, keeps, changes and multiplies, by offset; every output says which it is."""
-    number = (0, 1, 1, 1, 2, 0, 3)[record.offset % 7]
-    return [
-        replace(record, value=b"%d" % index, timestamp=record.timestamp + index, headers=(*record.headers, ("n", None)))
-        for index in range(number)
-    ]
-
-
-def taken_apart(unit: Unit) -> list[Unit]:
-    """Halved until nothing can be divided any more."""
-    try:
-        first, second = split_unit(unit)
-    except Indivisible:
-        return [unit]
-    return taken_apart(first) + taken_apart(second)
-
-
-@settings(max_examples=300)
-@given(
-    entries=partitions(),
-    start=st.integers(0, 250),
-    width=st.integers(0, 300),
-    limit=st.sampled_from([100, 2000, 1 << 19]),
-    excluded=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 220)), max_size=3).map(union),
-    divided=st.booleans(),
-)
-def test_handled_units_are_the_handler_applied_to_what_a_consumer_sees(
-    kafka: Any, entries: list[dict[str, Any]], start: int, width: int, limit: int, excluded: Ranges, divided: bool
-) -> None:
-    log = log_of(kafka, entries)
-    arranged = arrange(
-        memoryview(log.data),
-        position=start,
-        end=start + width,
-        aborted=log.aborted,
-        excluded=excluded,
-        merge_limit_bytes=limit,
-        handling=PartitionHandling(outputs, "t", 3),
-    )
-    check_tiling(arranged.units, start, arranged.next_position)
-    given = [Record("t", 3, row.offset, row.timestamp, row.key, row.value, row.headers) for row in log.visible]
-    given = [record for record in given if start <= record.offset < arranged.next_position]
-    given = [record for record in given if not within(excluded, record.offset, record.offset + 1)]
-    units = [part for unit in arranged.units for part in (taken_apart(unit) if divided else [unit])]
-    found: list[tuple[Any, ...]] = []
-    images: dict[int, int] = {}
-    for unit in units:
-        rows = kafka.read(b"".join(unit.encode(900, 4, 77, True)))
-        assert (unit.kind, len(rows)) == ("handled", unit.count)
-        for place, (first, count) in zip(unit.places, unit.runs, strict=True):
-            assert unit.upstream_start <= first
-            assert first + count <= unit.upstream_end
-            images |= {first + step: len(found) + place + step for step in range(count)}
-        found += [tuple(row)[1:] for row in rows]
-    wanted = [(record, output) for record in given for output in outputs(record)]
-    assert found == [(output.timestamp, output.key, output.value, output.headers) for _, output in wanted]
-    assert images == {record.offset: index for index, (record, output) in enumerate(wanted) if output.value == b"0"}
-    assert sum(unit.dropped for unit in units) + arranged.dropped == sum(not outputs(record) for record in given)
-    assert sum(unit.added for unit in units) == sum(max(0, len(outputs(record)) - 1) for record in given)
-
-
-def test_a_handler_that_fails_ends_the_arrangement_before_the_record(kafka: Any, rows_at: Any) -> None:
-    def handle(record: Record) -> list[Record]:
-        if record.offset == 14:
-            raise KeyError("secret content")
-        return [record] if record.offset < 12 else []
-
-    data = memoryview(kafka.build(rows_at(range(10, 20)), codec=3))
-    arranged = arrange(data, position=10, end=END, handling=PartitionHandling(handle, "t", 0))
-    assert arranged.next_position == 14
-    assert [(unit.count, unit.dropped, unit.upstream_end) for unit in arranged.units] == [(2, 2, 14)]
-    with pytest.raises(HandlerStopped, match=r"offset 14: the handler raised KeyError at test_treatment.py:\d+ in handle") as raised:
-        arrange(data, position=14, end=END, handling=PartitionHandling(handle, "t", 0))
-    assert "secret" not in str(raised.value)
-
-
-def test_what_is_dropped_without_a_unit_is_counted(kafka: Any, rows_at: Any) -> None:
-    arranged = arrange(memoryview(kafka.build(rows_at(range(10)))), position=0, end=8, handling=PartitionHandling(lambda _: [], "t", 0))
-    assert (arranged.units, arranged.next_position, arranged.dropped) == ([], 8, 8)

@@ -1,0 +1,186 @@
+"""A broker that answers the appender by script, and what its log holds then.
+
+It appends by Kafka's own rule (a batch is appended when its sequence is the next one) unless the script says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka.future import Future
+
+from ferry.clusters.connections import RequestLost, RequestNotSent
+from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.leaders import Leader
+from ferry.clusters.produce_frames import BatchesAnswer, PartitionAnswer
+from ferry.copying import appender as module
+from ferry.copying.appender import Accepted, Appender, Refused
+
+pytestmark = pytest.mark.unit
+
+
+KEY, OTHER = ("A.t", 0), ("A.t", 1)
+NOT_LEADER, TOO_LARGE, FENCED, OUT_OF_ORDER, INVALID_TIMESTAMP, UNEXPECTED = 6, 10, 47, 45, 32, 46
+
+
+@dataclass(frozen=True)
+class FakeUnit:
+    """`names` stand for records; the encoded form carries the sequence, so that the broker can check it."""
+
+    names: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.names)
+
+    @property
+    def size(self) -> int:
+        return 100 * len(self.names)
+
+    def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> Any:
+        return SimpleNamespace(unit=self, sequence=base_sequence, identity=(producer_id, epoch), transactional=transactional)
+
+
+def halve(unit: FakeUnit) -> tuple[FakeUnit, FakeUnit]:
+    middle = unit.count // 2
+    return FakeUnit(unit.names[:middle]), FakeUnit(unit.names[middle:])
+
+
+class Clock:
+    """Time that passes only when told."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@dataclass
+class Broker:
+    """A leader with Kafka's sequence check. `script` gives the next answers; None is the honest one."""
+
+    script: deque[int | Exception | None] = field(default_factory=deque)
+    log: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    expected: dict[tuple[str, int], int] = field(default_factory=dict)
+    requests: deque[tuple[Any, Future]] = field(default_factory=deque)
+    most_in_flight: int = 0
+
+    def submit(self, request: Any, *_: object) -> Future:
+        future = Future()
+        self.requests.append((request, future))
+        self.most_in_flight = max(self.most_in_flight, len(self.requests))
+        return future
+
+    def classified(self, problem: BaseException) -> Exception:
+        return RequestNotSent(str(problem)) if "not sent" in str(problem) else RequestLost(str(problem))
+
+    def answer(self) -> None:
+        """Answer the oldest request."""
+        request, future = self.requests.popleft()
+        if self.script and isinstance(self.script[0], Exception):
+            future.failure(self.script.popleft())
+            return
+        parts = [self._append((name, index), batch) for name, _, batches in request.batches for index, batch in batches]
+        future.success(BatchesAnswer(parts, 0))
+
+    def _append(self, key: tuple[str, int], batch: Any) -> PartitionAnswer:
+        code = self.script.popleft() if self.script else None
+        log = self.log.setdefault(key, [])
+        if code is None:
+            code = 0 if batch.sequence == self.expected.get(key, 0) else OUT_OF_ORDER
+        base = len(log)
+        if code == 0:
+            log += batch.unit.names
+            self.expected[key] = batch.sequence + batch.unit.count
+        return PartitionAnswer(*key, code, base if code == 0 else -1, None)
+
+
+class FakeLeaders:
+    """Every partition is led by broker 1."""
+
+    def __init__(self) -> None:
+        self.leader = Leader(1, 0)
+
+    def of(self, *_: object) -> Leader:
+        return self.leader
+
+    def topic_id(self, *_: object) -> None:
+        return None
+
+    def name_of(self, topic: str, *_: object) -> str:
+        return topic
+
+
+class Bench:
+    """An appender, its broker, and what it reported."""
+
+    def __init__(self, clock: Clock, *, skips: bool = False) -> None:
+        self.clock = clock
+        self.broker, self.leaders = Broker(), FakeLeaders()
+        wakeup: Any = SimpleNamespace(fire=lambda: None)
+        connection: Any = self.broker
+        leaders: Any = self.leaders
+        self.appender = Appender(connection, leaders, wakeup, transactional_id="ferry-x-0", transactions_v2=True, halve=halve, skips=skips)
+        self.appender.adopt(ProducerIdentity(7, 0))
+        self.accepted: list[Accepted] = []
+        self.refused: list[Refused] = []
+        self.names: list[int] = []
+
+    def enqueue(self, *units: tuple[int, ...], key: tuple[str, int] = KEY) -> None:
+        for names in units:
+            self.appender.enqueue(key, FakeUnit(names))
+
+    def settle(self) -> None:
+        for answered in self.appender.settle():
+            if isinstance(answered, Accepted):
+                self.accepted.append(answered)
+            else:
+                self.refused.append(answered)
+            self.names += answered.unit.names
+
+    def run(self) -> None:
+        """Until nothing waits any more."""
+        for _ in range(10_000):
+            if not (self.appender.busy(KEY) or self.appender.busy(OTHER)):
+                return
+            self.appender.pump()
+            if self.broker.requests:
+                self.broker.answer()
+            self.settle()
+            self.clock.now += 0.1
+        raise AssertionError("the appender makes no headway")
+
+    def consistent(self) -> bool:
+        """What was reported accepted is what the logs hold, at those offsets, in order."""
+        seen: dict[tuple[str, int], list[int]] = {}
+        for key, unit, base in self.accepted:
+            assert len(seen.setdefault(key, [])) == base
+            seen[key] += unit.names
+        return seen == {key: names for key, names in self.broker.log.items() if names} and self.appender.waiting_bytes == 0
+
+
+def new_bench(replace: Callable[..., None], *, skips: bool = False) -> Bench:
+    clock = Clock()
+    replace(module, "time", clock)
+    return Bench(clock, skips=skips)
+
+
+class Honest:
+    """Passing errors, but batches behind a refused one meet the sequence check, as at a real broker."""
+
+    def __init__(self, broker: Broker, answers: list[int | Exception | None]) -> None:
+        self._append = broker._append
+        self._answers = deque(answer for answer in answers if not isinstance(answer, Exception))
+        broker.script.extend(answer for answer in answers if isinstance(answer, Exception))
+
+    def __call__(self, key: tuple[str, int], batch: Any) -> Any:
+        code = self._answers.popleft() if self._answers else None
+        if code is not None:
+            return PartitionAnswer(*key, code, -1, None)
+        return self._append(key, batch)
