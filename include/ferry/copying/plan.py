@@ -160,19 +160,27 @@ def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
         raise BatchRefused(facts.topic, facts.partition, problem)
 
 
+def _other_remote(facts: PartitionFacts, head: Head) -> str:
+    """In which way the remote topic of today is not the one that was copied to."""
+    if facts.remote_topic != head.remote_topic:
+        return (
+            f"it was copied to {head.remote_topic}, and the replication policy of today names {facts.remote_topic}: change the policy back"
+        )
+    if facts.remote_topic_id is None:
+        return f"remote topic {facts.remote_topic}, which had topic id {head.remote_topic_id}, was deleted"
+    return f"remote topic {facts.remote_topic} had topic id {head.remote_topic_id} and has {facts.remote_topic_id} now"
+
+
 def _settle(facts: PartitionFacts, rules: PlanRules) -> _Settled:
     head = facts.head
     if head is None:
         return _first_time(facts, rules)
-    remote_id = str(facts.remote_topic_id) if facts.remote_topic_id is not None else "none: it was deleted"
-    if head.remote_topic_id != remote_id:
+    if head.remote_topic_id != str(facts.remote_topic_id):
         if rules.on_target_recreate == "restart":
             return _Settled(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} was deleted and created again")
-        problem = (
-            f"remote topic {facts.remote_topic} had topic id {head.remote_topic_id} and has {remote_id} now; "
-            "ferry.on.target.recreate=restart copies it anew"
+        raise TargetRecreated(
+            facts.topic, facts.partition, f"{_other_remote(facts, head)}; ferry.on.target.recreate=restart copies it anew"
         )
-        raise TargetRecreated(facts.topic, facts.partition, problem)
     if head.source_topic_id != str(facts.topic_id):
         if rules.on_recreate == "restart":
             return _Settled(facts.log_start, seed_reason=f"restart: source topic {facts.topic} was deleted and created again")
