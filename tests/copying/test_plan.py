@@ -115,7 +115,9 @@ def test_the_remote_topic_was_recreated_or_deleted() -> None:
     recreated = replace(KNOWN, remote_topic_id=OTHER_REMOTE, committed=None)
     refused(recreated, TargetRecreated, "ferry.on.target.recreate")
     refused(replace(KNOWN, remote_topic_id=None, remote_partitions=0, committed=None), TargetRecreated, "was deleted")
-    refused(replace(KNOWN, remote_topic="other"), TargetRecreated, "names other: change the policy back")
+    refused(
+        replace(KNOWN, remote_topic="other", remote_topic_id=None, committed=None), TargetRecreated, "names other: change the policy back"
+    )
     found = plan(recreated, RESTART)
     assert (found.position, found.seed is not None and found.seed.reason) == (10, "restart: remote topic A.t was deleted and created again")
 
