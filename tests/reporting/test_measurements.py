@@ -22,6 +22,7 @@ def test_one_set_for_each_remote_partition() -> None:
     assert found == [
         Measurement("record-count", 10, TAGS, counter=True),
         Measurement("byte-count", 500, TAGS, counter=True),
+        Measurement("record-bytes-avg", 50.0, TAGS),
         Measurement("record-rate", 2.5, TAGS),
         Measurement("byte-rate", 125.0, TAGS),
         Measurement("record-age-ms-min", 1, TAGS),
@@ -35,4 +36,4 @@ def test_one_set_for_each_remote_partition() -> None:
 
 def test_records_without_timestamps_have_no_age() -> None:
     report = RunReport("A->B", "r", "", "", "latest", (PartitionReport("t", 0, "A.t", 0, 1, records=1),))
-    assert {one.name for one in measurements(report, "A", "B")} == {"record-count", "byte-count"}
+    assert {one.name for one in measurements(report, "A", "B")} == {"record-count", "byte-count", "record-bytes-avg"}

@@ -210,7 +210,10 @@ CLIENTS = (
 METRICS = (
     _honoured("replication-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.replication-latency-ms-avg`, `-min`, `-max`"),
     _honoured("record-age-ms(-avg/-min/-max)", f"{_METRICS} `ferry.record-age-ms-avg`, `-min`, `-max`"),
-    _instead("record-bytes(-avg/-min/-max)", f"{_METRICS} `ferry.byte-count` and `ferry.byte-rate` (Kafka has these instead, too)"),
+    _instead(
+        "record-bytes(-avg/-min/-max)",
+        f"{_METRICS} `ferry.record-bytes-avg`, with `ferry.byte-count` and `ferry.byte-rate` as Kafka has them; no `-min` and `-max`",
+    ),
     _honoured("record-count", f"{_METRICS} `ferry.record-count`"),
     _honoured("checkpoint-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.checkpoint-latency-ms`"),
     _instead(

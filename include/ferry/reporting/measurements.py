@@ -51,6 +51,7 @@ def _of_partition(partition: PartitionReport, seconds: float, flow: Mapping[str,
     tags = {**flow, "topic": partition.remote_topic, "partition": str(partition.partition)}
     yield Measurement("record-count", partition.records, tags, counter=True)
     yield Measurement("byte-count", partition.bytes, tags, counter=True)
+    yield Measurement("record-bytes-avg", round(partition.bytes / partition.records, 1), tags)
     if seconds > 0:
         yield Measurement("record-rate", round(partition.records / seconds, 3), tags)
         yield Measurement("byte-rate", round(partition.bytes / seconds, 3), tags)
