@@ -16,7 +16,6 @@ from ferry.airflow.metrics import emit
 from ferry.airflow.retries import typed_retries
 from ferry.copying import pipeline
 from ferry.copying.request import RunRequest
-from ferry.errors import PartitionsFailed
 from ferry.mirroring.outcome import LISTED, SyncOutcome
 from ferry.mirroring.sync_names import SyncName
 from ferry.mirroring.syncs import run_sync
@@ -95,8 +94,7 @@ def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, A
         emit(outcome.measurements)
         if outcome.left_out:
             raise AirflowSkipException(outcome.left_out)
-        if outcome.failed:
-            raise PartitionsFailed(f"{name}: {len(outcome.failed)} failed: {'; '.join(str(failure) for failure in outcome.failed)}")
+        outcome.raise_for_failures()
     return outcome.document(LISTED)
 
 

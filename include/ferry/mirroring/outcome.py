@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ferry import errors
-from ferry.errors import ExitCode, PartitionsFailed, worst_exit_code
+from ferry.errors import ExitCode, PartitionsFailed, RetryRule, worst_exit_code
 from ferry.reporting.measurements import Measurement
 from ferry.reporting.run_report import Skipped
 
@@ -65,6 +65,15 @@ class SyncOutcome:
         failed = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed]
         whole = failed and not self.changes and all(failure.what == f"sync {self.sync}" for failure in self.failed)
         return worst_exit_code([error.exit_code if whole else ExitCode.PARTLY_FAILED for error in failed])
+
+    def raise_for_failures(self) -> None:
+        """PartitionsFailed when something failed; worth trying again when at least one of the failures is."""
+        if not self.failed:
+            return
+        problem = PartitionsFailed(f"{self.sync}: {len(self.failed)} failed: {'; '.join(str(failure) for failure in self.failed)}")
+        rules = {getattr(errors, failure.error, PartitionsFailed).retry for failure in self.failed}
+        problem.retry = RetryRule.RETRY if RetryRule.RETRY in rules else RetryRule.FAIL
+        raise problem
 
     def document(self, listed: int | None = None) -> dict[str, Any]:
         """As JSON; at most `listed` entries of each list."""
