@@ -125,9 +125,9 @@ def config_file(tmp_path: Path, request: pytest.FixtureRequest) -> ConfigFile:
         target = target or request.getfixturevalue("target_cluster")
         text = [f"clusters = {aliases['A']}, {aliases['B']}", "replication.factor = 1", "ferry.internal.topics.replication.factor = 1"]
         given = [f"A.bootstrap.servers = {source.bootstrap}", f"B.bootstrap.servers = {target.bootstrap}", "A->B.enabled = true"]
-        # Otherwise the session's source would get a heartbeats topic, which every flow copies.
-        own_heartbeats = any("emit.heartbeats.enabled" in line for line in lines)
-        given += [*([] if own_heartbeats else ["B->A.emit.heartbeats.enabled = false"]), *lines]
+        # Otherwise the session's source would get a heartbeats topic, and every flow would copy it.
+        alone = ("B->A.emit.heartbeats.enabled = false", "A->B.heartbeats.replication.enabled = false")
+        given += [*(() if any("heartbeats" in line for line in lines) else alone), *lines]
         text += [ALIASES.sub(own, line) for line in given]
         path = tmp_path / name
         path.write_text("\n".join(text) + "\n", encoding="latin-1")

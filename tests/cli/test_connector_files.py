@@ -44,6 +44,7 @@ def test_a_heartbeat_connector_copies_nothing_and_a_source_connector_beats_nothi
             "heartbeats.topic.replication.factor = 1",
             "offset-syncs.topic.replication.factor = 1",
             "sync.topic.acls.enabled = false",
+            "heartbeats.replication.enabled = false",
         ]
         config.write_text("\n".join(lines) + "\n")
         command = [FERRY, "run", str(config), "--flow", f"{source}->{target}", "--master", "inline", "--json"]

@@ -32,7 +32,7 @@ class Marked:
 
 def ferry(*arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
     places = [str(path)] if path else []
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*places, os.environ["PYTHONPATH"]])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*places, os.environ.get("PYTHONPATH", "")])}
     return subprocess.run([FERRY, *arguments], env=environment, check=False, capture_output=True, text=True, timeout=120)
 
 

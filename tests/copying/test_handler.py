@@ -228,7 +228,7 @@ def test_kills(
     flow = flow_factory(*lines)
     fill(source_cluster, topic, 12_000, size=600)
     command = [sys.executable, "-m", "ferry.cli.main", "run", str(config_file(*lines)), "--flow", flow.name, "--master", "inline"]
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}"}
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     committed = 0
     for _ in range(2):
         with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:

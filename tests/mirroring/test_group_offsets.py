@@ -242,7 +242,8 @@ def test_a_thousand_groups(
     began = time.monotonic()
     outcome = sync_groups(flow, False)
     print(f"first sync: {time.monotonic() - began:.1f} s")  # noqa: T201 - for people
-    assert (len(outcome.changes), outcome.failed, outcome.skipped) == (10_000, (), ())
+    others = [entry for entry in outcome.skipped if entry.reason != "not in groups"]  # groups of other tests
+    assert (len(outcome.changes), outcome.failed, others) == (10_000, (), [])
     assert committed(target_cluster, names[-1], f"{flow.source.alias}.{topic}", 10) == {
         partition: 50 + partition for partition in range(10)
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka.admin import (
@@ -139,10 +140,11 @@ def test_a_target_that_takes_nothing_fails_the_whole_sync(flow_factory: FlowFact
     assert "heartbeats" in failure.problem
 
 
-def test_a_run_takes_heartbeats_along_without_spark(
-    flow_factory: FlowFactory, run_flow: Callable[..., RunReport], target_cluster: SandboxCluster
+def test_a_run_takes_heartbeats_along_without_spark_and_a_backfill_leaves_them_out(
+    flow_as: Callable[..., Flow], run_flow: Callable[..., RunReport], target_cluster: SandboxCluster
 ) -> None:
-    flow = flow_factory("A->B.topics =", *BOTH)
+    flow = flow_as("admin", "A->B.topics =", "A->B.ferry.start = latest", *BOTH)
+    assert sync_heartbeat(flow, False).failed == ()
     run_flow(flow)
     assert sync_heartbeat(flow, False).failed == ()
     planned = plan_run(flow, RunRequest(flow.name, "look"))
@@ -150,3 +152,6 @@ def test_a_run_takes_heartbeats_along_without_spark(
     (copied,) = run_flow(flow).partitions
     assert (copied.remote_topic, copied.records) == (f"{flow.source.alias}.{TOPIC}", 1)
     assert len(read_all(target_cluster.client_settings(), copied.remote_topic)[0]) == 1
+    now = datetime.now(UTC)
+    backfill = run_flow(flow, since=now - timedelta(hours=1), until=now)
+    assert (backfill.exit_code, backfill.records) == (ExitCode.DONE, 0)

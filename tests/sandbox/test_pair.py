@@ -70,7 +70,7 @@ def test_an_interrupted_up_is_cleaned_by_down(directory: Path, number: signal.Si
     assert left
     down(directory)
     assert not brokers(directory)
-    assert not any(process.is_running() for process in left)
+    assert psutil.wait_procs(left, SECONDS)[1] == []
     assert not list(directory.iterdir())
 
 

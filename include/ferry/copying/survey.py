@@ -22,7 +22,7 @@ from ferry.copying.receipts import Receipt, decode_receipt, ledger_partition
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.state import CLAIM_KEY, FlowState, fold_state
 from ferry.errors import ArgumentError, ConfigError, NotAuthorized
-from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, is_ferry_topic, ledger_topic, position_group, state_topic
+from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, is_ferry_topic, ledger_topic, policy_for, position_group, state_topic
 from ferry.policy.selection import Selection, named_topics, select_topics
 from ferry.reporting.run_report import PartitionFailure
 
@@ -61,6 +61,7 @@ def survey(
     """Ask both clusters. `ends` keeps the end bounds of an earlier survey of the same run."""
     refuse_same_cluster(flow, source, target)
     source_topics, target_topics = source.topics(), target.topics()
+    policy = policy_for(flow)
     selection = select_topics(flow, source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
     denied = _denied(flow, request, source, source_topics) if flow.copies else ()
     if denied and not selection.selected:
@@ -99,7 +100,8 @@ def survey(
                 end=end,
                 stable_end=stable_end,
                 start=offsets.policy[key],
-                since=offsets.since.get(key),
+                # Heartbeats say what was alive: history of them is worth nothing, and their topics are compacted.
+                since=None if policy.is_heartbeats_topic(key.topic) else offsets.since.get(key),
                 head=state.heads.get((key.topic, key.partition)),
                 committed=positions.get(TopicPartition(remote_topic, key.partition)),
                 claimed_by=claims.get(remote_topic),
