@@ -51,7 +51,10 @@ def replication(flow: Flow) -> DAG:
             task_id="copy_records", flow=flow.name, planned=planned, conn_id=flow.spark_connection, max_active_tis_per_dag=1
         )
         synced = [sync.override(task_id=task_id)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
-        prepared >> copied >> synced >> report_outcome(planned, prepared)
+        reported = report_outcome(planned, prepared)
+        # A flow may have no syncs: the report waits for the copy all the same.
+        prepared >> copied >> [*synced, reported]
+        synced >> reported
 
     return replicate()
 

@@ -23,6 +23,13 @@ B->A.sync.group.offsets.enabled = true
 B->A.sync.topic.acls.enabled = false
 B->A.emit.heartbeats.interval.seconds = -1
 """
+NO_SYNCS = """\
+sync.topic.configs.enabled = false
+sync.topic.acls.enabled = false
+emit.heartbeats.enabled = false
+emit.offset-syncs.enabled = false
+emit.checkpoints.enabled = false
+"""
 
 
 def dagbag(monkeypatch: pytest.MonkeyPatch) -> DagBag:
@@ -64,6 +71,15 @@ def test_each_enabled_sync_is_a_task_of_its_own_after_the_copy(bag: DagBag) -> N
         assert "copy_records" in task.upstream_task_ids
     other = {task.task_id for task in bag.dags["ferry.B.A"].tasks} - {"plan_run", "prepare_topics", "copy_records", "report_outcome"}
     assert other == {"sync_configs", "sync_offset_syncs", "sync_checkpoints", "sync_groups"}
+
+
+def test_without_syncs_the_report_waits_for_the_copy(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(CONFIG.replace("B->A.enabled = true\n", "").replace("B->A.sync.group.offsets.enabled = true\n", "") + NO_SYNCS)
+    monkeypatch.setenv("FERRY_CONFIG", str(path))
+    dag = dagbag(monkeypatch).dags["ferry.A.B"]
+    assert {task.task_id for task in dag.tasks} == {"plan_run", "prepare_topics", "copy_records", "report_outcome"}
+    assert "copy_records" in dag.get_task("report_outcome").upstream_task_ids
 
 
 def test_schedules_have_data_intervals(bag: DagBag) -> None:
