@@ -85,3 +85,14 @@ def test_an_unknown_socket_is_a_key_error(selector: SocketSelector, pair: tuple[
     for ask in (selector.get_key, selector.unregister):
         with pytest.raises(KeyError):
             ask(pair[0])
+
+
+def test_what_is_still_open_is_closed_with_it() -> None:
+    one, other = socket.socketpair()
+    selector = SocketSelector()
+    selector.register(one, selectors.EVENT_WRITE)
+    selector.unregister(one)
+    selector.close()
+    assert one.fileno() == -1
+    assert other.recv(1) == b""
+    other.close()

@@ -6,8 +6,10 @@ kafka-python reads 4 KiB at a time and asks the selector before every write; mos
 from __future__ import annotations
 
 import selectors
+import socket
 import ssl
 from typing import Any
+from weakref import WeakSet
 
 import kafka.errors as kafka_errors
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
@@ -103,6 +105,7 @@ class SocketSelector(selectors.DefaultSelector):
         super().__init__()
         self._keys: dict[Any, selectors.SelectorKey] = {}
         self._unawaited: dict[int, selectors.SelectorKey] = {}
+        self._sockets: WeakSet[socket.socket] = WeakSet()
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         """As of the standard selector, and so are the others."""
@@ -113,6 +116,8 @@ class SocketSelector(selectors.DefaultSelector):
             if watched is not None:  # with other events, or an earlier socket of that number
                 super().unregister(watched.fileobj)
             key = super().register(fileobj, events, data)
+            if isinstance(fileobj, socket.socket):
+                self._sockets.add(fileobj)
         self._keys[fileobj] = key
         return key
 
@@ -140,6 +145,9 @@ class SocketSelector(selectors.DefaultSelector):
         return awaited
 
     def close(self) -> None:
+        """Also closes sockets that are still open: a connection that was being made has no transport yet that would."""
+        for unfinished in list(self._sockets):
+            unfinished.close()
         super().close()
         self._keys.clear()
         self._unawaited.clear()
