@@ -12,7 +12,7 @@ from pathlib import Path
 
 import javaproperties
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
@@ -146,6 +146,10 @@ def ends(cluster: SandboxCluster, topic: str, isolation: str) -> list[int]:
         if topic not in consumer.list_topics(timeout=15).topics:
             return []
         return [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=15)[1] for number in range(PARTITIONS)]
+    except KafkaException as problem:
+        if problem.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+            raise
+        return []  # it was created a moment ago
     finally:
         consumer.close()
 
