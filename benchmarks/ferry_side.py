@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.flow import Flow, write_properties
+from benchmarks.flow import Flow
 from benchmarks.measure import Job
+from ferry.sandbox.properties_file import write_properties
 
 MASTER = "local[2]"
 

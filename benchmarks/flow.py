@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks.topics import Partition, Topics
 
@@ -75,8 +74,3 @@ class Flow:
         for bootstrap in (self.clusters.source, self.clusters.target):
             topics = Topics(bootstrap)
             topics.delete([name for name in topics.names() if self.mark in name])
-
-
-def write_properties(settings: dict[str, str], path: Path) -> None:
-    """As a properties file; a backslash is an escape there, so it is doubled."""
-    path.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()).replace("\\", "\\\\"))

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.flow import Flow, write_properties
+from benchmarks.flow import Flow
 from benchmarks.measure import Job
 from ferry.sandbox import resolve_jars
+from ferry.sandbox.broker_process import MIRROR_MAKER_CLASS
 from ferry.sandbox.cluster import free_ports
 from ferry.sandbox.jars import MIRROR_MAKER, java
+from ferry.sandbox.properties_file import write_properties
 
 TASKS = 2
 # The heap of Kafka's own connect-mirror-maker.sh.
@@ -57,5 +59,5 @@ def job(flow: Flow, codec: str, directory: Path, *, tuned: bool) -> Job:
     machine = [java(), *HEAP, "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
     machine += ["-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
     machine += ["-cp", f"{resolve_jars('mirror-maker', MIRROR_MAKER)}/*"]
-    command = [*machine, "org.apache.kafka.connect.mirror.MirrorMaker", str(config)]
+    command = [*machine, MIRROR_MAKER_CLASS, str(config)]
     return Job(command, directory / f"mm2-{flow.mark}.log", flow.clusters.target, flow.remote_partitions, ends=False)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.flow import Clusters, Flow, write_properties
+from benchmarks.flow import Clusters, Flow
 from benchmarks.results import FERRY, MM2_DEFAULTS, MM2_TUNED
 from benchmarks.run import copiers, parse
 
 from benchmarks import ferry_side, mm2
 from ferry.config import load_config
+from ferry.sandbox.properties_file import write_properties
 
 pytestmark = pytest.mark.unit
 

@@ -1,4 +1,4 @@
-"""Active/active: names that stay as they are in both directions, and names that tell the source; nothing goes round."""
+"""Active/active under names that stay as they are in both directions: nothing goes round."""
 
 from __future__ import annotations
 
@@ -386,60 +386,3 @@ def consume(side: Side, group: str, start: dict[int, int], until: int | None = N
         consumer.commit(offsets=consumer.position([TopicPartition(side.topic, number)]), asynchronous=False)
     consumer.close()
     return values
-
-
-def test_a_ring_of_three_under_names_that_tell_the_source(
-    cluster_factory: Callable[..., SandboxCluster],
-    topic_factory: Callable[..., str],
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    tmp_path: Path,
-) -> None:
-    """Active/active between A and B, and the ring A, B, C: records arrive once under each name, and no internal topic gets through."""
-    names = [f"{letter}{secrets.token_hex(3)}" for letter in "abc"]
-    clusters = dict(zip(names, (source_cluster, target_cluster, cluster_factory()), strict=True))
-    a, b, c = names
-    topic = f"t{secrets.token_hex(4)}"
-    mark = "_"
-    internal = [
-        f"mm2-offsets.{topic}.internal",
-        f"mm2-offset-syncs_{topic}_internal",
-        f"{topic}_checkpoints_internal",
-        f"mm2-ferry-{topic}",
-    ]
-    for name, cluster in clusters.items():
-        topic_factory(cluster, name=topic)
-        Side(name, cluster, topic).write(0)
-    for name in internal:
-        topic_factory(source_cluster, name=name)
-    lines = [f"clusters = {', '.join(names)}", *(f"{name}.bootstrap.servers = {cluster.bootstrap}" for name, cluster in clusters.items())]
-    lines += [f"{flow}.enabled = true" for flow in (f"{a}->{b}", f"{b}->{a}", f"{b}->{c}", f"{c}->{a}")]
-    lines += [f"topics = .*{topic}.*", "topics.exclude = nothing", f"replication.policy.separator = {mark}", "ferry.lanes = 2"]
-    lines += ["replication.factor = 1", "ferry.internal.topics.replication.factor = 1"]
-    path = tmp_path / "ring.properties"
-    path.write_text("\n".join(lines) + "\n")
-    flows = load_config(path).flows
-    for name, cluster in clusters.items():
-        producer = Producer({"bootstrap.servers": cluster.bootstrap})
-        for number in range(10):
-            producer.produce(topic, value=f"{name}{number}".encode())
-        assert producer.flush(30) == 0
-    for _ in range(2):
-        for flow in flows:
-            assert run_flow(flow).exit_code is ExitCode.DONE
-    assert [run_flow(flow).records for flow in flows] == [0] * len(flows)
-    found = {name: {entry for entry in topics_of(cluster) if topic in entry} for name, cluster in clusters.items()}
-    assert found[a] == {topic, f"{b}_{topic}", f"{c}_{topic}", f"{c}_{b}_{topic}", *internal}
-    assert found[b] == {topic, f"{a}_{topic}", f"{a}_{c}_{topic}"}
-    assert found[c] == {topic, f"{b}_{topic}", f"{b}_{a}_{topic}"}
-    for name, cluster in clusters.items():
-        for entry in found[name] - set(internal):
-            origin = entry.removesuffix(f"_{topic}").rpartition("_")[2] if entry != topic else name
-            assert [record.value for part in read_all(cluster.bootstrap, entry) for record in part] == [
-                f"{origin}{number}".encode() for number in range(10)
-            ]
-
-
-def topics_of(cluster: SandboxCluster) -> set[str]:
-    return set(AdminClient(cluster.client_settings()).list_topics(timeout=15).topics)

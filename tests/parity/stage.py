@@ -31,6 +31,7 @@ from ferry.copying.request import RunRequest
 from ferry.mirroring.sync_names import AFTER_THE_COPY
 from ferry.mirroring.syncs import run_sync
 from ferry.sandbox import SandboxCluster
+from ferry.sandbox.properties_file import write_properties
 
 SECONDS = 30.0
 # MM2 refreshes every second here; each connector still waits for its turn on a loaded machine.
@@ -82,12 +83,6 @@ def properties(combinations: Mapping[str, Combination], source: str, target: str
         own = {"emit.heartbeats.enabled": "false", "topics": chosen.topics, **syncs, **chosen.properties}
         result |= {f"{alias}->to.{key}": value.format(mark=name) for key, value in own.items()}
     return result
-
-
-def write_properties(settings: Mapping[str, str], path: Path) -> Path:
-    """As a properties file; a backslash is an escape there, so it is doubled."""
-    path.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()).replace("\\", "\\\\"), encoding="latin-1")
-    return path
 
 
 @dataclass(frozen=True)

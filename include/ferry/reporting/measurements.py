@@ -38,7 +38,7 @@ def measurements(report: RunReport, source: str, target: str) -> list[Measuremen
     ]
 
 
-def spread_measurements(name: str, spread: Spread, tags: Mapping[str, str]) -> Iterator[Measurement]:
+def _spread_measurements(name: str, spread: Spread, tags: Mapping[str, str]) -> Iterator[Measurement]:
     """`name`-min, -max and -avg, in ms."""
     yield Measurement(f"{name}-min", spread.least, tags)
     yield Measurement(f"{name}-max", spread.greatest, tags)
@@ -57,4 +57,4 @@ def _of_partition(partition: PartitionReport, seconds: float, flow: Mapping[str,
         yield Measurement("byte-rate", round(partition.bytes / seconds, 3), tags)
     for name, spread in (("record-age-ms", partition.record_age_ms), ("replication-latency-ms", partition.replication_latency_ms)):
         if spread is not None:
-            yield from spread_measurements(name, spread, tags)
+            yield from _spread_measurements(name, spread, tags)

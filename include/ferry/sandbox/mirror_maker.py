@@ -14,6 +14,7 @@ from ferry.sandbox.broker_process import MIRROR_MAKER_CLASS
 from ferry.sandbox.failure import SandboxFailed
 from ferry.sandbox.guard import guard
 from ferry.sandbox.jars import java, resolve_jars
+from ferry.sandbox.properties_file import write_properties
 
 # It stops its connectors one after the other, each within Connect's five seconds; longer means that it hangs.
 STOP_SECONDS = 60.0
@@ -32,9 +33,7 @@ class MirrorMaker:
     @classmethod
     def start(cls, properties: Mapping[str, str], config: Path, *, java_options: Sequence[str] = JAVA_OPTIONS) -> MirrorMaker:
         """Write `properties` to `config` and start with it; returns at once. Its log lies beside the file."""
-        config = config.resolve()
-        text = "".join(f"{key} = {value}\n" for key, value in properties.items()).replace("\\", "\\\\")
-        config.write_text(text, encoding="latin-1")
+        config = write_properties(properties, config.resolve())
         log = config.with_suffix(".log")
         command = [java(), *java_options, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         command += ["-cp", f"{resolve_jars('mirror')}/*", MIRROR_MAKER_CLASS, str(config)]
