@@ -1,0 +1,145 @@
+"""One client's connection to one broker: two directions, frame by frame, each with a queue of what is under way.
+
+A frame is a length of four bytes and so much more. The reader of a direction decides what becomes of a frame and when it is due; the writer
+waits for that, for the direction to be open, and for the bandwidth. What a client has sent reaches the broker even if the client goes; an
+error of the broker's side resets the client's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+import struct
+from asyncio import Event, Queue, StreamReader, StreamWriter
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.proxy.rules import Action, Link, Request, Rule, Way
+
+LENGTH = 4
+# Frames under way in one direction: more than any client has in flight.
+UNDER_WAY = 64
+# A limited link sends so much at a time.
+CHUNK = 16_384
+Side = tuple[StreamReader, StreamWriter]
+
+
+@dataclass
+class Conditions:
+    """What holds for all connections of a proxy now; read and written by its loop only."""
+
+    dice: random.Random
+    link: dict[Way, Link] = field(default_factory=lambda: dict.fromkeys(Way, Link()))
+    open: dict[Way, Event] = field(default_factory=lambda: {way: Event() for way in Way})
+    dropped: set[Way] = field(default_factory=set)
+    rules: list[Rule] = field(default_factory=list)
+    seen: Counter[int] = field(default_factory=Counter)
+
+
+class Connection:
+    """Forwards until one side ends or `cut`."""
+
+    def __init__(self, conditions: Conditions, client: Side, broker: Side) -> None:
+        self._conditions = conditions
+        self._in: dict[Way, StreamReader] = {Way.REQUESTS: client[0], Way.ANSWERS: broker[0]}
+        self._out: dict[Way, StreamWriter] = {Way.REQUESTS: broker[1], Way.ANSWERS: client[1]}
+        self._under_way: dict[Way, Queue[tuple[float, bytes] | None]] = {way: Queue(UNDER_WAY) for way in Way}
+        self._ended: set[Way] = set()
+        self._awaited: dict[int, Rule] = {}
+        self.incomplete = False
+
+    async def run(self) -> None:
+        """Until both directions are at their end."""
+        try:
+            await asyncio.gather(*(action(way) for way in Way for action in (self._read, self._write)))
+        finally:
+            self.cut()
+            for writer in self._out.values():
+                with contextlib.suppress(ConnectionError):
+                    await writer.wait_closed()
+
+    def cut(self) -> None:
+        """Reset both sides (RST): what is under way is lost."""
+        for writer in self._out.values():
+            held = writer.get_extra_info("socket")
+            if not writer.transport.is_closing() and held is not None:
+                held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                writer.transport.abort()
+
+    def end(self, way: Way) -> None:
+        """Half-close: no more in this direction, and its receiver is told (FIN); the other goes on."""
+        if way not in self._ended:
+            self._ended.add(way)
+            with contextlib.suppress(OSError):
+                self._out[way].write_eof()
+
+    async def _read(self, way: Way) -> None:
+        reader, queue = self._in[way], self._under_way[way]
+        try:
+            while True:
+                head = await reader.readexactly(LENGTH)
+                body = await reader.readexactly(int.from_bytes(head))
+                lag = self._requested(body) if way is Way.REQUESTS else self._answered(body)
+                if lag is not None:
+                    lag += self._conditions.link[way].lag(self._conditions.dice)
+                    await queue.put((asyncio.get_running_loop().time() + lag, head + body))
+        except asyncio.IncompleteReadError:
+            await queue.put(None)
+        except ConnectionError:
+            if way is Way.ANSWERS:
+                self.cut()
+            await queue.put(None)
+
+    async def _write(self, way: Way) -> None:
+        queue, loop = self._under_way[way], asyncio.get_running_loop()
+        while (frame := await queue.get()) is not None:
+            due, data = frame
+            await asyncio.sleep(max(0.0, due - loop.time()))
+            await self._conditions.open[way].wait()
+            if way in self._conditions.dropped:
+                self.incomplete = True
+            elif way not in self._ended:
+                await self._send(way, data)
+        self.end(way)
+
+    async def _send(self, way: Way, data: bytes) -> None:
+        writer = self._out[way]
+        limit = self._conditions.link[way].bytes_per_second
+        try:
+            for start in range(0, len(data), CHUNK if limit else len(data)):
+                writer.write(data[start : start + CHUNK] if limit else data)
+                await writer.drain()
+                await asyncio.sleep(CHUNK / limit if limit else 0)
+        except ConnectionError:
+            self._ended.add(way)  # its receiver has gone; whatever else is under way goes nowhere
+            if way is Way.REQUESTS:
+                self.cut()
+
+    def _requested(self, body: bytes) -> float | None:
+        """Seconds that a request is held up by a rule; None when it is not forwarded."""
+        request = Request.of(body)
+        self._conditions.seen[request.api] += 1
+        rule = next((rule for rule in self._conditions.rules if rule.meets(request, self._conditions.dice)), None)
+        if rule is None:
+            return 0.0
+        if rule.action in {Action.SWALLOW_REQUEST, Action.CUT_BEFORE}:
+            if rule.action is Action.CUT_BEFORE:
+                self.cut()
+            return None
+        if rule.action is Action.DELAY_REQUEST:
+            return rule.seconds
+        self._awaited[request.correlation] = rule
+        return 0.0
+
+    def _answered(self, body: bytes) -> float | None:
+        """The same for an answer, by the rule that its request met."""
+        rule = self._awaited.pop(int.from_bytes(body[:4], signed=True), None)
+        if rule is None:
+            return 0.0
+        if rule.action is Action.DELAY_ANSWER:
+            return rule.seconds
+        if rule.action is Action.CUT_AFTER:
+            self.cut()
+        return None
