@@ -208,6 +208,10 @@ class UnreadableBatch(PartitionError):
     """The source returned bytes that are not a valid record batch."""
 
 
+class TransactionHangs(PartitionError):
+    """A transaction has been open in the source or remote partition for longer than `ferry.open.transaction.warn.ms`."""
+
+
 class PartitionUnavailable(PartitionError):
     """A partition had no leader, or kept failing with a passing error, for longer than the run waits."""
 

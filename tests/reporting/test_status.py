@@ -20,23 +20,23 @@ def facts(position: int, log_start: int, end: int) -> PartitionFacts:
 
 
 def test_lag_counts_what_is_still_there() -> None:
-    status = partition_status(facts(10, 40, 100), watermark=100, average_size=50.0, age=30.0, retention=100.0)
+    status = partition_status(facts(10, 40, 100), open_at=None, average_size=50.0, age=30.0, retention=100.0)
     assert (status.lag_records, status.lag_bytes, status.lag_seconds, status.headroom_seconds) == (60, 3000, 30.0, 70.0)
     assert status.open_transaction_at is None
 
 
 def test_nothing_to_copy_has_no_lag() -> None:
-    status = partition_status(facts(100, 0, 100), watermark=100, average_size=None, age=0.0, retention=100.0)
+    status = partition_status(facts(100, 0, 100), open_at=None, average_size=None, age=0.0, retention=100.0)
     assert (status.lag_records, status.lag_bytes, status.lag_seconds, status.headroom_seconds) == (0, 0, 0.0, None)
 
 
 def test_an_open_source_transaction_is_named() -> None:
-    status = partition_status(facts(100, 0, 100), watermark=130, average_size=None, age=0.0, retention=None)
+    status = partition_status(facts(100, 0, 100), open_at=100, average_size=None, age=0.0, retention=None)
     assert status.open_transaction_at == 100
 
 
 def test_unknown_sizes_are_said_to_be_unknown() -> None:
-    status = partition_status(facts(0, 0, 10), watermark=10, average_size=None, age=-1.0, retention=50.0)
+    status = partition_status(facts(0, 0, 10), open_at=None, average_size=None, age=-1.0, retention=50.0)
     assert (status.lag_bytes, status.headroom_seconds) == (-1, None)
 
 

@@ -139,6 +139,9 @@ def _log_plan(document: Mapping[str, Any]) -> None:
     _print_table("to copy", ("topic", "partition", "remote topic", "position", "end", "offsets"), rows)
     for failure in document["failed"]:
         _print(f"{failure['topic']}-{failure['partition']}: {failure['error']}: {failure['problem']}")
+    for entry in document["open_transactions"]:
+        if not entry["overdue"]:
+            _print(f"{entry['held_topic']}-{entry['partition']} on {entry['cluster']}: a transaction is open at {entry['stable_end']}")
 
 
 def _log_report(found: RunReport) -> None:

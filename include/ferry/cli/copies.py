@@ -224,6 +224,9 @@ def _show_plan(planned: RunPlan) -> None:
     table(f"{planned.flow}: to copy", ("topic", "partition", "remote topic", "position", "end", "offsets", "notes"), rows)
     for failure in planned.failed:
         line(str(failure))
+    for held in planned.held_back:
+        if not held.overdue:
+            line(f"open: {held.what}")
 
 
 def _show_report(report: RunReport) -> None:

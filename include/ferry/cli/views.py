@@ -12,7 +12,7 @@ import typer
 
 from ferry.cli.copies import AsJson, Config, FlowName, load_flow
 from ferry.cli.output import document, line, table
-from ferry.errors import ArgumentError, ExitCode
+from ferry.errors import ArgumentError, ExitCode, worst_exit_code
 
 if TYPE_CHECKING:
     from ferry.config import Cluster, Flow
@@ -47,7 +47,9 @@ def status(
     else:
         for entry in found:
             _show_status(entry)
-    raise typer.Exit(ExitCode.DATA_LOST if any(entry.losses for entry in found) else ExitCode.DONE)
+    lost = [ExitCode.DATA_LOST for entry in found if entry.losses]
+    stuck = [ExitCode.PARTLY_FAILED for entry in found if any(held.overdue for held in entry.held_back)]
+    raise typer.Exit(worst_exit_code([*lost, *stuck]))
 
 
 def ledger(
@@ -141,6 +143,8 @@ def _show_status(found: FlowStatus) -> None:
     ]
     columns = ("topic", "partition", "position", "end", "lag", "lag bytes", "lag seconds", "headroom s", "note")
     table(f"{found.flow}: status", columns, rows)
+    for held in found.held_back:
+        line(f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}")
     for loss in found.losses:
         line(f"lost: {loss.topic}-{loss.partition} [{loss.upstream_start}, {loss.upstream_end}): {loss.reason}")
 

@@ -82,6 +82,7 @@ class Flow:
     spark_connection: str = "spark_default"
     transaction_bytes: int = 64 * MEBIBYTE
     transaction_seconds: int = 10
+    open_transaction_warn_ms: int = 900_000
     ledger_partitions: int = 5
     internal_topics_replication_factor: int = 3
     mirroring: MirroringSettings = field(default_factory=MirroringSettings)
@@ -153,6 +154,7 @@ class FlowReader:
             spark_connection=self.value("ferry.spark.connection"),
             transaction_bytes=self.value("ferry.transaction.mb") * MEBIBYTE,
             transaction_seconds=self.value("ferry.transaction.seconds"),
+            open_transaction_warn_ms=self.value("ferry.open.transaction.warn.ms"),
             ledger_partitions=self.value("ferry.ledger.partitions"),
             internal_topics_replication_factor=self.value("ferry.internal.topics.replication.factor"),
             mirroring=read_mirroring(self.value),

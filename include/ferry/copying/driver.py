@@ -17,6 +17,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.copying.fencing import RunHold
+from ferry.copying.held_back import held_back, overdue
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, transactional_id
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
@@ -132,6 +133,7 @@ class CopyDriver:
             self._run_and_try_again(hold, held, job, pending, ends=ends, progress=progress)
         for lane in self._tally.stopped_lanes:
             hold.retake(lane)  # aborts what it left open, so that readers of the target do not wait for its time-out
+        self._name_held_back(seen)
         self._tidy_ledger(hold)
 
     def _run_and_try_again(
@@ -160,6 +162,12 @@ class CopyDriver:
             self._say(f"trying {len(pending)} lanes again: {'; '.join(sorted(set(lost.values())))}")
             if not pending:
                 return
+
+    def _name_held_back(self, seen: Survey) -> None:
+        """After the copy, when no transaction of this flow is open: what is held back then is somebody else's."""
+        with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
+            for failure in overdue(held_back(self._flow, seen, source, target)):
+                self._tally.failures.setdefault((failure.topic, failure.partition), failure)
 
     def _tidy_ledger(self, hold: RunHold) -> None:
         with InternalTopicReader(self._flow.target) as reader:

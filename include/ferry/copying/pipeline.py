@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.copying.driver import CopyDriver, rules_of
+from ferry.copying.held_back import HeldBack, held_back, overdue
 from ferry.copying.lane_runner import InlineLaneRunner, LaneRunner
 from ferry.copying.plan import PartitionPlan, plan_partitions
 from ferry.copying.request import RunRequest
@@ -41,6 +42,7 @@ class RunPlan:
     skipped: tuple[Skipped, ...]
     failed: tuple[PartitionFailure, ...]
     heartbeats: frozenset[str] = frozenset()
+    held_back: tuple[HeldBack, ...] = ()
 
     @property
     def needs_copy(self) -> bool:
@@ -72,31 +74,37 @@ class RunPlan:
             "partitions": [_planned(plan) for plan in self.partitions if plan.failure is None],
             "skipped": [vars(skipped) for skipped in self.skipped],
             "failed": [vars(failure) for failure in self.failed],
+            "open_transactions": [entry.document() for entry in self.held_back],
         }
 
 
 def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
-    """What a run would do now. Writes nothing."""
+    """What a run would do now, and which open transactions are in its way. Writes nothing."""
+    return _planned_run(flow, request, looks_for_open=True)
+
+
+def _planned_run(flow: Flow, request: RunRequest, *, looks_for_open: bool) -> RunPlan:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = survey(flow, request, source, target, settled=False)
         topics = _plan_topics(flow, seen, source, target)
+        behind = held_back(flow, seen, source, target) if looks_for_open else ()
     plans = plan_partitions(seen.facts, rules_of(flow, request))
     failed = [
         PartitionFailure(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
         for plan in plans
         if plan.failure is not None and not _will_be_grown(plan, topics)
     ]
-    failed += seen.denied
+    failed += [*seen.denied, *overdue(behind)]
     failed += [PartitionFailure(topic, number, "PartitionUnavailable", why) for (topic, number), why in seen.partition_problems.items()]
     skipped = tuple(Skipped(what, reason) for what, reason in seen.selection.skipped)
     heartbeats = frozenset(topic for topic in seen.source_topics if policy_for(flow).is_heartbeats_topic(topic))
-    return RunPlan(flow.name, request, topics, tuple(plans), skipped, tuple(failed), heartbeats)
+    return RunPlan(flow.name, request, topics, tuple(plans), skipped, tuple(failed), heartbeats, behind)
 
 
 def prepare_topics(flow: Flow, request: RunRequest) -> TopicChanges:
     """Create and grow remote topics, and Ferry's own; where Spark is not needed, record starts of new partitions and copy heartbeats."""
     changes = _create_and_grow(flow, request)
-    plan = plan_run(flow, request)
+    plan = _planned_run(flow, request, looks_for_open=False)
     if not plan.needs_copy:
         copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
     return changes

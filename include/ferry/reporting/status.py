@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.partitions import TopicPartition as PartitionKey
+from ferry.copying.held_back import HeldBack, held_back
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.receipts import Receipt
 from ferry.copying.request import RunRequest
@@ -34,7 +34,7 @@ READ_SECONDS = 15.0
 class PartitionStatus:
     """One source partition. Lags: records (offsets, so control records count too), bytes (by the average of what was copied, -1 unknown),
     seconds (age of the first uncopied record, -1 unknown). `headroom_seconds`: until the source drops it by time (None: never).
-    `open_transaction_at`: the source's last stable offset when it lies before the end of the log (None: it does not)."""
+    `open_transaction_at`: the source's last stable offset when an open transaction holds it back (None: none does)."""
 
     topic: str
     partition: int
@@ -55,43 +55,45 @@ class FlowStatus:
     flow: str
     partitions: tuple[PartitionStatus, ...]
     losses: tuple[LossReport, ...]
+    held_back: tuple[HeldBack, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
         fields = asdict(self)
+        del fields["held_back"]
         totals = {
             "lag_records": sum(entry.lag_records for entry in self.partitions),
             "lag_bytes": sum(max(0, entry.lag_bytes) for entry in self.partitions),
             "lag_seconds": max((entry.lag_seconds for entry in self.partitions), default=0.0),
         }
-        return {"version": STATUS_VERSION, **fields, "totals": totals}
+        return {"version": STATUS_VERSION, **fields, "open_transactions": [entry.document() for entry in self.held_back], "totals": totals}
 
 
 def flow_status(flow: Flow) -> FlowStatus:
     """Ask both clusters."""
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = survey(flow, RunRequest(flow.name, "status"), source, target, settled=False)
-        keys = [PartitionKey(facts.topic, facts.partition) for facts in seen.facts]
-        watermarks, _ = source.end_offsets(keys, committed=False)
+        behind = held_back(flow, seen, source, target)
         configs = source.topic_configs({facts.topic for facts in seen.facts})
     receipts = read_receipts(flow)
     ages = _ages(flow, [facts for facts in seen.facts if _position(facts) < facts.stable_end])
     sizes = average_sizes(receipts)
+    open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
     partitions = tuple(
         partition_status(
             facts,
-            watermark=watermarks.get(PartitionKey(facts.topic, facts.partition), facts.stable_end),
+            open_at=open_at.get((facts.topic, facts.partition)),
             average_size=sizes.get((facts.topic, facts.partition)),
             age=ages.get((facts.topic, facts.partition), 0.0),
             retention=_retention(configs.get(facts.topic, {})),
         )
         for facts in seen.facts
     )
-    return FlowStatus(flow.name, partitions, tuple(loss_report(loss) for loss in open_losses(flow)))
+    return FlowStatus(flow.name, partitions, tuple(loss_report(loss) for loss in open_losses(flow)), behind)
 
 
 def partition_status(
-    facts: PartitionFacts, *, watermark: int, average_size: float | None, age: float, retention: float | None
+    facts: PartitionFacts, *, open_at: int | None, average_size: float | None, age: float, retention: float | None
 ) -> PartitionStatus:
     """One partition's status (pure). `age` of the first uncopied record and `retention` in seconds."""
     position = _position(facts)
@@ -99,7 +101,6 @@ def partition_status(
     lag = max(0, facts.stable_end - first - held(within(facts.guard.excluded, first, facts.stable_end)))
     size = 0 if not lag else -1 if average_size is None else round(lag * average_size)
     headroom = None if retention is None or not lag or age < 0 else retention - age
-    open_at = facts.stable_end if facts.stable_end < watermark else None
     return PartitionStatus(
         facts.topic, facts.partition, facts.remote_topic, position, facts.stable_end, lag, size, age if lag else 0.0, headroom, open_at
     )

@@ -45,6 +45,13 @@ FERRY: tuple[Property, ...] = (
         "10",
         "age at which a transaction is committed; below the broker's time-out of 60 s",
     ),
+    _ferry(
+        "ferry.open.transaction.warn.ms",
+        kinds.AT_LEAST_1,
+        "900000",
+        "age in ms from which a transaction that is open in a source or remote partition fails that partition by name, see "
+        "[limits](limits.md); the default is the longest that brokers let a producer ask for (transaction.max.timeout.ms)",
+    ),
     _ferry("ferry.ledger.partitions", kinds.integer(1, 1000), "5", "partitions of the ledger when Ferry creates it", "target"),
     _ferry(
         "ferry.internal.topics.replication.factor",

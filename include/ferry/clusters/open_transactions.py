@@ -1,0 +1,148 @@
+"""Who holds a partition's last stable offset back: DescribeProducers, ListTransactions and DescribeTransactions (KIP-664), read only.
+
+DescribeProducers is answered by the partition's leader and needs Read on the topic. The transactional id of a producer id is known to its
+coordinator alone, so every broker is asked for it; brokers leave out the ids that the user may not describe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from kafka.protocol.admin.transactions import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
+
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.leaders import Leaders
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import FerryError
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster
+
+# org.apache.kafka.common.protocol.Errors
+TOPIC_REFUSED = 29
+# States in which a coordinator still means to write markers (org.apache.kafka.coordinator.transaction.TransactionState).
+UNDECIDED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+
+
+@dataclass(frozen=True)
+class OpenTransaction:
+    """An open transaction in one partition. `last_timestamp`: of the producer's last batch there, as the producer wrote it; ms, -1 unknown.
+
+    What the coordinator says: `transactional_id` and `state` (None: no coordinator that may be asked knows this producer id); `started` and
+    `timeout` in ms where it has the transaction open too (else -1).
+    """
+
+    producer_id: int
+    epoch: int
+    start_offset: int
+    last_timestamp: int
+    transactional_id: str | None = None
+    state: str | None = None
+    started: int = -1
+    timeout: int = -1
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether its coordinator is known, and will write no marker into this partition any more."""
+        return self.state is not None and self.started < 0
+
+
+Found = Mapping[TopicPartition, tuple[OpenTransaction, ...] | str]
+
+
+def open_transactions(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Found:
+    """The open transactions of each partition, first offset first; a text says why they cannot be seen. Raises nothing."""
+    wanted = sorted(partitions)
+    if not wanted:
+        return {}
+    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
+    loop = EventLoop()
+    connection = ClusterConnection(loop, cluster, ClientRole.ADMIN)
+    try:
+        return loop.run(_ask, connection, wanted)
+    except (FerryError, RequestNotSent, RequestLost) as problem:
+        return dict.fromkeys(wanted, str(problem))
+    finally:
+        connection.close()
+        loop.close()
+
+
+async def _ask(connection: ClusterConnection, wanted: list[TopicPartition]) -> Found:
+    await connection.open()
+    leaders = Leaders(connection, {key.topic for key in wanted})
+    await leaders.refresh()
+    by_node: dict[int, list[TopicPartition]] = {}
+    found: dict[TopicPartition, tuple[OpenTransaction, ...] | str] = dict.fromkeys(wanted, "the partition has no leader")
+    for key in wanted:
+        by_node.setdefault(leaders.of(key.topic, key.partition).node, []).append(key)
+    for node, keys in by_node.items():
+        if node >= 0:
+            found.update(await _producers(connection, node, keys))
+    ids = {entry.producer_id for entries in found.values() if not isinstance(entries, str) for entry in entries}
+    known = await _coordinated(connection, ids) if ids else {}
+    return {
+        key: entries if isinstance(entries, str) else tuple(_completed(key, entry, known.get(entry.producer_id)) for entry in entries)
+        for key, entries in found.items()
+    }
+
+
+async def _producers(
+    connection: ClusterConnection, node: int, keys: Iterable[TopicPartition]
+) -> dict[TopicPartition, tuple[OpenTransaction, ...] | str]:
+    by_topic: dict[str, list[int]] = {}
+    for key in keys:
+        by_topic.setdefault(key.topic, []).append(key.partition)
+    topic_type = DescribeProducersRequest.TopicRequest
+    request = DescribeProducersRequest(topics=[topic_type(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()])
+    answer = await connection.send(request, node)
+    return {
+        TopicPartition(topic.name, part.partition_index): _refusal(topic.name, part) if part.error_code else _open(part)
+        for topic in answer.topics
+        for part in topic.partitions
+    }
+
+
+def _refusal(topic: str, part: Any) -> str:
+    if part.error_code == TOPIC_REFUSED:
+        return f"its producers are hidden: grant Read on topic {topic}"
+    return f"its producers cannot be described: error {part.error_code} {part.error_message or ''}".rstrip()
+
+
+def _open(part: Any) -> tuple[OpenTransaction, ...]:
+    entries = [
+        OpenTransaction(entry.producer_id, entry.producer_epoch, entry.current_txn_start_offset, entry.last_timestamp)
+        for entry in part.active_producers
+        if entry.current_txn_start_offset >= 0
+    ]
+    return tuple(sorted(entries, key=lambda entry: entry.start_offset))
+
+
+async def _coordinated(connection: ClusterConnection, producer_ids: Iterable[int]) -> dict[int, Any]:
+    """What the coordinators say about these producer ids; those that do not say are left out."""
+    described: dict[int, Any] = {}
+    for node in connection.brokers():
+        try:
+            listed = await connection.send(
+                ListTransactionsRequest(state_filters=[], producer_id_filters=sorted(producer_ids), min_version=0), node
+            )
+            names = [] if listed.error_code else [entry.transactional_id for entry in listed.transaction_states]
+            if names:
+                answer = await connection.send(DescribeTransactionsRequest(transactional_ids=names), node)
+                described.update({entry.producer_id: entry for entry in answer.transaction_states if not entry.error_code})
+        except (RequestNotSent, RequestLost):
+            continue
+    return described
+
+
+def _completed(key: TopicPartition, entry: OpenTransaction, known: Any) -> OpenTransaction:
+    """With what the coordinator says. A transaction of its that does not hold this partition is another one (TransactionsCommand.java)."""
+    if known is None:
+        return entry
+    found = replace(entry, transactional_id=known.transactional_id, state=known.transaction_state)
+    holds = any(topic.topic == key.topic and key.partition in topic.partitions for topic in known.topics)
+    if known.transaction_state not in UNDECIDED or not holds:
+        return found
+    return replace(found, started=max(0, known.transaction_start_time_ms), timeout=known.transaction_timeout_ms)
