@@ -12,7 +12,7 @@ import sys
 
 import typer
 
-from ferry.cli import changes, clients, copies, groups, legacy, sandboxes, syncs, translations, views
+from ferry.cli import changes, clients, copies, groups, legacy, rights, sandboxes, syncs, translations, views
 from ferry.cli.output import complain
 from ferry.errors import ExitCode, FerryError
 
@@ -33,6 +33,7 @@ app.command("translate")(translations.translate)
 app.command("explain")(groups.explain)
 app.command("ledger")(views.ledger)
 app.command("format")(views.format_records)
+app.command("acls")(rights.acls)
 app.command("ack-loss")(changes.acknowledge_losses)
 app.command("seed")(changes.seed)
 app.add_typer(clients.app, name="client")

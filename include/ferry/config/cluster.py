@@ -12,7 +12,7 @@ from pathlib import Path
 from ferry.config.client_settings import ClientSettings, resolved, unresolved
 from ferry.config.kafka_python import kafka_python_settings
 from ferry.config.librdkafka import librdkafka_settings
-from ferry.config.login import read_login
+from ferry.config.login import Password, UnsecuredToken, read_login
 from ferry.config.providers import Providers
 from ferry.config.sources import ClientRole, Setting
 from ferry.config.stores import client_identity
@@ -51,6 +51,19 @@ class Cluster:
         except ConfigError:
             return "unknown (the login cannot be read here)"
         return login.user or (identity.subject if identity else "ANONYMOUS")
+
+    @property
+    def principal(self) -> str | None:
+        """As whom brokers see Ferry where they have no mapping rules of their own; None where only they know, by a token."""
+        try:
+            settings = self._resolved(ClientRole.ADMIN)
+            login = read_login(settings)
+            identity = client_identity(settings) if login.credentials is None and login.encrypted else None
+        except ConfigError:
+            return None
+        if login.credentials is None:
+            return f"User:{identity.subject if identity else 'ANONYMOUS'}"
+        return f"User:{login.user}" if isinstance(login.credentials, Password | UnsecuredToken) else None
 
     def librdkafka(self, role: ClientRole) -> dict[str, object]:
         """Settings for confluent-kafka's clients. ConfigError when a reference, store or login cannot be read."""

@@ -1,0 +1,1 @@
+"""Which rights a flow needs on its two clusters, and no more."""

@@ -1,0 +1,57 @@
+"""Rights as `kafka-acls` commands to paste into a shell (pure). Values are quoted: none of them can say anything to the shell."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.errors import ArgumentError
+from ferry.permissions.model import Resource, Right
+
+TOOL = "kafka-acls.sh"
+_OPTIONS = {AclResource.TOPIC: "--topic", AclResource.GROUP: "--group", AclResource.TRANSACTIONAL_ID: "--transactional-id"}
+
+
+def checked_principal(text: str, option: str) -> str:
+    """A principal as Kafka writes them, `User:name`. ArgumentError for anything else."""
+    kind, colon, name = text.partition(":")
+    if not (kind.isalpha() and colon and name and text.isprintable()):
+        raise ArgumentError(f"{option}: {text!r} is no principal: write it as brokers do, like User:ferry")
+    return text
+
+
+def commands(bootstrap: str, principal: str, rights: Iterable[Right], command_config: str | None = None) -> Iterator[tuple[str, str]]:
+    """A comment and a command for each resource. `bootstrap`: host:port, comma-separated; `command_config`: the administrator's login."""
+    servers = ",".join(part.strip() for part in bootstrap.split(","))
+    start = [TOOL, *_option("--bootstrap-server", servers), *(_option("--command-config", command_config) if command_config else ())]
+    for resource, found in groupby(sorted(rights), key=lambda right: right.resource):
+        same = list(found)
+        operations = [part for right in same for part in _option("--operation", right.operation.value)]
+        words = [*start, "--add", *_option("--allow-principal", principal), *operations, *_named(resource)]
+        yield in_one_line(f"# {resource}: {_reasons(same)}"), " ".join(shlex.quote(word) for word in words)
+
+
+def in_one_line(text: str) -> str:
+    """A name may hold anything, and a comment ends with its line: what cannot be printed is written as its escape."""
+    return "".join(character if character.isprintable() else character.encode("unicode_escape").decode() for character in text)
+
+
+def _reasons(rights: Iterable[Right]) -> str:
+    together: dict[tuple[str, ...], list[str]] = {}
+    for right in rights:
+        together.setdefault(right.needed_for, []).append(right.operation.value)
+    return "; ".join(f"{', '.join(operations)} for {', '.join(why)}" for why, operations in together.items())
+
+
+def _named(resource: Resource) -> list[str]:
+    if resource.kind is AclResource.CLUSTER:
+        return ["--cluster"]
+    pattern = ["--resource-pattern-type", "prefixed"] if resource.pattern is AclPattern.PREFIXED else []
+    return [*_option(_OPTIONS[resource.kind], resource.name), *pattern]
+
+
+def _option(name: str, value: str) -> list[str]:
+    """A value that looks like an option is joined to its own."""
+    return [f"{name}={value}"] if value.startswith("-") else [name, value]

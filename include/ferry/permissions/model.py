@@ -1,0 +1,104 @@
+"""Rights as plain values: an operation on a resource of one cluster, and what needs it (pure).
+
+Which right implies which is Kafka's rule (StandardAuthorizerData): Read, Write, Delete and Alter imply Describe, AlterConfigs implies
+DescribeConfigs. A literal name `*` covers every name, a prefixed one every name that begins with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ferry.clusters.acl_binding import AclPattern, AclResource
+
+ANYTHING = "*"
+CLUSTER_NAME = "kafka-cluster"
+
+
+class Operation(StrEnum):
+    """As kafka-acls takes them."""
+
+    READ = "Read"
+    WRITE = "Write"
+    CREATE = "Create"
+    ALTER = "Alter"
+    DESCRIBE = "Describe"
+    DESCRIBE_CONFIGS = "DescribeConfigs"
+    ALTER_CONFIGS = "AlterConfigs"
+
+
+_IMPLIED = {
+    Operation.READ: Operation.DESCRIBE,
+    Operation.WRITE: Operation.DESCRIBE,
+    Operation.ALTER: Operation.DESCRIBE,
+    Operation.ALTER_CONFIGS: Operation.DESCRIBE_CONFIGS,
+}
+
+
+@dataclass(frozen=True, order=True)
+class Resource:
+    """What a right is about. A literal `*` means every name."""
+
+    kind: AclResource
+    name: str
+    pattern: AclPattern = AclPattern.LITERAL
+
+    def covers(self, other: Resource) -> bool:
+        """Whether every name of `other` is one of this resource's."""
+        if self.kind != other.kind:
+            return False
+        if self == other or self.is_everything:
+            return True
+        return self.pattern is AclPattern.PREFIXED and not other.is_everything and other.name.startswith(self.name)
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether it is the wildcard."""
+        return self.pattern is AclPattern.LITERAL and self.name == ANYTHING
+
+    def __str__(self) -> str:
+        if self.kind is AclResource.CLUSTER:
+            return "the cluster"
+        kind = self.kind.value.replace("-", " ")
+        if self.is_everything:
+            return f"every {kind}"
+        return f"every {kind} that begins with {self.name}" if self.pattern is AclPattern.PREFIXED else f"{kind} {self.name}"
+
+
+THE_CLUSTER = Resource(AclResource.CLUSTER, CLUSTER_NAME)
+
+
+@dataclass(frozen=True, order=True)
+class Right:
+    """One operation on one resource; `needed_for` are the features that fail without it."""
+
+    resource: Resource
+    operation: Operation
+    needed_for: tuple[str, ...]
+
+    def covers(self, other: Right) -> bool:
+        """Whether whoever has this right has the other one as well."""
+        enough = self.operation == other.operation or _IMPLIED.get(self.operation) == other.operation
+        return enough and self.resource.covers(other.resource)
+
+
+def least(rights: Iterable[Right]) -> tuple[Right, ...]:
+    """The same rights without those that others cover, which take over what they are needed for; in order of resource and operation."""
+    merged: dict[tuple[Resource, Operation], Right] = {}
+    for right in rights:
+        key = (right.resource, right.operation)
+        merged[key] = _with(merged[key], right) if key in merged else right
+    kept: list[Right] = []
+    for right in merged.values():
+        wider = next((other for other in merged.values() if other != right and other.covers(right)), None)
+        if wider is None:
+            kept.append(right)
+    for right in merged.values():
+        if right not in kept:
+            kept = [_with(other, right) if other.covers(right) else other for other in kept]
+    return tuple(sorted(kept))
+
+
+def _with(right: Right, other: Right) -> Right:
+    return replace(right, needed_for=tuple(dict.fromkeys((*right.needed_for, *other.needed_for))))

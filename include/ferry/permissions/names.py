@@ -1,0 +1,174 @@
+"""The least wide names that ACLs can say and that cover a filter's list of Java expressions (pure).
+
+An ACL knows a literal name, a prefix, or every name. So `orders` stays a literal, `orders.*` becomes the prefix `orders`, alternatives
+become several of them, and whatever stands in the way of more (a class, a flag, a look-around) ends the prefix there. The result always
+covers every name that the expression matches; `exact` says that it covers no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from ferry.policy.java_classes import Reading, read_class
+from ferry.policy.java_tokens import Refused, Tokens
+
+# More alternatives than this are said by what they begin with in common.
+MOST_NAMES = 64
+_PLAIN = re.compile(r"[\w.-]+")
+_LOOKING = ("?=", "?!", "?<=", "?<!")
+_FIXED_GROUPS = ("?:", "?>")
+
+
+@dataclass(frozen=True, order=True)
+class Cover:
+    """A name, or (`open`) everything that begins with `text`; `exact`: just what the expression matches."""
+
+    text: str
+    open: bool = False
+    exact: bool = True
+
+    def covers(self, other: Cover) -> bool:
+        """Whether every name of `other` is one of this."""
+        return other.text.startswith(self.text) if self.open else self == replace(other, exact=self.exact)
+
+
+EVERYTHING = Cover("", open=True)
+_EMPTY: tuple[Cover, ...] = (Cover(""),)
+_UNKNOWN: tuple[Cover, ...] = (replace(EVERYTHING, exact=False),)
+
+
+def covering(elements: Sequence[str]) -> tuple[Cover, ...]:
+    """What covers every name that the list matches, none of it twice; empty for an empty list. Expressions were checked before.
+
+    A dot of an element that is a plain name (`orders.eu`) is taken for a dot: that it stands for any character is seldom meant.
+    """
+    plain = [element for element in elements if _PLAIN.fullmatch(element)]
+    others = [element for element in elements if element not in plain]
+    try:
+        for element in others:
+            _covers(element)  # an open group would reach into the next element
+        found = _covers("|".join(others)) if others else ()
+    except Refused:  # what this cannot follow, it must not narrow
+        found, plain = _UNKNOWN, []
+    named = tuple(Cover(element, exact="." not in element) for element in plain)
+    return without_covered(cover for cover in (*found, *named) if cover.text or cover.open)
+
+
+def _covers(expression: str) -> tuple[Cover, ...]:
+    return _Reader(Tokens(expression)).whole()
+
+
+def without_covered(covers: Iterable[Cover]) -> tuple[Cover, ...]:
+    """Without those that others cover."""
+    kept: list[Cover] = []
+    # Exact ones first, so that of two that say the same the exact one stays.
+    for cover in sorted(set(covers), key=lambda entry: (len(entry.text), not entry.open, not entry.exact)):
+        if not any(other.covers(cover) for other in kept):
+            kept.append(cover)
+    return tuple(sorted(kept))
+
+
+class _Reader:
+    """Follows an expression from the left, as far as its names are certain."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    def whole(self) -> tuple[Cover, ...]:
+        found = self._alternatives()
+        if not self._tokens.ended:
+            raise Refused("a ) without its (")
+        return found
+
+    def _alternatives(self) -> tuple[Cover, ...]:
+        done: tuple[Cover, ...] = ()
+        current = _EMPTY
+        while not (self._tokens.ended or self._tokens.sees(")")):
+            if self._tokens.take("|"):
+                done, current = (*done, *current), _EMPTY
+            else:
+                current = _joined(current, self._repeated())
+        return _few((*done, *current))
+
+    def _repeated(self) -> tuple[Cover, ...]:
+        dot = self._tokens.sees(".")
+        atom = self._atom()
+        repeated: tuple[Cover, ...]
+        if self._tokens.take("*"):
+            repeated = (EVERYTHING,) if dot else _UNKNOWN
+        elif self._tokens.take("+"):
+            repeated = tuple(Cover(cover.text, open=True, exact=False) for cover in atom)
+        elif self._tokens.take("?"):
+            repeated = (*_EMPTY, *atom)
+        elif self._tokens.take("{"):
+            least = self._tokens.until("}").partition(",")[0]
+            some = least.isdecimal() and int(least) > 0
+            repeated = tuple(Cover(cover.text, open=True, exact=False) for cover in atom) if some else _UNKNOWN
+        else:
+            return atom
+        if not self._tokens.take("?"):  # lazy and possessive match no other names
+            self._tokens.take("+")
+        return repeated
+
+    def _atom(self) -> tuple[Cover, ...]:
+        token = self._tokens.read()
+        if token.quoted:
+            return (Cover(token.character),)
+        match token.character:
+            case "\\":
+                return self._escape()
+            case "[":
+                read_class(self._tokens, Reading(False, True))
+                return _UNKNOWN
+            case "(":
+                return self._group()
+            case ".":
+                return _UNKNOWN
+            case "^" | "$":
+                return _EMPTY
+            case "*" | "+" | "?" | "{":
+                raise Refused(f"{token.character} with nothing to repeat")
+        return (Cover(token.character),)
+
+    def _escape(self) -> tuple[Cover, ...]:
+        letter = self._tokens.syntax()
+        if not letter.isalnum():
+            return (Cover(letter),)
+        if letter == "c":
+            self._tokens.read()
+        return _UNKNOWN
+
+    def _group(self) -> tuple[Cover, ...]:
+        looking = any(self._tokens.take(kind) for kind in _LOOKING)
+        if not looking and not any(self._tokens.take(kind) for kind in _FIXED_GROUPS):
+            if self._tokens.take("?<"):
+                self._tokens.until(">")
+            elif self._tokens.sees("?"):
+                raise Refused("flags, which change what stands behind them")
+        inside = self._alternatives()
+        if not self._tokens.take(")"):
+            raise Refused("a ( that is not closed")
+        # A look-around only narrows.
+        return (Cover("", exact=False),) if looking else inside
+
+
+def _joined(first: tuple[Cover, ...], then: tuple[Cover, ...]) -> tuple[Cover, ...]:
+    """One behind the other; what is open stays, and is exact only if nothing follows."""
+    found = []
+    for cover in first:
+        if cover.open:
+            found.append(cover if then == _EMPTY else replace(cover, exact=False))
+        else:
+            found += [Cover(cover.text + more.text, more.open, cover.exact and more.exact) for more in then]
+    return _few(tuple(found))
+
+
+def _few(covers: tuple[Cover, ...]) -> tuple[Cover, ...]:
+    if len(covers) <= MOST_NAMES:
+        return covers
+    first, last = min(cover.text for cover in covers), max(cover.text for cover in covers)
+    common = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+    return (Cover(common, open=True, exact=False),)

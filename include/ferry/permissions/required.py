@@ -1,0 +1,139 @@
+"""Exactly the rights that a flow's enabled features need (pure): read-only on the source, unless the flow is asked to write there.
+
+Every right stands here with what fails without it, and a test takes each away in turn: what can be taken away unnoticed does not belong
+here. Which request wants which right is Kafka's (KafkaApis, and the table "Operations and Resources on Protocols" of its security page).
+Describe on the cluster is not among them by itself: DescribeCluster gives the id without it, and listings show what the user may describe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.permissions.model import THE_CLUSTER, Operation, Resource, Right, least
+from ferry.permissions.resources import groups, inexact, remote_topics, source_topics, topic, topics_beginning
+from ferry.policy.naming import STATE_PREFIX, ledger_topic, policy_for, position_group, runs_topic, state_topic
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+READ, WRITE, CREATE, ALTER = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.ALTER
+DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
+
+
+@dataclass(frozen=True)
+class RequiredRights:
+    """What a flow needs on each side. `notes` are for people: where the rights are wider than the filters, and what is left out."""
+
+    source: tuple[Right, ...]
+    target: tuple[Right, ...]
+    notes: tuple[str, ...] = ()
+
+
+def required_rights(flow: Flow) -> RequiredRights:
+    """The rights of one flow. ConfigError for classes of a user's own that cannot be made."""
+    source = [*_source_records(flow), *_source_groups(flow), *_source_writes(flow), *_way_back(flow)]
+    target = [*_remote_topics(flow), *_own_topics(flow), *_mm2_topics(flow), *_target_groups(flow), *_transactions(flow)]
+    if _syncs_acls(flow):
+        source.append(Right(THE_CLUSTER, DESCRIBE, ("ACL sync",)))
+        target.append(Right(THE_CLUSTER, DESCRIBE if flow.acls.report_only else ALTER, ("ACL sync",)))
+    return RequiredRights(least(source), least(target), tuple(_notes(flow)))
+
+
+def _source_records(flow: Flow) -> Iterator[Right]:
+    for found in source_topics(flow):
+        yield Right(found, READ, ("the copy",))
+        yield Right(found, DESCRIBE_CONFIGS, ("configs of remote topics", "ferry status"))
+
+
+def _source_groups(flow: Flow) -> Iterator[Right]:
+    for found in groups(flow) if _translates(flow) else ():
+        yield Right(found, DESCRIBE, ("checkpoints", "group offsets", "ferry translate"))
+    if flow.mirroring.publish_source_group:
+        yield Right(
+            Resource(AclResource.GROUP, flow.mirroring.publish_source_group), READ, ("ferry.publish.source.group: commits offsets",)
+        )
+
+
+def _source_writes(flow: Flow) -> Iterator[Right]:
+    policy, settings = policy_for(flow), flow.mirroring
+    if settings.emit_offset_syncs_enabled and settings.offset_syncs_topic_location == "source":
+        yield from _rights(topic(policy.offset_syncs_topic(flow.target.alias)), (CREATE, READ, WRITE), "offset-syncs.topic.location=source")
+    if flow.reverse_heartbeat == "asked":
+        reverse = f"{flow.target.alias}->{flow.source.alias}.emit.heartbeats.enabled=true"
+        yield from _rights(topic(policy.heartbeats_topic()), (CREATE, WRITE), reverse)
+
+
+def _way_back(flow: Flow) -> Iterator[Right]:
+    """Where names stay as they are, what a flow in the other direction left at the source says which records came from the target."""
+    if not policy_for(flow).renames:
+        yield Right(topic(ledger_topic(flow.target.alias)), READ, ("loop guard: the other direction's ledger",))
+        yield Right(topics_beginning(STATE_PREFIX), READ, ("loop guard: who else writes to the source",))
+
+
+def _remote_topics(flow: Flow) -> Iterator[Right]:
+    configs = ALTER_CONFIGS if flow.mirroring.sync_topic_configs_enabled else DESCRIBE_CONFIGS
+    for found in remote_topics(flow):
+        yield Right(found, CREATE, ("creation",))
+        yield Right(found, WRITE, ("the copy",))
+        yield Right(found, READ, ("positions (group offsets of remote topics)", "group offsets", "ferry verify"))
+        yield Right(found, ALTER, ("more partitions",))
+        yield Right(found, configs, ("config sync",) if configs is ALTER_CONFIGS else ("their limits",))
+    yield Right(THE_CLUSTER, DESCRIBE_CONFIGS, ("creation (the brokers' message.max.bytes)",))
+
+
+def _own_topics(flow: Flow) -> Iterator[Right]:
+    alias = flow.source.alias
+    yield from _rights(topic(ledger_topic(alias)), (CREATE, READ, WRITE, DESCRIBE_CONFIGS), "the ledger")
+    yield from _rights(topic(state_topic(alias)), (CREATE, WRITE, DESCRIBE_CONFIGS), "positions and claims")
+    yield Right(topics_beginning(STATE_PREFIX), READ, ("positions and claims of all flows",))
+    yield from _rights(topic(runs_topic(alias)), (CREATE, READ, WRITE), "run reports")
+
+
+def _mm2_topics(flow: Flow) -> Iterator[Right]:
+    policy, settings, alias = policy_for(flow), flow.mirroring, flow.source.alias
+    if settings.emit_heartbeats_enabled:
+        yield from _rights(topic(policy.heartbeats_topic()), (CREATE, WRITE), "heartbeats")
+    if settings.emit_checkpoints_enabled:
+        yield from _rights(topic(policy.checkpoints_topic(alias)), (CREATE, READ, WRITE), "checkpoints")
+    if settings.emit_offset_syncs_enabled and settings.offset_syncs_topic_location == "target":
+        yield from _rights(topic(policy.offset_syncs_topic(alias)), (CREATE, READ, WRITE), "offset syncs")
+
+
+def _target_groups(flow: Flow) -> Iterator[Right]:
+    yield Right(Resource(AclResource.GROUP, position_group(flow.source.alias)), READ, ("positions",))
+    for found in groups(flow) if _translates(flow) else ():
+        if flow.mirroring.sync_group_offsets_enabled:
+            yield Right(found, READ, ("group offsets",))
+        else:
+            yield Right(found, DESCRIBE, ("ferry explain", "ferry translate --reverse"))
+
+
+def _transactions(flow: Flow) -> Iterator[Right]:
+    ids = Resource(AclResource.TRANSACTIONAL_ID, f"ferry-{flow.name}-", AclPattern.PREFIXED)
+    yield Right(ids, WRITE, ("transactions", "fencing"))
+
+
+def _rights(resource: Resource, operations: Iterable[Operation], needed_for: str) -> Iterator[Right]:
+    return (Right(resource, operation, (needed_for,)) for operation in operations)
+
+
+def _translates(flow: Flow) -> bool:
+    return flow.mirroring.emit_checkpoints_enabled or flow.mirroring.sync_group_offsets_enabled
+
+
+def _syncs_acls(flow: Flow) -> bool:
+    return flow.mirroring.sync_topic_acls_enabled
+
+
+def _notes(flow: Flow) -> Iterator[str]:
+    yield from inexact(flow)
+    heartbeats = policy_for(flow).heartbeats_topic()
+    if flow.mirroring.heartbeats_replication_enabled:
+        yield f"heartbeats of clusters further away (C.{heartbeats} on {flow.source.alias}) are copied only where these rights cover them"
+    if flow.reverse_heartbeat == "default":
+        reverse = f"{flow.target.alias}->{flow.source.alias}.emit.heartbeats.enabled"
+        yield f"left out: Create and Write on topic {heartbeats} at {flow.source.alias}, for a heartbeat that {reverse}=true would ask for"
+    yield "brokers older than 2.8 also want IdempotentWrite on the cluster (KIP-679) from whoever writes"

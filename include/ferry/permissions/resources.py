@@ -1,0 +1,96 @@
+"""The topics and groups of a flow as resources of ACLs: what its filters can match, and what that is called on the target (pure).
+
+Filters that are no lists (classes of a user's own) and policies that are not MM2's can be about any name, so they need every name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.permissions.model import ANYTHING, Resource
+from ferry.permissions.names import Cover, covering
+from ferry.policy.filters import group_filter
+from ferry.policy.naming import is_ferry_group, policy_for
+from ferry.policy.own_classes import is_own
+from ferry.policy.selection import topic_rules
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_TOPIC_START = re.compile(r"[a-zA-Z0-9._-]{0,249}")
+
+
+def topic(name: str) -> Resource:
+    """One topic."""
+    return Resource(AclResource.TOPIC, name)
+
+
+def topics_beginning(prefix: str) -> Resource:
+    """Every topic whose name begins so; every topic for an empty prefix."""
+    return _resource(AclResource.TOPIC, Cover(prefix, open=True))
+
+
+def source_topics(flow: Flow) -> tuple[Resource, ...]:
+    """What covers every topic that the flow can copy, heartbeats too."""
+    rules = topic_rules(flow)
+    covers = [cover for cover in topic_covers(flow) if cover.open or rules.why_not(cover.text) is None]
+    heartbeats = policy_for(flow).heartbeats_topic()
+    found = [_resource(AclResource.TOPIC, cover) for cover in covers]
+    return (*found, *((topic(heartbeats),) if rules.heartbeats else ()))
+
+
+def remote_topics(flow: Flow) -> tuple[Resource, ...]:
+    """What covers every remote topic of those."""
+    return tuple(dict.fromkeys(_remote(flow, resource) for resource in source_topics(flow)))
+
+
+def topic_covers(flow: Flow) -> tuple[Cover, ...]:
+    """What `topics` can match of names that a topic can have."""
+    if is_own(flow.mirroring.topic_filter_class):
+        return (Cover("", open=True, exact=False),)
+    return tuple(cover for cover in covering(flow.topics) if (_TOPIC_START if cover.open else _TOPIC_NAME).fullmatch(cover.text))
+
+
+def group_covers(flow: Flow) -> tuple[Cover, ...]:
+    """What `groups` can match."""
+    if is_own(flow.mirroring.group_filter_class):
+        return (Cover("", open=True, exact=False),)
+    accepted = group_filter(flow)
+    found = covering(flow.mirroring.groups)
+    return tuple(cover for cover in found if cover.open or (accepted.why_not(cover.text) is None and not is_ferry_group(cover.text)))
+
+
+def groups(flow: Flow) -> tuple[Resource, ...]:
+    """What covers every group that the flow checkpoints or syncs."""
+    return tuple(_resource(AclResource.GROUP, cover) for cover in group_covers(flow))
+
+
+def inexact(flow: Flow) -> Iterable[str]:
+    """What ACLs cannot say as the filters do, for people."""
+    for key, kind, covers in (("topics", AclResource.TOPIC, topic_covers(flow)), ("groups", AclResource.GROUP, group_covers(flow))):
+        for cover in covers:
+            if not cover.exact and not cover.open:
+                yield f"{key}: {cover.text} is taken for one name, though its dots match any character"
+            elif not cover.exact:
+                yield f"{key}: no ACL says just this; {_resource(kind, cover)} is the least that covers it"
+            elif cover.open:
+                yield f"{key}: {_resource(kind, cover)} covers names too that {key}.exclude leaves out, or that are never copied"
+
+
+def _remote(flow: Flow, resource: Resource) -> Resource:
+    if resource.pattern is AclPattern.LITERAL and not resource.is_everything:
+        return topic(policy_for(flow).format_remote_topic(flow.source.alias, resource.name))
+    if is_own(flow.replication_policy_class):
+        return topic(ANYTHING)
+    prefix = "" if resource.is_everything else resource.name
+    return topics_beginning(policy_for(flow).format_remote_topic(flow.source.alias, prefix) if policy_for(flow).renames else prefix)
+
+
+def _resource(kind: AclResource, cover: Cover) -> Resource:
+    if not cover.open:
+        return Resource(kind, cover.text)
+    return Resource(kind, cover.text, AclPattern.PREFIXED) if cover.text else Resource(kind, ANYTHING)
