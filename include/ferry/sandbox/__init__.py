@@ -1,5 +1,6 @@
 """Real Kafka clusters on this machine, for the demo, the tests and the benchmarks."""
 
+from ferry.sandbox.brokers import SandboxBrokers
 from ferry.sandbox.cluster import SandboxCluster
 from ferry.sandbox.comparison import Comparison, Difference, compare_topics
 from ferry.sandbox.jars import resolve_jars
@@ -11,6 +12,7 @@ __all__ = [
     "Comparison",
     "Difference",
     "RecordSeen",
+    "SandboxBrokers",
     "SandboxCluster",
     "SandboxStatus",
     "compare_topics",

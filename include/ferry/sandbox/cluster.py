@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import subprocess
 import time
@@ -41,6 +42,9 @@ LOG_TAIL_LINES = 15
 JAVA_OPTIONS = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 STATE_FILE = "cluster.json"
 PROPERTIES_FILE = "server.properties"
+# A listener on the cluster's own port that asks for no login and no TLS, as `settings` may name it.
+OPEN = "PLAINTEXT://127.0.0.1:{port}"
+OPEN_LISTENER = re.compile(rf"(^|,){re.escape(OPEN)}(,|$)")
 
 # Children of this process: they must be waited for when they end, and may outlive it.
 _children: dict[int, subprocess.Popen[bytes]] = {}
@@ -74,6 +78,8 @@ class SandboxCluster:
         users: Mapping[str, str] | None = None,
         authorizer: bool = False,
         detached: bool = False,
+        ports: tuple[int, int] | None = None,
+        cluster_id: str = "",
     ) -> SandboxCluster:
         """Format and start a cluster; returns when it answers. SandboxFailed with the end of its log otherwise, and no process stays.
 
@@ -82,16 +88,17 @@ class SandboxCluster:
         users: user → password; clients must then log in by SASL PLAIN. The first one is the broker's own and super user.
         authorizer: everybody but the super user needs ACLs.
         detached: it outlives this process, and is stopped by `load(directory).stop()`.
+        ports, cluster_id: for clients and the controller, and of the whole cluster, where this is one node of several (`brokers.py`).
         """
         directory = directory.resolve()
         directory.mkdir(parents=True, exist_ok=True)
-        port, controller_port = free_ports(2)
+        port, controller_port = ports or free_ports(2)
         cluster = cls(name, directory, port, controller_port, dict(properties or {}), tuple(java_options))
         cluster.users, cluster.authorizer, cluster.detached = dict(users or {}), authorizer, detached
         if not detached:
             guard.watch(cluster.properties_file)
         write_server_properties(cluster.properties_file, (port, controller_port), cluster.settings, cluster.users, authorizer=authorizer)
-        format_storage(cluster.properties_file, features)
+        format_storage(cluster.properties_file, features, cluster_id)
         cluster.run()
         return cluster
 
@@ -115,6 +122,11 @@ class SandboxCluster:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def node(self) -> int:
+        """Its node id."""
+        return int(self.settings.get("node.id", "1"))
+
+    @property
     def properties_file(self) -> Path:
         """Its server.properties; absolute."""
         return self.directory / PROPERTIES_FILE
@@ -133,12 +145,12 @@ class SandboxCluster:
         return settings
 
     def answers(self) -> bool:
-        """Whether a client gets metadata from it; a cluster with listeners of the caller's own only has to listen."""
-        if "listeners" in self.settings:
+        """Whether a client learns from it that it takes part; without a listener that is open to all it only has to listen."""
+        if not OPEN_LISTENER.search(self.settings.get("listeners", OPEN)):
             return listens(self.port)
         client = AdminClient({**self.client_settings(), "log_level": 0})
         try:
-            return bool(client.list_topics(timeout=ANSWER_SECONDS).brokers)
+            return self.node in client.list_topics(timeout=ANSWER_SECONDS).brokers
         except KafkaException:
             return False
 

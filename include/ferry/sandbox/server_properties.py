@@ -55,9 +55,17 @@ def write_server_properties(
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="latin-1")
 
 
-def format_storage(path: Path, features: Sequence[str]) -> None:
-    """Give the storage of that server.properties a cluster id. `features`: `name=level`. SandboxFailed with what the tool said."""
-    identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+def new_cluster_id() -> str:
+    """A cluster id as Kafka makes them: 16 random bytes."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def format_storage(path: Path, features: Sequence[str], identity: str = "") -> None:
+    """Give the storage of that server.properties a cluster id (a new one by default). `features`: `name=level`.
+
+    SandboxFailed with what the tool said.
+    """
+    identity = identity or new_cluster_id()
     command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{resolve_jars()}/*", STORAGE_TOOL, "format"]
     command += [f"--cluster-id={identity}", "--config", str(path)]  # an id may begin with a dash
     for feature in features:
