@@ -107,9 +107,9 @@ def scheduled(
     airflow = DemoAirflow(tmp_path / "airflow", config)
     try:
         airflow.start()
-        api = AirflowApi(airflow.url, airflow.user, airflow.password)
-        api.wait_for_dag(dag_id(flow))
-        yield Scheduled(api, dag_id(flow), topic, source_cluster, target_cluster).of_alias(flow.source.alias)
+        with AirflowApi(airflow.url, airflow.user, airflow.password) as api:
+            api.wait_for_dag(dag_id(flow))
+            yield Scheduled(api, dag_id(flow), topic, source_cluster, target_cluster).of_alias(flow.source.alias)
     finally:
         airflow.stop()
 

@@ -54,10 +54,9 @@ def demo_up() -> None:
     airflow = DemoAirflow(directory / "airflow", config)
     with _working("starting Airflow"):
         airflow.start()
-        api = AirflowApi(airflow.url, airflow.user, airflow.password)
-        api.wait_for_dag(DAG)
-    state = _run(api)
-    _show(state, api, summary.records, summary.aborted)
+    with AirflowApi(airflow.url, airflow.user, airflow.password) as api:
+        state = _run(api)
+        _show(state, api, summary.records, summary.aborted)
     _compare(clusters)
     _compare_group(clusters)
     console.print(f"\n[bold]Airflow[/]  {airflow.url}/dags/{DAG}")
@@ -81,6 +80,7 @@ def demo_down() -> None:
 
 def _run(api: AirflowApi) -> RunState:
     """Unpause and trigger the DAG, and follow its tasks and its copy job's progress."""
+    api.wait_for_dag(DAG)
     run = api.trigger(DAG)
     deadline = time.monotonic() + RUN_SECONDS
     with _bar() as progress:

@@ -14,6 +14,8 @@ from ferry.errors import FerryError
 REQUEST_SECONDS = 30.0
 # The DAG processor reads the file every few seconds; a loaded machine may need several times that.
 DAG_SECONDS = 120.0
+# The demo's database is SQLite, which refuses a backfill while the scheduler writes; it asks to try again.
+LOCKED_SECONDS = 30.0
 POLL_SECONDS = 0.5
 FINISHED = frozenset({"success", "failed"})
 
@@ -37,7 +39,7 @@ class RunState:
 
 
 class AirflowApi:
-    """A logged-in client."""
+    """A logged-in client; its connections are closed at the end of its `with`."""
 
     def __init__(self, url: str, user: str, password: str) -> None:
         self.url = url
@@ -47,6 +49,12 @@ class AirflowApi:
             raise ApiFailed(f"Airflow at {url} refuses the demo's login: {answer.status_code}")
         headers = {"Authorization": f"Bearer {answer.json()['access_token']}"}
         self._client = httpx.Client(base_url=f"{url}/api/v2", timeout=REQUEST_SECONDS, trust_env=False, headers=headers)
+
+    def __enter__(self) -> AirflowApi:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
 
     def wait_for_dag(self, dag: str) -> None:
         """Return when the DAG is there. ApiFailed with the import errors when it does not come."""
@@ -84,6 +92,10 @@ class AirflowApi:
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         answer = self._client.request(method, path, json=body)
+        deadline = time.monotonic() + LOCKED_SECONDS
+        while answer.status_code == httpx.codes.SERVICE_UNAVAILABLE and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+            answer = self._client.request(method, path, json=body)
         if answer.status_code >= httpx.codes.BAD_REQUEST:
             raise ApiFailed(f"{method} {path}: {answer.status_code}: {answer.text[:300]}")
         return answer.json()

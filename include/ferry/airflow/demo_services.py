@@ -50,6 +50,8 @@ class DemoAirflow:
         self._home = home
         self._config = config
         self._state = self._load()
+        # Started by this object: they may outlive it, and are waited for when they end before.
+        self._children: list[subprocess.Popen[bytes]] = []
 
     @property
     def url(self) -> str:
@@ -87,6 +89,8 @@ class DemoAirflow:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(alive, timeout=STOP_SECONDS)
+        while self._children:
+            self._children.pop().wait(STOP_SECONDS)
 
     def _environment(self) -> dict[str, str]:
         binaries = str(Path(sys.executable).parent)
@@ -131,6 +135,7 @@ class DemoAirflow:
                 env=self._environment(),
                 start_new_session=True,
             )
+        self._children.append(process)
         self._state["services"][name] = {"pid": process.pid, "started": psutil.Process(process.pid).create_time()}
         self._save()
 
