@@ -7,8 +7,9 @@ export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 PYTHON_DIRECTORIES := include tests dags plugins spark_jobs benchmarks
 SEED ?= 1
 ROUNDS ?= 40
+ROOM ?= wire
 
-.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration parity exactness faults bench lock clean
+.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration parity exactness faults coverage mutants bench lock clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -54,6 +55,12 @@ parity: setup ## Every combination of properties side by side with MirrorMaker 2
 
 exactness: setup ## Translated offsets of 500 groups beside MirrorMaker 2's: make exactness SEED=7
 	python -m tests.exactness.run --seed $(SEED)
+
+coverage: setup ## As test, and which lines no test reached
+	pytest -m "not parity and not migration" -n 2 --dist loadfile --cov --cov-report=term:skip-covered
+
+mutants: setup ## One change at a time that a unit test must notice: make mutants ROOM=wire
+	python tests/mutation/run.py --room $(ROOM)
 
 bench: setup ## Side by side with MirrorMaker 2
 	python -m benchmarks.run

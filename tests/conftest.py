@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import secrets
 import socket
@@ -32,7 +33,7 @@ FOREVER = {"log.retention.ms": "-1"}
 ALIASES = re.compile(r"^([AB])(?:->([AB]))?(?=\.)")
 
 # On two cores that other work shares, a drawn example now and then takes longer than hypothesis' 200 ms.
-settings.register_profile("ferry", deadline=None)
+settings.register_profile("ferry", deadline=None, max_examples=int(os.environ.get("FERRY_HYPOTHESIS_EXAMPLES", "100")))
 settings.load_profile("ferry")
 
 ClusterFactory = Callable[..., SandboxCluster]

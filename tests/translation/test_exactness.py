@@ -6,7 +6,6 @@ Each log is read once by librdkafka, with offsets, and suffixes are compared; at
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -110,9 +109,7 @@ def check_forward(histories: CopiedHistories) -> None:
 
     groups = {f"{flow.source.alias}-{number}": {key: position(number, key) for key in places} for number in range(GROUPS)}
     commit(flow.source, groups)
-    began = time.monotonic()
     found = translated_groups(flow, groups)
-    assert time.monotonic() - began < 15
     assert len(found.positions) == GROUPS * len(places)
 
     reasons: dict[str, Counter[Inexact | None]] = {name: Counter() for name in histories.topics}

@@ -1,0 +1,69 @@
+"""`make mutants ROOM=wire`: changes one thing at a time in a room of Ferry and asks whether a unit test notices (mutmut).
+
+mutmut finds modules only below `src`, so a copy of the product and of its tests is staged in a directory of its own. Only lines that unit
+tests reach are changed: what needs brokers is held by tests that are too slow to be repeated thousands of times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("wire", "translation", "copying")
+SETTINGS = """
+[tool.mutmut]
+source_paths = ["src"]
+only_mutate = ["src/ferry/{room}/*.py"]
+also_copy = ["docs", "dags", "setup"]
+mutate_only_covered_lines = true
+pytest_add_cli_args = ["-m", "unit", "-p", "no:cacheprovider", "-p", "no:xdist", "-q", "-k", "not hundreds_of_thousands"]
+pytest_add_cli_args_test_selection = {tests}
+"""
+TESTS = {
+    "wire": ["tests/wire"],
+    "translation": ["tests/translation", "tests/mirroring/test_translated_groups.py"],
+    "copying": ["tests/copying", "tests/reporting"],
+}
+
+
+def stage(room: str, directory: Path) -> None:
+    """Lay out the copy. Anything there before is removed, so nothing is taken from an older state of the code."""
+    shutil.rmtree(directory, ignore_errors=True)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "include" / "ferry", directory / "src" / "ferry", ignore=ignored)
+    for name in ("tests", "docs", "dags", "setup"):
+        shutil.copytree(ROOT / name, directory / name, ignore=ignored)
+    settings = SETTINGS.format(room=room, tests=TESTS[room])
+    (directory / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text(encoding="utf-8") + settings, encoding="utf-8")
+
+
+def mutmut(directory: Path, *arguments: str) -> str:
+    """What mutmut prints; shown as it comes too."""
+    binary = Path(sys.executable).with_name("mutmut")
+    # A mutant is noticed by few examples or by none: a tenth of hypothesis' hundred.
+    environment = {**os.environ, "FERRY_HYPOTHESIS_EXAMPLES": "15", "PYTHONPATH": ""}
+    done = subprocess.run([binary, *arguments], cwd=directory, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    return done.stdout
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--room", choices=ROOMS, required=True)
+    parser.add_argument("--directory", type=Path, default=ROOT / ".ferry" / "mutants")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    directory = options.directory / options.room
+    stage(options.room, directory)
+    print(mutmut(directory, "run", "--max-children", str(options.processes))[-600:])  # noqa: T201 - the report
+    for line in mutmut(directory, "results").splitlines():
+        print(line)  # noqa: T201 - the report
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
