@@ -124,6 +124,13 @@ class PartitionsFailed(FerryError):
     exit_code = ExitCode.PARTLY_FAILED
 
 
+class CopiesDiffer(FerryError):
+    """A verify found records that are not the same on both sides."""
+
+    exit_code = ExitCode.PARTLY_FAILED
+    retry = RetryRule.HUMAN
+
+
 class GroupFailed(FerryError):
     """One consumer group could not be read or written; the others could."""
 
@@ -210,6 +217,10 @@ class UnreadableBatch(PartitionError):
 
 class TransactionHangs(PartitionError):
     """A transaction has been open in the source or remote partition for longer than `ferry.open.transaction.warn.ms`."""
+
+
+class LogChanged(PartitionError):
+    """A log was truncated, or its topic deleted or created again, while it was verified."""
 
 
 class PartitionUnavailable(PartitionError):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -42,7 +42,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """One whole run: plan, topics, copy up to a bound, then everything around the records that is enabled and due."""
-    bound = None if until == "latest" else _time("--until", until)
+    bound = None if until == "latest" else moment("--until", until)
     request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()))
     carry_out(config, request, master, report, as_json=as_json, syncs=True)
 
@@ -61,8 +61,8 @@ def backfill(
     request = RunRequest(
         flow,
         run_id("backfill"),
-        since=_time("--from", since),
-        until=_time("--until", until),
+        since=moment("--from", since),
+        until=moment("--until", until),
         backfill=True,
         topics=tuple(topic or ()),
     )
@@ -79,7 +79,7 @@ def plan(
     """What a run would do. Writes nothing."""
     from ferry.copying.pipeline import plan_run  # noqa: PLC0415 - keeps `ferry --help` quick
 
-    bound = None if until == "latest" else _time("--until", until)
+    bound = None if until == "latest" else moment("--until", until)
     planned = plan_run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ())))
     if as_json:
         document(planned.document())
@@ -118,9 +118,7 @@ def carry_out(
         document(outcome.document())
     else:
         _show_report(outcome)
-    if report_file is not None:
-        with _naming(report_file):
-            report_file.write_text(json.dumps(outcome.document(), indent=2) + "\n", encoding="utf-8")
+    write_report_file(report_file, outcome.document())
     raise typer.Exit(worst_exit_code(codes))
 
 
@@ -131,6 +129,13 @@ def check_report_file(path: Path) -> None:
         pass
     if new:
         path.unlink()
+
+
+def write_report_file(path: Path | None, content: Mapping[str, Any]) -> None:
+    """The document, where a file was named. ArgumentError when it cannot be written."""
+    if path is not None:
+        with _naming(path):
+            path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 @contextmanager
@@ -191,7 +196,8 @@ def load_flow(config: Path, name: str) -> Flow:
     return loaded.flow(name)
 
 
-def _time(option: str, text: str) -> datetime:
+def moment(option: str, text: str) -> datetime:
+    """The time that an option gives; ArgumentError when it is none."""
     try:
         return parse_time(text)
     except ValueError as problem:

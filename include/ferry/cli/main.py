@@ -12,7 +12,7 @@ import sys
 
 import typer
 
-from ferry.cli import changes, clients, copies, groups, legacy, rights, sandboxes, syncs, translations, views
+from ferry.cli import changes, clients, copies, groups, legacy, proofs, rights, sandboxes, syncs, translations, views
 from ferry.cli.output import complain
 from ferry.errors import ExitCode, FerryError
 
@@ -31,6 +31,7 @@ app.command("sync")(syncs.sync)
 app.command("status")(views.status)
 app.command("translate")(translations.translate)
 app.command("explain")(groups.explain)
+app.command("verify")(proofs.verify)
 app.command("ledger")(views.ledger)
 app.command("format")(views.format_records)
 app.command("acls")(rights.acls)

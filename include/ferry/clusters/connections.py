@@ -113,8 +113,12 @@ class ClusterConnection:
 
     async def send(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Any:
         """The answer to `request`. RequestNotSent, RequestLost, or AuthenticationFailed."""
+        return await self.answer_to(self.submit(request, node, milliseconds))
+
+    async def answer_to(self, submitted: Future) -> Any:
+        """The answer to a request that was submitted. Raises as `send` does."""
         try:
-            return await self.submit(request, node, milliseconds)
+            return await submitted
         except kafka_errors.KafkaError as problem:
             raise self.classified(problem) from problem
 

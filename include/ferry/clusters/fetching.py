@@ -21,6 +21,12 @@ EARLIEST, LATEST = -2, -1
 FETCH_WAIT_MILLISECONDS = 500
 LIST_OFFSETS_MILLISECONDS = 30_000
 
+# org.apache.kafka.common.protocol.Errors
+OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, NOT_AUTHORIZED = 1, 2, 29
+IDENTITY_ERRORS = frozenset({3, 100, 103})  # unknown topic or partition, unknown topic id, inconsistent topic id
+# Another broker leads, or will in a moment: leaders are asked for again.
+PASSING_ERRORS = frozenset({5, 6, 7, 9, 13, 56, 74, 75, 78, 79, 84})
+
 _TOPIC = FetchRequest.FetchTopic
 _PARTITION = FetchRequest.FetchTopic.FetchPartition
 

@@ -15,7 +15,18 @@ from typing import Any
 from kafka.future import Future
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
-from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions, log_bounds
+from ferry.clusters.fetching import (
+    CORRUPT_MESSAGE,
+    IDENTITY_ERRORS,
+    NOT_AUTHORIZED,
+    OFFSET_OUT_OF_RANGE,
+    PASSING_ERRORS,
+    Fetched,
+    FetchPosition,
+    fetch_request,
+    fetched_partitions,
+    log_bounds,
+)
 from ferry.clusters.leaders import Leaders
 from ferry.copying.cursor import PartitionCursor
 from ferry.errors import (
@@ -40,11 +51,6 @@ PARTITION_FETCH_BYTES = 8 << 20
 # A source broker that restarts is back well within this; afterwards its partitions are reported and the others go on.
 PATIENCE_SECONDS = 75.0
 PAUSE_SECONDS = 0.1
-
-# org.apache.kafka.common.protocol.Errors
-OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, NOT_AUTHORIZED = 1, 2, 29
-_IDENTITY_ERRORS = frozenset({3, 100, 103})  # unknown topic or partition, unknown topic id, inconsistent topic id
-_PASSING = frozenset({5, 6, 7, 9, 13, 56, 74, 75, 78, 79, 84})
 
 
 class SourceFeed:
@@ -182,10 +188,10 @@ class SourceFeed:
         task = cursor.task
         if code == OFFSET_OUT_OF_RANGE:
             cursor.out_of_range = True
-        elif code in _IDENTITY_ERRORS:
+        elif code in IDENTITY_ERRORS:
             self._stale = True
             self._postpone(cursor, f"the source does not know it (error {code})")
-        elif code in _PASSING:
+        elif code in PASSING_ERRORS:
             self._stale = True
             self._postpone(cursor, f"error {code}")
         elif code == CORRUPT_MESSAGE:

@@ -1,0 +1,98 @@
+"""`ferry verify`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ferry.cli.copies import (
+    AsJson,
+    Config,
+    FlowName,
+    ReportFile,
+    Topics,
+    check_report_file,
+    load_flow,
+    moment,
+    run_id,
+    write_report_file,
+)
+from ferry.cli.output import complain, document, line, notice, table
+from ferry.errors import ExitCode
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+    from ferry.proving.report import VerifyReport
+    from ferry.proving.request import VerifyRequest
+
+# On the screen; --json and --report name more.
+ROWS_SHOWN = 50
+
+Partitions = Annotated[list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated.")]
+Since = Annotated[str | None, typer.Option("--from", help="Only records from this ISO time of records on.")]
+Until = Annotated[str | None, typer.Option("--until", help="Only records before this ISO time of records.")]
+Again = Annotated[str | None, typer.Option("--run-id", help="Go on with a verify that ended early, by its run id.")]
+
+
+def verify(
+    config: Config,
+    flow: FlowName,
+    topic: Topics = None,
+    partition: Partitions = None,
+    since: Since = None,
+    until: Until = None,
+    again: Again = None,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove that both sides hold the same records: every difference is named, and everything that could not be compared."""
+    from ferry.proving.request import VerifyRequest  # noqa: PLC0415 - keeps `ferry --help` quick
+
+    settings = load_flow(config, flow)
+    if report is not None:
+        check_report_file(report)
+    request = VerifyRequest(
+        flow,
+        again or run_id("verify"),
+        topics=tuple(topic or ()),
+        partitions=tuple(partition or ()),
+        since=None if since is None else moment("--from", since),
+        until=None if until is None else moment("--until", until),
+    )
+    outcome = _carried_out(settings, request)
+    if as_json:
+        document(outcome.document())
+    else:
+        _show(outcome)
+    write_report_file(report, outcome.document())
+    for problem in outcome.problems():
+        complain(f"{type(problem).__name__}: {problem}")
+    raise typer.Exit(outcome.exit_code)
+
+
+def _carried_out(flow: Flow, request: VerifyRequest) -> VerifyReport:
+    from ferry.proving.range_runner import InlineRangeRunner  # noqa: PLC0415 - see verify
+    from ferry.proving.verifying import verify as compare  # noqa: PLC0415 - see verify
+
+    return compare(flow, request, InlineRangeRunner(), notice)
+
+
+def _show(outcome: VerifyReport) -> None:
+    from ferry.proving.report import said  # noqa: PLC0415 - see verify
+
+    left = [(entry.topic, entry.partition, entry.side.value, entry.start, entry.end, entry.reason) for entry in outcome.not_covered]
+    if left:
+        table(f"{outcome.flow}: not compared", ("topic", "partition", "side", "from", "until", "reason"), left[:ROWS_SHOWN])
+    _say_more(len(left))
+    for entry in outcome.differences[:ROWS_SHOWN]:
+        line(said(entry))
+    _say_more(outcome.differences_total)
+    line(f"{outcome.records:,} records, {outcome.bytes:,} bytes compared in {outcome.ranges:,} ranges, {outcome.seconds:.1f} s")
+    if outcome.exit_code is ExitCode.DONE:
+        line("equal" if outcome.records else "nothing to compare")
+
+
+def _say_more(count: int) -> None:
+    if count > ROWS_SHOWN:
+        line(f"… and {count - ROWS_SHOWN:,} more: see --json or --report")

@@ -1,0 +1,1 @@
+"""Verify: both sides compared, record by record."""

@@ -1,0 +1,73 @@
+"""Where two rows of records that differ agree again, and which records of the part between have no partner (pure).
+
+A record that a wrong copier left out moves everything behind it up to the next batch, so offsets cannot say what is wrong: contents can.
+`meeting` finds how much of each row to set aside so that both go on alike; `without_partner` what of these parts is left when everything
+that stands in the same order on both sides is taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from difflib import SequenceMatcher
+
+# So many equal records in a row are no accident.
+ENOUGH = 8
+# Ties are broken by how long both rows agree: looked at this far.
+FARTHEST = 256
+# Beyond this a part is compared place by place: matching costs the product of both lengths.
+LARGEST_MATCHED = 600
+
+Places = list[int]
+
+
+def meeting(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[int, int] | None:
+    """The smallest (number of records on the left, on the right) behind which both rows are equal for a while, or to both ends.
+
+    None when there is no such place.
+    """
+    places: dict[Hashable, list[int]] = {}
+    for index, content in enumerate(right):
+        places.setdefault(content, []).append(index)
+    best: tuple[int, int, int] | None = None  # cost, minus length, records on the left
+    for skipped, content in enumerate(left):
+        if best is not None and skipped > best[0]:
+            break
+        for place in places.get(content, ()):
+            cost = skipped + place
+            if best is not None and cost > best[0]:
+                break
+            length = _alike(left, skipped, right, place)
+            to_the_end = skipped + length == len(left) and place + length == len(right)
+            if length >= ENOUGH or to_the_end:
+                found = (cost, -length, skipped)
+                best = found if best is None else min(best, found)
+    return None if best is None else (best[2], best[0] - best[2])
+
+
+def _alike(left: Sequence[Hashable], at: int, right: Sequence[Hashable], place: int) -> int:
+    limit = min(len(left) - at, len(right) - place, FARTHEST)
+    for length in range(limit):
+        if left[at + length] != right[place + length]:
+            return length
+    return limit
+
+
+def without_partner(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[Places, Places]:
+    """Indices of both rows that are left when the rest stands in the same order on both sides.
+
+    Two records that changed places are both left, though one would do: neither is more at fault.
+    """
+    by_place = _different_places(left, right) if len(left) == len(right) else None
+    if by_place is not None and (len(by_place) <= 2 or len(left) > LARGEST_MATCHED):
+        return by_place, list(by_place)
+    if max(len(left), len(right)) > LARGEST_MATCHED:
+        return list(range(len(left))), list(range(len(right)))
+    kept_left, kept_right = set(range(len(left))), set(range(len(right)))
+    for block in SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks():
+        kept_left -= set(range(block.a, block.a + block.size))
+        kept_right -= set(range(block.b, block.b + block.size))
+    return sorted(kept_left), sorted(kept_right)
+
+
+def _different_places(left: Sequence[Hashable], right: Sequence[Hashable]) -> Places:
+    return [index for index, (one, other) in enumerate(zip(left, right, strict=True)) if one != other]

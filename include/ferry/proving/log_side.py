@@ -1,0 +1,125 @@
+"""One side of a comparison: batches of one log as they were read, and the records of those that had to be looked into.
+
+Only wanted offsets are seen. Batches are opened when they must be; views of those that wait keep the response that they are part of alive.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from ferry.proving.contents import Content, Contents, contents_of
+from ferry.wire.batch import BatchHeader
+from ferry.wire.opening import opened
+from ferry.wire.ranges import Ranges, within
+
+
+class Batch(NamedTuple):
+    """A committed data batch of magic 2, or of an older format: header and all its bytes."""
+
+    header: BatchHeader
+    view: memoryview
+
+
+class LogSide:
+    """A row of batches in front, a row of opened records behind them; `done` once nothing more will come."""
+
+    def __init__(self, wanted: Ranges) -> None:
+        self.wanted = wanted
+        self._batches: deque[Batch] = deque()
+        self._records = Contents([], [], [])
+        self._at = 0
+        self.done = False
+        self.backlog = 0
+        self._opened_bytes = 0
+
+    def add(self, batch: Batch) -> None:
+        """A batch behind the last one."""
+        header = batch.header
+        if header.count < 0 or within(self.wanted, header.base_offset, header.next_offset):
+            self._batches.append(batch)
+            self.backlog += len(batch.view)
+
+    @property
+    def records(self) -> Contents:
+        """The opened records; those before `at` are dealt with."""
+        return self._records
+
+    @property
+    def at(self) -> int:
+        """Index of the next opened record."""
+        return self._at
+
+    @property
+    def between_batches(self) -> bool:
+        """Whether no opened record waits."""
+        return self._at == len(self._records.offsets)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing waits and nothing will come."""
+        return self.done and self.between_batches and not self._batches
+
+    @property
+    def first_batch(self) -> Batch | None:
+        """The batch that comes next, if it is there."""
+        return self._batches[0] if self._batches else None
+
+    def wants_all(self, header: BatchHeader) -> bool:
+        """Whether every offset of a batch is wanted."""
+        return within(self.wanted, header.base_offset, header.next_offset) == ((header.base_offset, header.next_offset),)
+
+    def pass_batch(self) -> None:
+        """The next batch is dealt with as a whole."""
+        self.backlog -= len(self._batches.popleft().view)
+
+    def pass_records(self, count: int) -> None:
+        """So many opened records are dealt with."""
+        self._at += count
+        if self.between_batches:
+            self._records, self._at, self._opened_bytes = Contents([], [], []), 0, 0
+
+    def has_record(self) -> bool:
+        """Whether a next record is there; opens the next batch if it must."""
+        while self.between_batches and self._batches:
+            self._open()
+        return not self.between_batches
+
+    def has_ahead(self, records: int, size: int) -> bool:
+        """Whether so many records, or so many bytes of them, are opened; or all there will ever be."""
+        while len(self._records.offsets) - self._at < records and self._opened_bytes < size:
+            if not self._batches:
+                return self.done
+            self._open()
+        return True
+
+    def ahead(self, records: int) -> tuple[list[int], list[Content]]:
+        """Offsets and contents of the next opened records, at most so many."""
+        stop = self._at + records
+        contents = list(zip(self._records.timestamps[self._at : stop], self._records.payloads[self._at : stop], strict=True))
+        return self._records.offsets[self._at : stop], contents
+
+    def _open(self) -> None:
+        batch = self._batches.popleft()
+        self.backlog -= len(batch.view)
+        header, data = opened(batch.header, batch.view)
+        found = contents_of(header, data)
+        parts = within(self.wanted, header.base_offset, header.next_offset)
+        if parts != ((header.base_offset, header.next_offset),):
+            found = _chosen(found, parts)
+        self._opened_bytes += len(data)
+        if self.between_batches:
+            self._records, self._at = found, 0
+        else:
+            offsets, timestamps, payloads = self._records
+            start, self._at = self._at, 0
+            self._records = Contents(
+                offsets[start:] + found.offsets, timestamps[start:] + found.timestamps, payloads[start:] + found.payloads
+            )
+
+
+def _chosen(found: Contents, parts: Ranges) -> Contents:
+    kept = [index for index, offset in enumerate(found.offsets) if any(low <= offset < high for low, high in parts)]
+    return Contents(
+        [found.offsets[index] for index in kept], [found.timestamps[index] for index in kept], [found.payloads[index] for index in kept]
+    )

@@ -1,0 +1,145 @@
+"""What travels between the planner of a verify, its comparers and its report. Everything is frozen and can be pickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ferry.wire.ranges import Range, Ranges
+from ferry.wire.runs import Run, decode_runs
+
+
+class DifferenceKind(StrEnum):
+    """What is wrong with a record.
+
+    `displaced`: it is where it belongs among the others, but the ledger names another offset for it.
+    """
+
+    MISSING = "missing"
+    EXTRA = "extra"
+    ALTERED = "altered"
+    REORDERED = "reordered"
+    DISPLACED = "displaced"
+
+
+class Side(StrEnum):
+    """Whose offsets are meant."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One record that differs. An offset is -1 where that side has no such record. `detail` is for people, without contents."""
+
+    topic: str
+    partition: int
+    remote_topic: str
+    upstream_offset: int
+    downstream_offset: int
+    kind: DifferenceKind
+    detail: str
+
+
+@dataclass(frozen=True)
+class NotCovered:
+    """Offsets `[start, end)` of one side of a partition that were not compared, and why."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    reason: str
+    side: Side = Side.SOURCE
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "from": self.start,
+            "until": self.end,
+            "reason": self.reason,
+            "side": self.side.value,
+        }
+
+    @classmethod
+    def of_document(cls, found: dict[str, Any]) -> NotCovered:
+        """The inverse of `document`."""
+        return cls(found["topic"], found["partition"], found["from"], found["until"], found["reason"], Side(found["side"]))
+
+
+@dataclass(frozen=True)
+class VerifyRange:
+    """A part of one partition that one reader compares.
+
+    `upstream` and `downstream` are what is read of the two logs. `coded_runs` (ferry.wire.runs) say which record became which.
+    `claimed`: upstream offsets of which every committed record must be on the target; they hold the runs' and whatever lies between.
+    `tolerated`: downstream offsets in no run that may hold records all the same (others', or copies that cannot be compared).
+    `content` False: a message handler was at work, so only presence counts. Compacted sides may lack records anywhere.
+    `weight`: bytes on one side, roughly.
+    """
+
+    topic: str
+    partition: int
+    source_topic_id: str
+    remote_topic: str
+    remote_topic_id: str
+    upstream: Range
+    downstream: Range
+    coded_runs: bytes
+    claimed: Ranges
+    tolerated: Ranges = ()
+    content: bool = True
+    source_compacted: bool = False
+    target_compacted: bool = False
+    weight: int = 0
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs, decoded: increasing on both sides."""
+        return decode_runs(self.coded_runs)
+
+    @property
+    def key(self) -> str:
+        """The same for the same range of the same topics in every try of a verify."""
+        parts = [self.source_topic_id, self.remote_topic_id, self.partition, self.upstream, self.downstream, self.coded_runs.hex()]
+        parts += [self.claimed, self.tolerated, self.content, self.source_compacted, self.target_compacted]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class RangeResult:
+    """What became of one range.
+
+    `records`: pairs that were compared. `bytes`: of the source's record batches, as stored. `counts`: differences by kind, all of them;
+    `differences`: the first ones. `problem`: error class and text when the range could not be read.
+    """
+
+    key: str
+    topic: str
+    partition: int
+    records: int = 0
+    bytes: int = 0
+    bytes_as_stored: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    differences: tuple[Difference, ...] = ()
+    not_covered: tuple[NotCovered, ...] = ()
+    problem: tuple[str, str] | None = None
+    cpu_seconds: float = 0.0
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**asdict(self), "not_covered": [entry.document() for entry in self.not_covered]}
+
+    @classmethod
+    def of_document(cls, found: dict[str, Any]) -> RangeResult:
+        """The inverse of `document`."""
+        differences = tuple(Difference(**{**entry, "kind": DifferenceKind(entry["kind"])}) for entry in found["differences"])
+        not_covered = tuple(NotCovered.of_document(entry) for entry in found["not_covered"])
+        problem = tuple(found["problem"]) if found["problem"] else None
+        return cls(**{**found, "differences": differences, "not_covered": not_covered, "problem": problem})

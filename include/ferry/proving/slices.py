@@ -1,0 +1,125 @@
+"""Receipts cut into slices that can be compared (pure).
+
+A slice is a part of one receipt: upstream range, runs, weight. A receipt that upkeep has merged may span a whole topic, so it is cut
+between runs; a run never spans two transactions, so cuts are near enough everywhere, and no batch is ever cut. What two receipts name both
+(one within the other) counts once. Then everything is clipped to what both logs hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+
+from ferry.copying.receipts import Receipt
+from ferry.wire.ranges import Range, Ranges
+from ferry.wire.runs import Run
+
+# One reader compares at least this much before it starts with the next range, so that a partition is shared out in time.
+PIECE_BYTES = 128 << 20
+# Runs travel with their range: a few bytes each.
+PIECE_RUNS = 50_000
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Upstream `[start, end)` of one receipt and its runs there. `whole`: whatever lies in the range must be on the target."""
+
+    start: int
+    end: int
+    runs: tuple[Run, ...]
+    weight: int
+    handled: bool = False
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class Window:
+    """What both logs hold, as half-open ranges."""
+
+    upstream: Range
+    downstream: Range
+
+
+def sliced(receipt: Receipt, piece_bytes: int = PIECE_BYTES, piece_runs: int = PIECE_RUNS) -> list[Slice]:
+    """The slices of a receipt of copied records, in order."""
+    handled = bool(receipt.handled or receipt.dropped or receipt.added)
+    each = receipt.bytes / max(1, receipt.records)
+    groups: list[list[Run]] = []
+    weights: list[float] = []
+    for run in receipt.runs:
+        weight = run[2] * each
+        if not groups or weights[-1] + weight > piece_bytes or len(groups[-1]) >= piece_runs:
+            groups.append([])
+            weights.append(0)
+        groups[-1].append(run)
+        weights[-1] += weight
+    if not groups:
+        return [Slice(receipt.upstream_start, receipt.upstream_end, (), 0, handled)]
+    starts = [receipt.upstream_start, *(group[0][0] for group in groups[1:])]
+    ends = [*starts[1:], receipt.upstream_end]
+    return [
+        Slice(start, end, tuple(group), int(weight), handled)
+        for start, end, group, weight in zip(starts, ends, groups, weights, strict=True)
+    ]
+
+
+def distinct(slices: Sequence[Slice]) -> list[Slice]:
+    """The slices without what an earlier place of the target's log is named for already."""
+    named = sorted(((run, index) for index, piece in enumerate(slices) for run in piece.runs), key=lambda entry: entry[0][1])
+    kept: list[list[Run]] = [[] for _ in slices]
+    reached = 0
+    for (upstream, downstream, count), index in named:
+        cut = max(0, reached - downstream)
+        if cut < count:
+            kept[index].append((upstream + cut, downstream + cut, count - cut))
+            reached = downstream + count
+    found = []
+    for piece, runs in zip(slices, kept, strict=True):
+        if piece.runs and not runs:
+            continue  # all of it stands in another receipt
+        found.append(replace(piece, runs=tuple(runs)) if len(runs) != len(piece.runs) else piece)
+    return found
+
+
+def clip(runs: Iterable[Run], window: Window) -> tuple[tuple[Run, ...], tuple[Run, ...], tuple[Run, ...]]:
+    """Of `runs`: what both logs hold, what the source does not, and what the source does but the target does not."""
+    kept, no_source, no_target = [], [], []
+    for run in runs:
+        inside = _parts(run, run[0], window.upstream)
+        no_source += [inside[0], inside[2]]
+        there = _parts(inside[1], inside[1][1], window.downstream)
+        no_target += [there[0], there[2]]
+        kept.append(there[1])
+    return _filled(kept), _filled(no_source), _filled(no_target)
+
+
+def _parts(run: Run, begin: int, wanted: Range) -> tuple[Run, Run, Run]:
+    """What of a run, which begins at `begin` on the side of `wanted`, lies before, in and behind it."""
+    upstream, downstream, count = run
+    low = min(count, max(0, wanted[0] - begin))
+    high = max(low, min(count, wanted[1] - begin))
+    return (
+        (upstream, downstream, low),
+        (upstream + low, downstream + low, high - low),
+        (upstream + high, downstream + high, count - high),
+    )
+
+
+def _filled(runs: Iterable[Run]) -> tuple[Run, ...]:
+    return tuple(run for run in runs if run[2] > 0)
+
+
+def upstream_of(runs: Iterable[Run]) -> Ranges:
+    """The upstream offsets of runs, each as a range."""
+    return tuple((run[0], run[0] + run[2]) for run in runs)
+
+
+def downstream_of(runs: Iterable[Run]) -> Ranges:
+    """The downstream offsets of runs, each as a range."""
+    return tuple((run[1], run[1] + run[2]) for run in runs)
+
+
+def by_place(slices: Iterable[Slice]) -> list[Slice]:
+    """Slices with runs, in order of the target's log."""
+    return sorted((piece for piece in slices if piece.runs), key=lambda piece: itemgetter(1)(piece.runs[0]))
