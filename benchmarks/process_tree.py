@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -21,17 +21,31 @@ import psutil
 SAMPLE_SECONDS = 0.1
 # How a Spark Python worker is recognised: `python -m ferry.spark.worker_daemon` and the workers it forks.
 PYTHON_WORKER = "ferry.spark.worker_daemon"
+COPY_JOB = "copy_ranges.py"
 # A copier that does not end by then gets SIGKILL; MM2 leaves its groups within a few seconds.
 END_SECONDS = 40.0
 
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU seconds (user and system) of all processes together; peak resident bytes of the tree, and of its largest Spark Python worker."""
+    """CPU seconds (user and system) of all processes together; peak resident bytes of the tree, and of its largest Spark Python worker.
+
+    `peaks`: peak resident bytes of the largest process of each kind (see `kind_of`).
+    """
 
     cpu_seconds: float
     peak_bytes: int
     worker_peak_bytes: int
+    peaks: Mapping[str, int] = field(default_factory=dict)
+
+
+def kind_of(command: list[str]) -> str:
+    """What a process of a run is: `worker` (Spark's Python worker), `driver` (the copy job), `java` (Spark's JVM) or `ferry`."""
+    if PYTHON_WORKER in command:
+        return "worker"
+    if command and Path(command[0]).name == "java":
+        return "java"
+    return "driver" if any(part.endswith(COPY_JOB) for part in command) else "ferry"
 
 
 class ProcessTree:
@@ -45,7 +59,8 @@ class ProcessTree:
             )
         self._root = psutil.Process(self._process.pid)
         self._cpu: dict[tuple[int, float], float] = {}
-        self._peak = self._worker_peak = 0
+        self._peak = 0
+        self._peaks: dict[str, int] = {}
         self._waited_cpu = 0.0
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -70,7 +85,8 @@ class ProcessTree:
         """What it cost so far."""
         self._sample()
         with self._lock:
-            return Cost(max(sum(self._cpu.values()), self._waited_cpu), self._peak, self._worker_peak)
+            cpu_seconds = max(sum(self._cpu.values()), self._waited_cpu)
+            return Cost(cpu_seconds, self._peak, self._peaks.get("worker", 0), dict(self._peaks))
 
     def finish(self) -> None:
         """End it if it runs: SIGTERM, after END_SECONDS SIGKILL to whatever is left of the tree."""
@@ -105,14 +121,13 @@ class ProcessTree:
             try:
                 with process.oneshot():
                     times, memory = process.cpu_times(), process.memory_info().rss
-                    worker = PYTHON_WORKER in process.cmdline()
+                    kind = kind_of(process.cmdline())
             except psutil.Error:
                 continue
             total += memory
             with self._lock:
                 self._cpu[process.pid, process.create_time()] = times.user + times.system
-                if worker:
-                    self._worker_peak = max(self._worker_peak, memory)
+                self._peaks[kind] = max(self._peaks.get(kind, 0), memory)
         with self._lock:
             self._peak = max(self._peak, total)
 

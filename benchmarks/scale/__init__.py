@@ -1,0 +1,1 @@
+"""Many partitions, many groups, many runs: what a run costs where little has changed."""
