@@ -91,6 +91,16 @@ class SparkMissing(ArgumentError):
     """Spark cannot be started as asked (no such connection, master or installation)."""
 
 
+class UnreadableRecord(FerryError):
+    """A record of Ferry's own topics is damaged, or not Ferry's."""
+
+    retry = RetryRule.FAIL
+
+
+class NewerFormat(UnreadableRecord):
+    """A newer Ferry wrote records that this one does not understand; nothing was written."""
+
+
 class ReplicatorActive(FerryError):
     """Another replicator, or the members of a group, are still at work: their positions would be out of date."""
 

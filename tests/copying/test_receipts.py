@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferry.copying.formats import FORMAT_VERSION
 from ferry.copying.receipts import (
-    FORMAT_VERSION,
     RUNS_PER_RECEIPT,
     Receipt,
     ReceiptKind,
-    UnreadableRecord,
     decode_receipt,
     encode_receipt,
     ledger_partition,
     split_receipt,
 )
+from ferry.errors import UnreadableRecord
 
 pytestmark = pytest.mark.unit
 
@@ -83,7 +83,7 @@ def test_the_key_is_the_same_only_for_the_same_start_kind_and_series(first: Rece
 
 def test_a_newer_version_is_refused_and_says_what_to_do() -> None:
     newer = json.dumps({**json.loads(VALUE), "version": FORMAT_VERSION + 1}).encode()
-    with pytest.raises(UnreadableRecord, match=f"format version {FORMAT_VERSION + 1}.*upgrade Ferry"):
+    with pytest.raises(UnreadableRecord, match=f"format version {FORMAT_VERSION + 1}.*upgrade this one"):
         decode_receipt(KEY, newer)
 
 

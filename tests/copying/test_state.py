@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
-from ferry.copying.receipts import FORMAT_VERSION, UnreadableRecord
+from ferry.copying.formats import FORMAT_VERSION
 from ferry.copying.state import Claim, FlowRecord, Head, LossAcknowledged, OwnedAcl, StateEntry, decode_state, encode_state, fold_state
+from ferry.errors import UnreadableRecord
 
 pytestmark = pytest.mark.unit
 
@@ -41,7 +42,7 @@ def test_kinds_never_share_a_key(first: StateEntry, second: StateEntry) -> None:
 def test_a_newer_version_is_refused(entry: StateEntry) -> None:
     key, value = encode_state(entry)
     newer = json.dumps({**json.loads(value), "version": FORMAT_VERSION + 1}).encode()
-    with pytest.raises(UnreadableRecord, match="upgrade Ferry"):
+    with pytest.raises(UnreadableRecord, match="upgrade this one"):
         decode_state(key, newer)
 
 

@@ -12,13 +12,14 @@ import typer
 
 from ferry.cli.copies import AsJson, Config, FlowName, load_flow
 from ferry.cli.output import document, line, table
-from ferry.errors import ArgumentError, ExitCode, worst_exit_code
+from ferry.errors import ArgumentError, ExitCode, UnreadableRecord, worst_exit_code
 
 if TYPE_CHECKING:
     from ferry.config import Cluster, Flow
     from ferry.reporting.status import FlowStatus
 
 VIEW_VERSION = 1
+Decode = Callable[[Any, Any], Any]
 
 
 class RecordKind(StrEnum):
@@ -103,13 +104,13 @@ def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
                 continue  # a removed entry; MM2's topics hold none
             try:
                 entry = decode(record.key, record.value)
-            except ValueError as problem:
+            except (ValueError, UnreadableRecord) as problem:
                 yield {"record": "unreadable", "at": at, "problem": str(problem)}
             else:
                 yield {"record": type(entry).__name__, "at": at, **asdict(entry)}
 
 
-def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Callable[[Any, Any], Any]]:
+def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Decode]:
     from ferry.copying.receipts import decode_receipt  # noqa: PLC0415 - see status
     from ferry.copying.state import decode_state  # noqa: PLC0415 - see status
     from ferry.mirroring.offset_syncs import offset_syncs_place  # noqa: PLC0415 - see status
@@ -117,13 +118,14 @@ def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Callable[[Any,
     from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync  # noqa: PLC0415 - see status
 
     policy, alias = policy_for(flow), flow.source.alias
-    return {
+    decoders: dict[RecordKind, tuple[Cluster, str, Decode]] = {
         RecordKind.HEARTBEATS: (flow.target, policy.heartbeats_topic(), Heartbeat.decode),
         RecordKind.CHECKPOINTS: (flow.target, policy.checkpoints_topic(alias), Checkpoint.decode),
         RecordKind.OFFSET_SYNCS: (*offset_syncs_place(flow), OffsetSync.decode),
         RecordKind.LEDGER: (flow.target, ledger_topic(alias), decode_receipt),
         RecordKind.STATE: (flow.target, state_topic(alias), decode_state),
-    }[kind]
+    }
+    return decoders[kind]
 
 
 def _show_status(found: FlowStatus) -> None:

@@ -17,6 +17,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.copying.fencing import RunHold
+from ferry.copying.formats import place_of
 from ferry.copying.held_back import held_back, overdue
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, transactional_id
@@ -24,12 +25,11 @@ from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
 from ferry.copying.patience import until_it_answers
 from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions
 from ferry.copying.progress import Progress, ProgressObserver
-from ferry.copying.receipts import UnreadableRecord
 from ferry.copying.request import RunRequest
-from ferry.copying.state import Claim, FlowRecord, decode_state, encode_state
-from ferry.copying.survey import Survey, survey
+from ferry.copying.state import FLOW_KEY, Claim, FlowRecord, decode_state, encode_state
+from ferry.copying.survey import Survey, refuse_newer_state, survey
 from ferry.copying.upkeep import keep_ledger_tidy
-from ferry.errors import FerryError, Superseded
+from ferry.errors import FerryError, Superseded, UnreadableRecord
 from ferry.policy.naming import ledger_topic, position_group, state_topic
 from ferry.reporting.run_report import PartitionFailure, Skipped
 from ferry.reporting.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
@@ -85,6 +85,7 @@ class CopyDriver:
         self._under_the_fence(lambda hold: self._seed(hold, decide))
 
     def _under_the_fence(self, act: Callable[[RunHold], None]) -> None:
+        refuse_newer_state(self._flow)
         self._write_opened()
         try:
             with RunHold(self._flow, self._group, [self._ledger, self._state]) as hold:
@@ -296,8 +297,8 @@ class CopyDriver:
         most = FlowRecord(self._flow.name, 0)
         with InternalTopicReader(self._flow.target, committed=False) as reader:
             for record in reader.read(self._state):
-                if record.value is not None and record.key.startswith(b'{"flow"'):
-                    entry = decode_state(record.key, record.value)
+                if record.value is not None and record.key.startswith(FLOW_KEY):
+                    entry = decode_state(record.key, record.value, place_of(self._flow.target, self._state))
                     if not isinstance(entry, FlowRecord):
                         raise UnreadableRecord(f"{self._state}: {record.key!r} is not a flow record")
                     most = replace(entry, lanes=max(most.lanes, entry.lanes))

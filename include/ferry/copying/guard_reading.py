@@ -16,10 +16,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.copying.formats import place_of, require_version
 from ferry.copying.loop_guard import DECLARED, GuardDraft, PartitionGuard, PartitionKey, TopicPair, both_ways, unexplained_partitions
-from ferry.copying.receipts import UnreadableRecord, decode_receipt
+from ferry.copying.receipts import decode_receipt
 from ferry.copying.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
-from ferry.errors import ConfigError
+from ferry.errors import ConfigError, UnreadableRecord
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, ledger_topic, policy_for, state_topic
 from ferry.wire.ranges import within
 
@@ -58,8 +59,8 @@ def guarded(
 
 
 def _state(flow: Flow, reader: InternalTopicReader) -> FlowState:
-    records = reader.read(state_topic(flow.target.alias), complete=False)
-    return fold_state((record.key, record.value) for record in records)
+    topic = state_topic(flow.target.alias)
+    return fold_state(((record.key, record.value) for record in reader.read(topic, complete=False)), place_of(flow.source, topic))
 
 
 def _with_guard(
@@ -89,10 +90,12 @@ def _read_ledger(
 ) -> set[int]:
     """Adds every receipt of written records; the partitions of the ledger that hold declarations."""
     shares = set()
-    for record in reader.read(ledger_topic(flow.target.alias)):
-        draft = _concerned(record, pairs, drafts)
+    topic = ledger_topic(flow.target.alias)
+    where = place_of(flow.source, topic)
+    for record in reader.read(topic):
+        draft = _concerned(record, pairs, drafts, where)
         if draft is not None:
-            receipt = decode_receipt(record.key, record.value or b"")
+            receipt = decode_receipt(record.key, record.value or b"", where)
             draft.add(receipt)
             if receipt.kind in DECLARED:
                 shares.add(record.partition)
@@ -108,22 +111,27 @@ def _read_declarations(
     *,
     settled: bool,
 ) -> None:
-    for record in reader.read(ledger_topic(flow.target.alias), only=share, complete=settled):
-        draft = _concerned(record, pairs, drafts)
+    topic = ledger_topic(flow.target.alias)
+    where = place_of(flow.source, topic)
+    for record in reader.read(topic, only=share, complete=settled):
+        draft = _concerned(record, pairs, drafts, where)
         if draft is not None:
-            draft.declare(decode_receipt(record.key, record.value or b""))
+            draft.declare(decode_receipt(record.key, record.value or b"", where))
 
 
-def _concerned(record: InternalRecord, pairs: Mapping[str, TopicPair], drafts: Mapping[PartitionKey, GuardDraft]) -> GuardDraft | None:
+def _concerned(
+    record: InternalRecord, pairs: Mapping[str, TopicPair], drafts: Mapping[PartitionKey, GuardDraft], where: str
+) -> GuardDraft | None:
     """Whose receipt this is, if it says anything that matters: decoding the runs of a long ledger is what costs."""
     if record.value is None:
         return None
     try:
-        where, what = json.loads(record.key), json.loads(record.value)
-        remote, partition, end = what["remote_topic"], where["partition"], max(what["downstream_end"], what.get("found", -1))
-        today = remote in pairs and pairs[remote].is_told_of(what["remote_id"], where["topic"], where["id"])
+        name, what = json.loads(record.key), json.loads(record.value)
+        require_version(what, where)
+        remote, partition, end = what["remote_topic"], name["partition"], max(what["downstream_end"], what.get("found", -1))
+        today = remote in pairs and pairs[remote].is_told_of(what["remote_id"], name["topic"], name["id"])
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise UnreadableRecord(f"ledger record {record.key!r} is not readable: {problem}") from problem
+        raise UnreadableRecord(f"{where}: record {record.key!r} is not readable: {problem}") from problem
     draft = drafts.get((remote, partition)) if today else None
     return draft if draft is not None and end > draft.low else None
 
@@ -164,7 +172,7 @@ def _refuse_other_alias(
     heads: dict[str, list[Head]] = {}
     for name, record in reader.glance(names):
         if record.value is not None and record.key.startswith(HEAD_KEY):
-            entry = decode_state(record.key, record.value)
+            entry = decode_state(record.key, record.value, place_of(flow.source, name))
             if isinstance(entry, Head):
                 heads.setdefault(name, []).append(entry)
     for name, entries in heads.items():

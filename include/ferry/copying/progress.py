@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.formats import place_of
 from ferry.copying.receipts import Receipt, decode_receipt
 from ferry.errors import FerryError
 from ferry.policy.naming import ledger_topic
@@ -85,9 +86,10 @@ class ProgressObserver:
             log.warning("no more progress lines: %s", problem)
 
     def _look(self, reader: InternalTopicReader) -> None:
-        for record in reader.read(ledger_topic(self._flow.source.alias), self._positions, complete=False):
+        topic = ledger_topic(self._flow.source.alias)
+        for record in reader.read(topic, self._positions, complete=False):
             self._positions[record.partition] = record.offset + 1
             if record.value is not None:
-                receipt = decode_receipt(record.key, record.value)
+                receipt = decode_receipt(record.key, record.value, place_of(self._flow.target, topic))
                 if receipt.run_id == self._run_id:
                     self.progress.add(receipt)

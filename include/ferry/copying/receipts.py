@@ -14,18 +14,23 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from zlib import crc32
 
+from ferry.copying.formats import FORMAT_VERSION, require_version
 from ferry.copying.spread import Spread
-from ferry.errors import FerryError
+from ferry.errors import UnreadableRecord
 from ferry.wire.ranges import Ranges, size, union, within
 from ferry.wire.runs import decode_runs, encode_runs
-
-FORMAT_VERSION = 1
 
 # About 100 KB of coded runs at worst: a receipt stays far below the usual max.message.bytes of 1 MiB.
 RUNS_PER_RECEIPT = 10_000
 
 # Begins the reason of a `skipped` receipt of a refused record; other skipped ranges were gone before a backfill came to them.
 REFUSED = "refused by the target"
+
+# Every field that this Ferry writes.
+KEY_FIELDS = frozenset({"id", "topic", "partition", "start", "kind", "series"})
+COUNTS = frozenset({"records", "bytes", "forwarded", "reframed", "handled", "transactions", "from_target"})
+PLACES = frozenset({"end", "downstream_end", "runs", "written", "found", "remote_topic", "remote_id", "source_epoch"})
+VALUE_FIELDS = COUNTS | PLACES | {"version", "timestamps", "delays", "run", "reason"}
 
 Run = tuple[int, int, int]  # upstream start, downstream start, count
 
@@ -39,10 +44,6 @@ class ReceiptKind(StrEnum):
     SKIPPED = "skipped"
     SEED = "seed"
     FOREIGN = "foreign"
-
-
-class UnreadableRecord(FerryError):
-    """A record of an internal topic that this version cannot read (damaged, or written by a newer Ferry)."""
 
 
 @dataclass(frozen=True)
@@ -138,21 +139,21 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
     return _compact(key), _compact(value)
 
 
-def decode_receipt(key: bytes, value: bytes) -> Receipt:
-    """The inverse of `encode_receipt`; UnreadableRecord for anything else."""
+def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Receipt:
+    """The inverse of `encode_receipt`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
     try:
-        where, what = json.loads(key), json.loads(value)
-        require_version(what, "ledger")
+        name, what = json.loads(key), json.loads(value)
+        require_version(what, where)
         handled, dropped, added = what.get("handled", (0, 0, 0))
         record_age, latency = (Spread.of_parts(parts) for parts in what["delays"]) if "delays" in what else (None, None)
         return Receipt(
-            kind=ReceiptKind(where["kind"]),
-            topic=where["topic"],
-            partition=int(where["partition"]),
-            source_topic_id=where["id"],
+            kind=ReceiptKind(name["kind"]),
+            topic=name["topic"],
+            partition=int(name["partition"]),
+            source_topic_id=name["id"],
             remote_topic=what["remote_topic"],
             remote_topic_id=what["remote_id"],
-            upstream_start=int(where["start"]),
+            upstream_start=int(name["start"]),
             upstream_end=int(what["end"]),
             downstream_end=int(what["downstream_end"]),
             runs=decode_runs(base64.b64decode(what["runs"], validate=True)) if what["runs"] else (),
@@ -174,17 +175,15 @@ def decode_receipt(key: bytes, value: bytes) -> Receipt:
             source_epoch=int(what["source_epoch"]),
             run_id=what["run"],
             reason=what["reason"],
-            series=where.get("series", ""),
+            series=name.get("series", ""),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, binascii.Error) as problem:
-        raise UnreadableRecord(f"ledger record {key!r} is not a receipt: {problem}") from problem
+        raise UnreadableRecord(f"{where}: record {key!r} is not a receipt: {problem}") from problem
 
 
-def require_version(document: dict[str, object], where: str) -> None:
-    """UnreadableRecord when `document` was written in a newer format."""
-    version = document.get("version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise UnreadableRecord(f"{where}: format version {version!r}, this Ferry reads up to {FORMAT_VERSION}: upgrade Ferry")
+def holds_more(key: bytes, value: bytes) -> bool:
+    """Whether a record that `decode_receipt` reads has fields that a newer Ferry added: to write it again would drop them."""
+    return not (json.loads(key).keys() <= KEY_FIELDS and json.loads(value).keys() <= VALUE_FIELDS)
 
 
 def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Receipt, ...]:

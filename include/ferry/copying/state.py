@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ferry.clusters.acl_binding import AclBinding
-from ferry.copying.receipts import FORMAT_VERSION, UnreadableRecord, require_version
+from ferry.copying.formats import FORMAT_VERSION, require_version
+from ferry.errors import UnreadableRecord
 
 PartitionKey = tuple[str, int]  # source topic, partition
 
@@ -85,6 +86,7 @@ class OwnedAcl:
 
 
 # How the keys of claims begin: what a look at another flow's state is after.
+FLOW_KEY = b'{"flow"'
 CLAIM_KEY = b'{"claim"'
 HEAD_KEY = b'{"head"'
 SYNC_KEY = b'{"sync"'
@@ -139,13 +141,13 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
     return _compact(key), _compact({"version": FORMAT_VERSION, **value})
 
 
-def decode_state(key: bytes, value: bytes) -> StateEntry:
-    """The inverse of `encode_state`; UnreadableRecord for anything else."""
+def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> StateEntry:
+    """The inverse of `encode_state`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
     try:
-        where, what = json.loads(key), json.loads(value)
-        require_version(what, "state")
-        if "head" in where:
-            topic, partition = where["head"]
+        name, what = json.loads(key), json.loads(value)
+        require_version(what, where)
+        if "head" in name:
+            topic, partition = name["head"]
             return Head(
                 topic,
                 int(partition),
@@ -158,29 +160,25 @@ def decode_state(key: bytes, value: bytes) -> StateEntry:
                 what["run"],
                 what.get("series", ""),
             )
-        if "flow" in where:
-            return FlowRecord(where["flow"], int(what["lanes"]), int(what["tidied"]), bool(what.get("exactly_once", True)))
-        if "claim" in where:
-            return Claim(where["claim"], what["remote_id"], what["flow"])
-        if "sync" in where:
-            return SyncDone(where["sync"], int(what["finished"]), what["run"])
-        if "acl" in where:
-            return OwnedAcl(AclBinding.from_list(where["acl"]), tuple(AclBinding.from_list(source) for source in what["sources"]))
-        topic_id, partition, start = where["ack"]
+        if "flow" in name:
+            return FlowRecord(name["flow"], int(what["lanes"]), int(what["tidied"]), bool(what.get("exactly_once", True)))
+        if "claim" in name:
+            return Claim(name["claim"], what["remote_id"], what["flow"])
+        if "sync" in name:
+            return SyncDone(name["sync"], int(what["finished"]), what["run"])
+        if "acl" in name:
+            return OwnedAcl(AclBinding.from_list(name["acl"]), tuple(AclBinding.from_list(source) for source in what["sources"]))
+        topic_id, partition, start = name["ack"]
         return LossAcknowledged(topic_id, int(partition), int(start))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise UnreadableRecord(f"state record {key!r} is not readable: {problem}") from problem
+        raise UnreadableRecord(f"{where}: record {key!r} is not readable: {problem}") from problem
 
 
-def fold_state(records: Iterable[tuple[bytes, bytes | None]]) -> FlowState:
-    """The newest of every key; `records` in log order, a null value removes its key."""
-    newest: dict[bytes, StateEntry] = {}
-    for key, value in records:
-        if value is None:
-            newest.pop(key, None)
-        else:
-            newest[key] = decode_state(key, value)
-    entries = list(newest.values())
+def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the state topic") -> FlowState:
+    """The newest of every key; `records` in log order, a null value removes its key. Errors as of `decode_state`."""
+    newest: dict[bytes, bytes | None] = dict(records)
+    # Only what counts is decoded: the topic holds many versions of a head until it is compacted.
+    entries = [decode_state(key, value, where) for key, value in newest.items() if value is not None]
     flows = [entry for entry in entries if isinstance(entry, FlowRecord)]
     return FlowState(
         heads={(entry.topic, entry.partition): entry for entry in entries if isinstance(entry, Head)},

@@ -16,11 +16,12 @@ from ferry.clusters.groups import committed_positions
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.coverage import covered
+from ferry.copying.formats import place_of
 from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.receipts import Receipt, decode_receipt, ledger_partition
 from ferry.copying.request import RunRequest, epoch_milliseconds
-from ferry.copying.state import CLAIM_KEY, FlowState, fold_state
+from ferry.copying.state import CLAIM_KEY, FLOW_KEY, FlowState, decode_state, fold_state
 from ferry.errors import ArgumentError, ConfigError, NotAuthorized
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, is_ferry_topic, ledger_topic, policy_for, position_group, state_topic
 from ferry.policy.selection import Selection, named_topics, select_topics
@@ -147,6 +148,18 @@ def refuse_same_cluster(flow: Flow, source: ClusterAdmin, target: ClusterAdmin) 
         )
 
 
+def refuse_newer_state(flow: Flow) -> None:
+    """NewerFormat when a newer Ferry has had the flow: asked before anything is written or fenced.
+
+    Flow records of open transactions count too: a run of the newer Ferry may be under way.
+    """
+    topic = state_topic(flow.source.alias)
+    with InternalTopicReader(flow.target, committed=False) as reader:
+        for record in reader.read(topic, complete=False):
+            if record.value is not None and record.key.startswith(FLOW_KEY):
+                decode_state(record.key, record.value, place_of(flow.target, topic))
+
+
 def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, settled: bool) -> tuple[FlowState, dict[str, str]]:
     """The flow's own state, and the claims of every flow into the target."""
     own = state_topic(flow.source.alias)
@@ -158,14 +171,16 @@ def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, set
         for name, record in reader.glance({name: states[name] for name in others}):
             if record.key.startswith(CLAIM_KEY):
                 others[name].append((record.key, record.value))
-        mine = fold_state((record.key, record.value) for record in reader.read(own, complete=settled)) if own in states else FlowState()
-    folded = [*(fold_state(records) for records in others.values()), mine]
+        read = ((record.key, record.value) for record in reader.read(own, complete=settled)) if own in states else ()
+        mine = fold_state(read, place_of(flow.target, own))
+    folded = [*(fold_state(records, place_of(flow.target, name)) for name, records in others.items()), mine]
     return mine, {claim.remote_topic: claim.flow for state in folded for claim in state.claims.values()}
 
 
 def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -> list[Receipt]:
     """Every receipt of the flow's ledger (of the partitions `wanted`), read to the bound of now; newest per key."""
     topic = ledger_topic(flow.source.alias)
+    where = place_of(flow.target, topic)
     newest: dict[bytes, Receipt] = {}
     only = None if wanted is None else set(wanted)
     with InternalTopicReader(flow.target) as reader:
@@ -176,7 +191,7 @@ def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -
                 if record.value is None:
                     newest.pop(record.key, None)
                     continue
-                receipt = decode_receipt(record.key, record.value)
+                receipt = decode_receipt(record.key, record.value, where)
                 if only is None or (receipt.topic, receipt.partition) in only:
                     newest[record.key] = receipt
     return list(newest.values())

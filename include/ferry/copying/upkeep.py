@@ -3,7 +3,7 @@
 Neighbouring receipts of one kind become one; receipts whose records have left the target's log lose their runs but not their range, so that
 what was copied once is never taken for a gap. The newest receipt of a partition stays as it is, and so do losses (they are acknowledged by
 their start) and everything younger than a day (reports look for it by run id). Deciding is pure; writing happens in one transaction under
-the upkeep's own transactional id, which is fenced before the ledger is read.
+the upkeep's own transactional id, which is fenced before the ledger is read. What a newer Ferry wrote is left alone.
 """
 
 from __future__ import annotations
@@ -17,9 +17,19 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.fencing import FencedWriter
+from ferry.copying.formats import place_of
 from ferry.copying.internal_writer import KeyValue
 from ferry.copying.lanes import upkeep_transactional_id
-from ferry.copying.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt, is_loss, ledger_partition
+from ferry.copying.receipts import (
+    RUNS_PER_RECEIPT,
+    Receipt,
+    ReceiptKind,
+    decode_receipt,
+    encode_receipt,
+    holds_more,
+    is_loss,
+    ledger_partition,
+)
 from ferry.policy.naming import ledger_topic, position_group
 from ferry.wire.ranges import union
 
@@ -28,6 +38,7 @@ if TYPE_CHECKING:
 
 MERGED = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.SKIPPED, ReceiptKind.FOREIGN})
 YOUNG_MILLISECONDS = 24 * 3600 * 1000
+NEVER_OLD = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -147,6 +158,7 @@ def keep_ledger_tidy(flow: Flow) -> Tidying:
 def _old_receipts(flow: Flow, topic: str) -> tuple[list[Receipt], int]:
     """Valid receipts that are old enough, without the newest of each partition; and the ledger's width."""
     young = time.time_ns() // 1_000_000 - YOUNG_MILLISECONDS
+    where = place_of(flow.target, topic)
     found: dict[bytes, tuple[Receipt, int]] = {}
     with InternalTopicReader(flow.target) as reader:
         width = len(reader.partitions(topic))
@@ -154,7 +166,9 @@ def _old_receipts(flow: Flow, topic: str) -> tuple[list[Receipt], int]:
             if record.value is None:
                 found.pop(record.key, None)
             else:
-                found[record.key] = (decode_receipt(record.key, record.value), record.timestamp)
+                # What a newer Ferry added to a receipt would be lost in a merged one: it is left alone.
+                moment = NEVER_OLD if holds_more(record.key, record.value) else record.timestamp
+                found[record.key] = (decode_receipt(record.key, record.value, where), moment)
     newest: dict[tuple[str, int], int] = {}
     for receipt, _ in found.values():
         key = (receipt.topic, receipt.partition)

@@ -14,6 +14,7 @@ from uuid import UUID
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
+from ferry.copying.formats import place_of
 from ferry.copying.receipts import Receipt
 from ferry.copying.state import PartitionKey, fold_state
 from ferry.copying.survey import read_receipts
@@ -84,8 +85,9 @@ def _receipts_of_today(
 
 def _positions(flow: Flow) -> dict[PartitionKey, int]:
     """Positions as the heads say, after the ledger."""
+    topic = state_topic(flow.source.alias)
     with InternalTopicReader(flow.target) as reader:
-        state = fold_state((record.key, record.value) for record in reader.read(state_topic(flow.source.alias)))
+        state = fold_state(((record.key, record.value) for record in reader.read(topic)), place_of(flow.target, topic))
     return {key: head.position for key, head in state.heads.items()}
 
 

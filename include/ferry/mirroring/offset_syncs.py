@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.formats import place_of
 from ferry.copying.receipts import Receipt, ReceiptKind, Run
 from ferry.copying.state import Head, fold_state
 from ferry.copying.survey import read_receipts
@@ -137,8 +138,9 @@ def _image(runs: Sequence[Run], upstream: int) -> int:
 
 
 def _read_heads(flow: Flow) -> dict[PartitionKey, Head]:
+    topic = state_topic(flow.source.alias)
     with InternalTopicReader(flow.target) as reader:
-        return fold_state((record.key, record.value) for record in reader.read(state_topic(flow.source.alias))).heads
+        return fold_state(((record.key, record.value) for record in reader.read(topic)), place_of(flow.target, topic)).heads
 
 
 def _changes(new: Iterable[OffsetSync], last: Mapping[PartitionKey, OffsetSync]) -> list[Change]:

@@ -14,6 +14,7 @@ from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
+from ferry.copying.formats import place_of
 from ferry.copying.state import Head, fold_state
 from ferry.errors import FerryError, GroupFailed
 from ferry.mirroring.outcome import Change, SyncFailure, SyncOutcome
@@ -65,9 +66,10 @@ def published(
 
 
 def _heads(flow: Flow) -> dict[tuple[str, int], Head]:
+    topic = state_topic(flow.source.alias)
     with InternalTopicReader(flow.target) as reader:
-        records = reader.read(state_topic(flow.source.alias), complete=False)
-        return fold_state((record.key, record.value) for record in records).heads
+        records = reader.read(topic, complete=False)
+        return fold_state(((record.key, record.value) for record in records), place_of(flow.target, topic)).heads
 
 
 def _write(groups: ConsumerGroups, group: str, wanted: GroupOffsets) -> tuple[SyncFailure, ...]:

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.formats import place_of
 from ferry.copying.state import SYNC_KEY, SyncDone, encode_state, fold_state
-from ferry.errors import FerryError
+from ferry.copying.survey import refuse_newer_state
+from ferry.errors import FerryError, NewerFormat
 from ferry.mirroring.internal_topics import ensure_internal_topics
 from ferry.mirroring.outcome import LISTED, SyncFailure, SyncOutcome
 from ferry.mirroring.sync_names import SYNCS, SyncName, not_enabled
@@ -40,10 +42,16 @@ def run_sync(
     """
     began = time.monotonic()
     try:
+        refuse_newer_state(flow)
+    except NewerFormat as problem:  # then nothing is written, not even the outcome
+        return SyncOutcome(name.value, failed=(_whole(name, problem),), dry_run=dry_run)
+    except FerryError:  # told below, by what the sync itself cannot do without
+        pass
+    try:
         why_not = not_enabled(flow, name) if on_request and unless_disabled else "" if on_request else not_now(flow, name)
         outcome = SyncOutcome(name.value, left_out=why_not) if why_not else _function(name)(flow, dry_run)
     except FerryError as problem:
-        outcome = SyncOutcome(name.value, failed=(SyncFailure(f"sync {name.value}", type(problem).__name__, str(problem)),))
+        outcome = SyncOutcome(name.value, failed=(_whole(name, problem),))
     outcome = replace(outcome, dry_run=dry_run, seconds=round(time.monotonic() - began, 3))
     if dry_run or not_enabled(flow, name):
         return outcome
@@ -55,6 +63,10 @@ def run_sync(
         told = SyncFailure(f"sync {name.value}", type(problem).__name__, f"when it was done cannot be written down: {problem}")
         return replace(outcome, failed=(*outcome.failed, told))
     return outcome
+
+
+def _whole(name: SyncName, problem: FerryError) -> SyncFailure:
+    return SyncFailure(f"sync {name.value}", type(problem).__name__, str(problem))
 
 
 def _keep(flow: Flow, run_id: str, outcome: SyncOutcome) -> None:
@@ -85,7 +97,7 @@ def _age_seconds(flow: Flow, name: SyncName) -> float | None:
     topic = state_topic(flow.source.alias)
     with InternalTopicReader(flow.target) as reader:
         entries = [(record.key, record.value) for record in reader.read(topic, complete=False) if record.key.startswith(SYNC_KEY)]
-    done = fold_state(entries).syncs.get(name.value)
+    done = fold_state(entries, place_of(flow.target, topic)).syncs.get(name.value)
     return None if done is None else time.time() - done.finished / 1000
 
 

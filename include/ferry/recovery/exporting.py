@@ -17,7 +17,7 @@ from ferry.copying.driver import rules_of
 from ferry.copying.fencing import RunHold
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
 from ferry.copying.request import RunRequest
-from ferry.copying.survey import Survey, survey
+from ferry.copying.survey import Survey, refuse_newer_state, survey
 from ferry.errors import ClusterUnreachable
 from ferry.mirroring.internal_topics import ensure_internal_topics
 from ferry.policy.naming import ledger_topic, position_group, state_topic
@@ -93,6 +93,7 @@ def export_offsets(
     topic = offsets_topic or default_offsets_topic(flow)
     if not write:
         return _planned(flow, topic, connector, _look(flow, request, settled=False), rules_of(flow, request))
+    refuse_newer_state(flow)
     refuse_workers(flow)
     with ClusterAdmin(flow.target) as target:
         ensure_internal_topics(flow, target)

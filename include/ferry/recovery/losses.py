@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.formats import place_of
 from ferry.copying.receipts import Receipt, is_loss
 from ferry.copying.state import LossAcknowledged, encode_state, fold_state
 from ferry.copying.survey import read_receipts
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 
 def open_losses(flow: Flow) -> list[Receipt]:
     """Losses of the ledger, records that the target refused among them, that nobody has acknowledged."""
+    topic = state_topic(flow.source.alias)
     with InternalTopicReader(flow.target) as reader:
-        records = reader.read(state_topic(flow.source.alias), complete=False)
-        acknowledged = fold_state((record.key, record.value) for record in records).acknowledged
+        records = reader.read(topic, complete=False)
+        acknowledged = fold_state(((record.key, record.value) for record in records), place_of(flow.target, topic)).acknowledged
     return [receipt for receipt in read_receipts(flow) if is_loss(receipt) and acknowledgement(receipt) not in acknowledged]
 
 

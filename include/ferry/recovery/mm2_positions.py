@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.copying.receipts import UnreadableRecord
-from ferry.errors import ArgumentError
+from ferry.errors import ArgumentError, UnreadableRecord
 from ferry.recovery.mm2_activity import refuse_movement, refuse_workers
 from ferry.recovery.positions import GivenPositions
 from ferry.reporting.run_report import Skipped

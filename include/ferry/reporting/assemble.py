@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.formats import place_of
 from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, is_loss
 from ferry.copying.request import RunRequest
 from ferry.copying.spread import joined
@@ -34,11 +35,11 @@ def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
     with InternalTopicReader(flow.target) as reader:
         for record in reader.read(ledger_topic(flow.source.alias), records.opened.ledger_ends):
             if record.value is not None:
-                receipt = decode_receipt(record.key, record.value)
+                receipt = decode_receipt(record.key, record.value, place_of(flow.target, ledger_topic(flow.source.alias)))
                 if receipt.run_id == request.run_id:
                     receipts.append(receipt)
         own = reader.read(state_topic(flow.source.alias), complete=False)
-        state = fold_state((record.key, record.value) for record in own)
+        state = fold_state(((record.key, record.value) for record in own), place_of(flow.target, state_topic(flow.source.alias)))
     return report_of(flow.name, request, records, receipts, state)
 
 

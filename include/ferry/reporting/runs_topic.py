@@ -2,23 +2,28 @@
 
 `opened` holds where the ledger ended when the run began, so that a report finds the run's receipts by reading the ledger from there. Every
 try adds a `result`, every sync its outcome; the last ones count. These records inform people, no decision about data is made by them, so
-they are written without a transaction and also by a run that was superseded.
+they are written without a transaction and also by a run that was superseded. Fields that a newer Ferry added are ignored; a newer version
+is refused, where it is about the run that is asked for.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.formats import place_of, require_version
+from ferry.errors import UnreadableRecord
 from ferry.policy.naming import runs_topic
 from ferry.reporting.run_report import PartitionFailure, Skipped
 
 if TYPE_CHECKING:
     from ferry.config import Flow
+
+T = TypeVar("T")
 
 RECORD_VERSION = 1
 
@@ -77,22 +82,38 @@ def write_run_record(flow: Flow, record: RunOpened | RunResult | RunSync) -> Non
 
 def read_run_records(flow: Flow, run_id: str) -> RunRecords:
     """Everything that the runs topic says about `run_id`."""
+    topic = runs_topic(flow.source.alias)
     found = RunRecords()
     with InternalTopicReader(flow.target) as reader:
-        for record in reader.read(runs_topic(flow.source.alias)):
+        for record in reader.read(topic):
             if record.key == run_id.encode() and record.value is not None:
-                found = _fold(found, json.loads(record.value))
+                found = fold_run_record(found, record.value, place_of(flow.target, topic))
     return found
 
 
-def _fold(found: RunRecords, document: dict[str, Any]) -> RunRecords:
-    fields = {name: value for name, value in document.items() if name not in {"version", "kind"}}
-    if document["kind"] == "opened":
-        fields["ledger_ends"] = {int(partition): offset for partition, offset in fields["ledger_ends"].items()}
-        return found if found.opened else replace(found, opened=RunOpened(**fields))
-    if document["kind"] == "sync":
-        return replace(found, syncs={**found.syncs, fields["sync"]: fields["outcome"]})
-    fields["failed"] = tuple(PartitionFailure(**failure) for failure in fields["failed"])
-    fields["skipped"] = tuple(Skipped(**skipped) for skipped in fields["skipped"])
-    result = RunResult(**fields)
+def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
+    """`found` with one more record of the run (pure). NewerFormat or UnreadableRecord. `where`: as of formats.place_of."""
+    try:
+        document = json.loads(value)
+        require_version(document, where, RECORD_VERSION)
+        kind = document["kind"]
+        if kind == "opened":
+            opened = _known(RunOpened, document)
+            opened = replace(opened, ledger_ends={int(partition): offset for partition, offset in opened.ledger_ends.items()})
+            return found if found.opened else replace(found, opened=opened)
+        if kind == "sync":
+            return replace(found, syncs={**found.syncs, document["sync"]: document["outcome"]})
+        if kind != "result":
+            raise UnreadableRecord(f"{where}: a run's record is of kind {kind!r}")
+        failed = tuple(_known(PartitionFailure, failure) for failure in document["failed"])
+        skipped = tuple(_known(Skipped, entry) for entry in document["skipped"])
+        result = _known(RunResult, {**document, "failed": failed, "skipped": skipped})
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise UnreadableRecord(f"{where}: a run's record is not readable: {problem}") from problem
     return replace(found, result=result, cpu_seconds=found.cpu_seconds + result.cpu_seconds)
+
+
+def _known(kind: type[T], document: Mapping[str, Any]) -> T:
+    """From the fields that this Ferry knows."""
+    names = {entry.name for entry in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in document.items() if name in names})

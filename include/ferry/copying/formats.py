@@ -1,0 +1,40 @@
+"""Versions of what Ferry writes down, and the refusal to touch what a newer Ferry wrote (pure).
+
+Ledger and state have one version together. A run writes its flow record, with that version, before anything else of the flow; so looking at
+flow records tells whether a newer Ferry has had the flow.
+
+Within a version, fields may only be added, and only such that overlooking them is never wrong: readers ignore fields that they do not know.
+A new kind of record, or a field that must not be overlooked, raises the version. A record that cannot be read is never taken for one that
+is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ferry import __version__
+from ferry.errors import NewerFormat, UnreadableRecord
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster
+
+# Of the ledger and the state topic.
+FORMAT_VERSION = 1
+
+
+def place_of(cluster: Cluster, topic: str) -> str:
+    """A topic, as errors name it."""
+    return f"cluster {cluster.alias}: topic {topic}"
+
+
+def require_version(document: Mapping[str, Any], where: str, understood: int = FORMAT_VERSION) -> None:
+    """NewerFormat when `document` was written in a newer format; UnreadableRecord when it has no version. `where`: as of `place_of`."""
+    version = document.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise UnreadableRecord(f"{where} holds a record without a format version: it is damaged, or not Ferry's")
+    if version > understood:
+        raise NewerFormat(
+            f"{where} holds format version {version}, and this Ferry ({__version__}) understands versions up to {understood}: a newer "
+            "Ferry writes there; upgrade this one to the same release (nothing was written)"
+        )

@@ -1,0 +1,204 @@
+"""What a newer Ferry wrote in a newer format is refused by everything that reads it, and nothing is written or fenced."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from typer.testing import CliRunner
+
+from ferry.cli.main import app
+from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config import Flow, load_config
+from ferry.copying import pipeline, upkeep
+from ferry.copying.fencing import RunHold
+from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.receipts import Receipt, decode_receipt, encode_receipt
+from ferry.copying.request import RunRequest
+from ferry.copying.state import FlowRecord, encode_state
+from ferry.errors import NewerFormat
+from ferry.mirroring.sync_names import SyncName
+from ferry.mirroring.syncs import run_sync
+from ferry.mirroring.translated_groups import translated_groups
+from ferry.policy.naming import ledger_topic, position_group, runs_topic, state_topic
+from ferry.recovery.exporting import export_offsets
+from ferry.recovery.losses import acknowledge_losses
+from ferry.recovery.seed_file import read_seed_file
+from ferry.recovery.seeding import seed
+from ferry.reporting.run_report import RunReport
+from ferry.reporting.status import flow_status
+from ferry.sandbox import SandboxCluster
+
+pytestmark = pytest.mark.brokers
+
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+DAY = 24 * 3600 * 1000
+
+
+class Both:
+    """A flow in both directions under one name, of which `A->B` has copied a topic that a group has read."""
+
+    def __init__(self, config: Path, topic: str, source: SandboxCluster, target: SandboxCluster) -> None:
+        self.config, self.topic, self.source, self.target = config, topic, source, target
+        self.flow, self.back = load_config(config).flows
+
+    def request(self) -> RunRequest:
+        return RunRequest(self.flow.name, "of-the-older-release")
+
+    def append(self, topic: str, key: bytes, value: bytes, *, partition: int = -1, at: int = 0) -> None:
+        append_records(self.flow.target, topic, [(key, value)], partition=partition, timestamp=at)
+
+    def ends(self) -> dict[str, int]:
+        """The ends of everything on both clusters, offsets of groups and transactions included."""
+        found: dict[str, int] = {}
+        for cluster in (self.source, self.target):
+            client = AdminClient(cluster.client_settings())
+            keys = [
+                TopicPartition(name, number) for name, topic in client.list_topics(timeout=20).topics.items() for number in topic.partitions
+            ]
+            answers = client.list_offsets(dict.fromkeys(keys, OffsetSpec.latest()), isolation_level=IsolationLevel.READ_UNCOMMITTED)
+            found.update({f"{cluster.name} {key.topic} {key.partition}": future.result(20).offset for key, future in answers.items()})
+        return found
+
+    @contextmanager
+    def untouched(self) -> Iterator[None]:
+        before = self.ends()
+        yield
+        assert self.ends() == before
+
+
+@pytest.fixture
+def both(source_cluster, target_cluster, config_file, topic_factory, produce, run_flow) -> Both:
+    topic = topic_factory(source_cluster)
+    lines = (IDENTITY, "B->A.enabled = true", f"A->B.topics = {topic}", f"B->A.topics = {topic}", "sync.group.offsets.enabled = true")
+    made = Both(config_file(*lines, "emit.heartbeats.enabled = false"), topic, source_cluster, target_cluster)
+    produce(source_cluster, topic, [(0, b"k", b"v")] * 3)
+    reader = Consumer({**source_cluster.client_settings(), "group.id": f"group-of-{topic}", "enable.auto.commit": False})
+    reader.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    reader.close()
+    report: RunReport = run_flow(made.flow)
+    assert report.records == 3
+    produce(source_cluster, topic, [(0, b"k", b"v")])
+    return made
+
+
+def newer(pair: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    """The record as the next format version might have it."""
+    key, value = pair
+    return key, json.dumps({**json.loads(value), "version": 2}).encode()
+
+
+def refused(act: Callable[[], object], said: str) -> bool:
+    try:
+        act()
+    except NewerFormat as problem:
+        return re.search(said, str(problem)) is not None
+    return False
+
+
+def receipts(flow: Flow) -> list[tuple[int, bytes, bytes]]:
+    with InternalTopicReader(flow.target) as reader:
+        return [(record.partition, record.key, record.value or b"") for record in reader.read(ledger_topic(flow.source.alias))]
+
+
+def of_everything(both: Both, directory: Path) -> dict[str, Callable[[], object]]:
+    """Whatever reads state or ledger, and might write afterwards."""
+    seeds = directory / "seeds.csv"
+    seeds.write_text(f"topic,partition,position\n{both.topic},0,1\n", encoding="utf-8")
+    flow, request = both.flow, both.request()
+    return {
+        "plan": lambda: pipeline.plan_run(flow, request),
+        "prepare": lambda: pipeline.prepare_topics(flow, request),
+        "copy": lambda: pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None),
+        "seed": lambda: seed(flow, request, read_seed_file(seeds)),
+        "export": lambda: export_offsets(flow, request, write=True),
+        "acknowledge": lambda: acknowledge_losses(flow),
+        "status": lambda: flow_status(flow),
+        "the other flow": lambda: pipeline.plan_run(both.back, RunRequest(both.back.name, "back")),
+    }
+
+
+def test_a_newer_state(both: Both, tmp_path: Path) -> None:
+    topic = state_topic(both.flow.source.alias)
+    said = f"cluster {both.flow.target.alias}: topic {topic} holds format version 2, .* up to 1"
+    hold = RunHold(both.flow, position_group(both.flow.source.alias), [topic])  # the newer release's run, which is under way
+    with hold:
+        hold.take_lanes(1)
+        hold.writer.write({(topic, 0): [newer(encode_state(FlowRecord(both.flow.name, 8)))]})
+        with both.untouched():
+            for name, act in of_everything(both, tmp_path).items():
+                assert refused(act, said), name
+            for sync in SyncName:
+                outcome = run_sync(both.flow, sync, run_id="of-the-older-release", on_request=True)
+                assert [failure.error for failure in outcome.failed] == ["NewerFormat"], sync
+            ended = CliRunner().invoke(app, ["run", str(both.config), "--flow", both.flow.name, "--master", "inline"])
+            assert isinstance(ended.exception, NewerFormat)
+        hold.writer.confirm()  # nobody has fenced it
+
+
+def test_a_newer_receipt(both: Both, tmp_path: Path) -> None:
+    topic = ledger_topic(both.flow.source.alias)
+    said = f"cluster {both.flow.target.alias}: topic {topic} holds format version 2, .* up to 1"
+    partition, key, value = next(entry for entry in receipts(both.flow) if b'"copied"' in entry[1])
+    later = encode_receipt(Receipt(**{**vars(decode_receipt(key, value)), "upstream_start": 3}))
+    both.append(topic, *newer(later), partition=partition)
+    asked = of_everything(both, tmp_path)
+    # These do not read the ledger: a run decides by the state, whose flow record a newer Ferry writes first.
+    for name in ("plan", "prepare", "copy", "seed", "export"):
+        del asked[name]
+    asked["translate"] = lambda: translated_groups(both.flow)
+    asked["upkeep"] = lambda: upkeep._old_receipts(both.flow, topic)
+    with both.untouched():
+        for name, act in asked.items():
+            assert refused(act, said), name
+        for sync in (SyncName.CHECKPOINTS, SyncName.GROUPS):
+            outcome = run_sync(both.flow, sync, on_request=True)
+            assert [failure.error for failure in outcome.failed] == ["NewerFormat"], sync
+    shown = CliRunner().invoke(app, ["format", "ledger", str(both.config), "--flow", both.flow.name, "--json"])
+    assert shown.exit_code == 0
+    assert [entry["record"] for entry in json.loads(shown.stdout)["records"]].count("unreadable") == 1
+
+
+def test_a_newer_report(both: Both) -> None:
+    topic = runs_topic(both.flow.source.alias)
+    both.append(topic, b"theirs", b'{"version":2,"kind":"opened"}')
+    with both.untouched(), pytest.raises(NewerFormat, match=f"{topic} holds format version 2"):
+        pipeline.read_report(both.flow, RunRequest(both.flow.name, "theirs"))
+    assert pipeline.read_report(both.flow, RunRequest(both.flow.name, "another")).failed[0].error == "RunUnfinished"
+
+
+def test_upkeep_leaves_alone_what_has_more_fields(both: Both) -> None:
+    """Four old receipts follow each other: without the addition they become one."""
+    topic = ledger_topic(both.flow.source.alias)
+    partition, key, value = next(entry for entry in receipts(both.flow) if b'"copied"' in entry[1])
+    known = vars(decode_receipt(key, value))
+    old = time.time_ns() // 1_000_000 - 2 * DAY
+    starts = range(1_000, 1_005)
+    for start in starts:
+        place = {"upstream_start": start, "upstream_end": start + 1, "downstream_end": start + 1, "runs": ((start, start, 1),)}
+        name, what = encode_receipt(Receipt(**{**known, **place}))
+        added = json.dumps({**json.loads(what), "new": 1}).encode() if start == 1_002 else what
+        both.append(topic, name, added, partition=partition, at=old)
+    done = upkeep.keep_ledger_tidy(both.flow)
+    assert [(one.upstream_start, one.upstream_end) for one in done.merged] == [(1_000, 1_002)]
+    left = {json.loads(name)["start"]: what for _, name, what in receipts(both.flow) if what}
+    assert json.loads(left[1_002])["new"] == 1
+    assert {start for start in left if start in starts} >= {1_000, 1_002, 1_003, 1_004}
+
+
+def test_a_record_that_is_damaged_is_told(both: Both) -> None:
+    topic = state_topic(both.flow.source.alias)
+    producer = Producer(both.target.client_settings())
+    producer.produce(topic, b"no JSON", b'{"head":["x",0]}')
+    assert producer.flush(20) == 0
+    with both.untouched(), pytest.raises(Exception, match=f"topic {topic}: record .*head.* is not readable") as found:
+        pipeline.plan_run(both.flow, both.request())
+    assert type(found.value).__name__ == "UnreadableRecord"
