@@ -8,8 +8,9 @@ PYTHON_DIRECTORIES := include tests dags plugins spark_jobs benchmarks
 SEED ?= 1
 ROUNDS ?= 40
 ROOM ?= wire
+MINUTES ?= 5
 
-.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration parity exactness faults coverage mutants bench lock clean
+.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration parity exactness faults soak coverage mutants bench lock clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -49,6 +50,9 @@ migration: setup ## From MirrorMaker 2 to Ferry and back, with MirrorMaker 2 its
 
 faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40
 	python tests/faults/run.py --seed $(SEED) --rounds $(ROUNDS)
+
+soak: setup ## Two clusters under load while everything breaks: make soak MINUTES=30 SEED=7
+	python -m tests.soak.run --minutes $(MINUTES) --seed $(SEED)
 
 parity: setup ## Every combination of properties side by side with MirrorMaker 2
 	pytest -m parity

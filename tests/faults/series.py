@@ -201,7 +201,7 @@ class Series:
             self.outcome.exits[strike][code] += 1
         if strike not in SURVIVABLE or code == 0:
             return
-        hanging = settle_hanging(self._target.bootstrap, f"ferry-{FLOW}-")
+        hanging = len(settle_hanging(self._target.bootstrap, f"ferry-{FLOW}-"))
         self.outcome.hanging += hanging
         if not hanging:
             self.outcome.problems.append(f"round {number}: the run did not survive {strike}: exit code {code}")
