@@ -10,7 +10,7 @@ ROUNDS ?= 40
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration parity exactness faults soak coverage mutants bench lock clean
+.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration parity exactness faults bounces soak coverage mutants bench lock clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -26,7 +26,7 @@ demo-stop: setup ## Stop the demo and remove what it made
 	@python -m ferry.airflow.demo down
 
 test: setup lint types ## Lint, types and all tests but the long comparisons with MirrorMaker 2, with a short series of kills
-	pytest -m "not parity and not migration" -n 2 --dist loadfile
+	pytest -m "not parity and not migration and not bounces" -n 2 --dist loadfile
 
 test-unit: setup ## Tests without I/O
 	pytest -m unit
@@ -53,6 +53,9 @@ faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40
 
 soak: setup ## Two clusters under load while everything breaks: make soak MINUTES=30 SEED=7
 	python -m tests.soak.run --minutes $(MINUTES) --seed $(SEED)
+
+bounces: setup ## Brokers and copiers bounced, networks broken: Kafka's transactions_test and kafka-mirror-tester's experiments
+	python -m tests.bounces.run
 
 parity: setup ## Every combination of properties side by side with MirrorMaker 2
 	pytest -m parity

@@ -42,6 +42,13 @@ def command_of(process: psutil.Process) -> str:
     return ""
 
 
+def lives(process: psutil.Process) -> bool:
+    """Whether it runs; one that has ended and that nobody has waited for does not."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
 def _parent(process: psutil.Process) -> int:
     with contextlib.suppress(psutil.Error):
         return int(process.ppid())
