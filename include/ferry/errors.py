@@ -233,6 +233,10 @@ class LogChanged(PartitionError):
     """A log was truncated, or its topic deleted or created again, while it was verified."""
 
 
+class BatchTooLarge(PartitionError):
+    """A batch whose records take more memory than `ferry.memory.mb` leaves for one."""
+
+
 class PartitionUnavailable(PartitionError):
     """A partition had no leader, or kept failing with a passing error, for longer than the run waits."""
 

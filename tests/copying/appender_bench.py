@@ -42,6 +42,10 @@ class FakeUnit:
     def size(self) -> int:
         return 100 * len(self.names)
 
+    @property
+    def own(self) -> int:
+        return self.size
+
     def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> Any:
         return SimpleNamespace(unit=self, sequence=base_sequence, identity=(producer_id, epoch), transactional=transactional)
 
@@ -70,6 +74,11 @@ class Broker:
     expected: dict[tuple[str, int], int] = field(default_factory=dict)
     requests: deque[tuple[Any, Future]] = field(default_factory=deque)
     most_in_flight: int = 0
+    pauses: deque[int] = field(default_factory=deque)
+    paused: bool = False
+
+    def throttled(self, _: int) -> bool:
+        return self.paused
 
     def submit(self, request: Any, *_: object) -> Future:
         future = Future()
@@ -87,7 +96,7 @@ class Broker:
             future.failure(self.script.popleft())
             return
         parts = [self._append((name, index), batch) for name, _, batches in request.batches for index, batch in batches]
-        future.success(BatchesAnswer(parts, 0))
+        future.success(BatchesAnswer(parts, self.pauses.popleft() if self.pauses else 0))
 
     def _append(self, key: tuple[str, int], batch: Any) -> PartitionAnswer:
         code = self.script.popleft() if self.script else None
@@ -162,7 +171,10 @@ class Bench:
         for key, unit, base in self.accepted:
             assert len(seen.setdefault(key, [])) == base
             seen[key] += unit.names
-        return seen == {key: names for key, names in self.broker.log.items() if names} and self.appender.waiting_bytes == 0
+        return (
+            seen == {key: names for key, names in self.broker.log.items() if names}
+            and self.appender.waiting_bytes == self.appender.own_bytes == 0
+        )
 
 
 def new_bench(replace: Callable[..., None], *, skips: bool = False) -> Bench:

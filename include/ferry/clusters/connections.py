@@ -17,6 +17,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
 
+from ferry.clusters.frames import Meter
 from ferry.clusters.transports import EncryptedTransport, PlainTransport, SocketSelector
 from ferry.errors import AuthenticationFailed, ClusterUnreachable
 
@@ -31,6 +32,8 @@ BOOTSTRAP_MILLISECONDS = 30_000
 REQUEST_MILLISECONDS = 30_000
 # A fetch response holds at least one whole batch, however large.
 LARGEST_RESPONSE_BYTES = 1 << 30
+# How exactly the end of a pause is met that a broker asks for; pauses last tenths of seconds at least.
+THROTTLE_CHECK_SECONDS = 0.02
 # The lane counts its own requests in flight; kafka-python must not refuse them.
 CONNECTION_IN_FLIGHT = 1_000
 
@@ -46,17 +49,20 @@ class RequestLost(Exception):
 class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     """kafka-python's manager with the transports above."""
 
+    meter: Meter
+
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> KafkaTCPTransport:
         options = self.config
         socket_ = await create_connection(
             self._net, node.host, node.port, options["socket_options"], proxy_url=options["proxy_url"], timeout_at=timeout_at
         )
-        transport: KafkaTCPTransport
+        transport: PlainTransport | EncryptedTransport
         if self.ssl_enabled:
             settings = {key: value for key, value in options.items() if key.startswith("ssl_")}
             transport = EncryptedTransport(self._net, socket_, host=node.host, **settings)
         else:
             transport = PlainTransport(self._net, socket_, host=node.host)
+        transport.meter = self.meter
         try:
             await transport.handshake()
         except Exception as problem:
@@ -77,6 +83,7 @@ class ClusterConnection:
         settings["request_timeout_ms"] = REQUEST_MILLISECONDS
         settings["reconnect_backoff_max_ms"] = 1_000
         self._manager = _Connections(loop.selector, **settings)
+        self._manager.meter = self._meter = Meter()
         self._transactions_v2: bool | None = None
 
     async def open(self) -> None:
@@ -104,6 +111,21 @@ class ClusterConnection:
         for connection in list(self._manager._conns.values()):  # noqa: SLF001 - the manager offers to close one node or itself, not all
             connection.close(abandoned)
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of answers that are in memory."""
+        return self._meter.held
+
+    def throttled(self, node: int) -> bool:
+        """Whether broker `node` asked for a pause because of a quota (KIP-219): until it is over nothing may be sent to it."""
+        connection = self._manager._conns.get(node)  # noqa: SLF001 - it tells only by refusing
+        return connection is not None and "throttle" in connection.paused
+
+    def all_throttled(self) -> bool:
+        """Whether no broker is left that may be asked."""
+        brokers = self.brokers()
+        return bool(brokers) and all(self.throttled(broker) for broker in brokers)
+
     def submit(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Future:
         """Send `request` to broker `node` (None: any); the future fails with a kafka-python error."""
         try:
@@ -112,7 +134,9 @@ class ClusterConnection:
             return Future().failure(problem)
 
     async def send(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Any:
-        """The answer to `request`. RequestNotSent, RequestLost, or AuthenticationFailed."""
+        """The answer to `request`, after the pause that a quota asks for. RequestNotSent, RequestLost, or AuthenticationFailed."""
+        while self._must_wait(node):
+            await self._loop.sleep(THROTTLE_CHECK_SECONDS)
         return await self.answer_to(self.submit(request, node, milliseconds))
 
     async def answer_to(self, submitted: Future) -> Any:
@@ -139,6 +163,12 @@ class ClusterConnection:
             features = {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
             self._transactions_v2 = features.get("transaction.version", 0) >= 2
         return self._transactions_v2
+
+    def _must_wait(self, node: int | None) -> bool:
+        """Any broker will do for requests to none in particular, as long as one is not throttled."""
+        if node is not None:
+            return self.throttled(node)
+        return self.all_throttled()
 
     def _any_node(self) -> int:
         node = self._manager.least_loaded_node()

@@ -22,6 +22,27 @@ MALFORMED = (ValueError, struct.error, OverflowError, IndexError, TypeError, Att
 Buffer = bytes | bytearray | memoryview
 
 
+class Meter:
+    """Bytes of responses that are in memory: those that arrive, and those that anything still refers to."""
+
+    def __init__(self) -> None:
+        self.held = 0
+
+
+class _Room(bytearray):
+    """A response's bytes; they count until nobody refers to them any more."""
+
+    __slots__ = ("_meter",)
+
+    def __init__(self, size: int, meter: Meter) -> None:
+        super().__init__(size)
+        self._meter = meter
+        meter.held += size
+
+    def __del__(self) -> None:
+        self._meter.held -= len(self)
+
+
 class Frame:
     """One whole response as kafka-python reads it: the header as a file, then all the rest."""
 
@@ -47,8 +68,9 @@ class Frame:
 class FrameParser(KafkaProtocol):  # type: ignore[misc]
     """Takes the place of a connection's parser, with its requests in flight."""
 
-    def __init__(self, replaced: KafkaProtocol) -> None:
+    def __init__(self, replaced: KafkaProtocol, meter: Meter | None = None) -> None:
         self.__dict__.update(replaced.__dict__)
+        self._meter = Meter() if meter is None else meter
         self.bytes_to_send: list[Any] = replaced.bytes_to_send
         self._head = bytearray()
         self._frame: memoryview | None = None
@@ -92,7 +114,7 @@ class FrameParser(KafkaProtocol):  # type: ignore[misc]
             size = int.from_bytes(self._head, "big", signed=True)
             self._validate_frame_size(size)
             self._head.clear()
-            self._frame, self._filled = memoryview(bytearray(size)), 0
+            self._frame, self._filled = memoryview(_Room(size, self._meter)), 0
 
     def _decoded(self, frame: memoryview) -> tuple[int, Any]:
         try:

@@ -14,7 +14,7 @@ from weakref import WeakSet
 import kafka.errors as kafka_errors
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
-from ferry.clusters.frames import Buffer, FrameParser
+from ferry.clusters.frames import Buffer, FrameParser, Meter
 
 READ_BYTES = 1 << 20
 # Buffers in one call, well below the 1,024 that systems take.
@@ -22,17 +22,19 @@ BUFFERS_A_WRITE = 64
 _BLOCKED = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-def _parser(transport: KafkaTCPTransport) -> FrameParser:
+def _parser(transport: PlainTransport | EncryptedTransport) -> FrameParser:
     """The connection's parser, replaced by ours at the first bytes that come."""
     connection = transport.get_protocol()
     if not isinstance(connection.parser, FrameParser):
-        connection.parser = FrameParser(connection.parser)
+        connection.parser = FrameParser(connection.parser, transport.meter)
     parser: FrameParser = connection.parser
     return parser
 
 
 class PlainTransport(KafkaTCPTransport):  # type: ignore[misc]
     """Reads into the frame that is due; writes what the socket takes at once, and leaves the rest to the event loop."""
+
+    meter: Meter | None = None
 
     def write(self, data: Buffer | list[Buffer]) -> None:
         """As of an asyncio transport, also for several buffers."""
@@ -77,6 +79,8 @@ class PlainTransport(KafkaTCPTransport):  # type: ignore[misc]
 
 class EncryptedTransport(KafkaSSLTransport):  # type: ignore[misc]
     """Reads until TLS has nothing buffered: what it holds back would not wake the selector again."""
+
+    meter: Meter | None = None
 
     def write(self, data: Buffer | list[Buffer]) -> None:
         """As of an asyncio transport, also for several buffers."""

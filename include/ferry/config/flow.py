@@ -25,6 +25,7 @@ from ferry.policy.own_classes import is_own
 from ferry.policy.selection import select_topics
 
 MEBIBYTE = 1 << 20
+MEGABYTE = 1_000_000
 _ENABLED = "enabled"
 _HEARTBEATS = "emit.heartbeats.enabled"
 _REPLICATION_CLASS = "replication.policy.class"
@@ -83,6 +84,8 @@ class Flow:
     transaction_bytes: int = 64 * MEBIBYTE
     transaction_seconds: int = 10
     open_transaction_warn_ms: int = 900_000
+    memory_bytes: int = 512 * MEBIBYTE
+    max_bytes_per_second: float | None = None
     ledger_partitions: int = 5
     internal_topics_replication_factor: int = 3
     mirroring: MirroringSettings = field(default_factory=MirroringSettings)
@@ -155,6 +158,8 @@ class FlowReader:
             transaction_bytes=self.value("ferry.transaction.mb") * MEBIBYTE,
             transaction_seconds=self.value("ferry.transaction.seconds"),
             open_transaction_warn_ms=self.value("ferry.open.transaction.warn.ms"),
+            memory_bytes=self.value("ferry.memory.mb") * MEBIBYTE,
+            max_bytes_per_second=self.value("ferry.max.rate.mb") * MEGABYTE or None,
             ledger_partitions=self.value("ferry.ledger.partitions"),
             internal_topics_replication_factor=self.value("ferry.internal.topics.replication.factor"),
             mirroring=read_mirroring(self.value),

@@ -16,7 +16,7 @@ Per partition, sequences are given out when a batch is sent. Rules that keep the
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -28,6 +28,8 @@ from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, Pro
 from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import Answer, Verdict, produce_answers, produce_request
+from ferry.copying.allowance import WINDOW_BYTES
+from ferry.copying.window import Window
 from ferry.wire.split import Indivisible
 
 PartitionKey = tuple[str, int]  # remote topic, partition
@@ -43,12 +45,14 @@ SEQUENCES = 1 << 31
 
 
 class Appendable(Protocol):
-    """One batch that can be encoded for any producer."""
+    """One batch that can be encoded for any producer. `size` in bytes on the wire, `own` in memory beside what it was fetched with."""
 
     @property
     def count(self) -> int: ...
     @property
     def size(self) -> int: ...
+    @property
+    def own(self) -> int: ...
     def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> tuple[Buffer, ...]: ...
 
 
@@ -118,6 +122,7 @@ class Appender:
         transactions_v2: bool,
         halve: Callable[[Any], tuple[Any, Any]],
         skips: bool = False,
+        window: int = WINDOW_BYTES,
     ) -> None:
         self._connection = connection
         self._leaders = leaders
@@ -130,8 +135,10 @@ class Appender:
         self._active: dict[PartitionKey, _Queue] = {}
         self._answers: deque[tuple[list[tuple[_Queue, _Sent]], Future]] = deque()
         self._requests: dict[int, int] = {}
+        self._windows: defaultdict[int, Window] = defaultdict(lambda: Window(window))
         self.identity = NO_IDENTITY
         self.waiting_bytes = 0
+        self.own_bytes = 0
         self.leaders_stale = False
 
     def adopt(self, identity: ProducerIdentity) -> None:
@@ -149,6 +156,7 @@ class Appender:
         if queue.refusal is None:
             queue.waiting.append(unit)
             self.waiting_bytes += unit.size
+            self.own_bytes += unit.own
             self._active[key] = queue
 
     def busy(self, key: PartitionKey) -> bool:
@@ -171,7 +179,7 @@ class Appender:
         return [key for key, queue in self._active.items() if self._ready(queue, now)]
 
     def pump(self, only: Callable[[PartitionKey], bool] | None = None) -> int:
-        """Send what may be sent now; the bytes that left. `only` restricts the partitions."""
+        """Send what may be sent now; the bytes that left. `only` restricts the partitions. Brokers that asked for a pause get it."""
         now = time.monotonic()
         by_node: dict[int, list[_Queue]] = {}
         for key, queue in list(self._active.items()):
@@ -179,7 +187,8 @@ class Appender:
                 node = self._leaders.of(*key).node
                 if node < 0:
                     self._postpone(queue, "no leader")
-                elif node == queue.node or not queue.in_flight:  # a partition's batches wait for the old leader's answers
+                # A partition's batches wait for the old leader's answers.
+                elif (node == queue.node or not queue.in_flight) and not self._connection.throttled(node):
                     queue.node = node
                     by_node.setdefault(node, []).append(queue)
         return sum(self._send_to(node, queues) for node, queues in by_node.items())
@@ -209,6 +218,7 @@ class Appender:
         match answer.verdict:
             case Verdict.ACCEPTED if first:
                 queue.proven, queue.troubled_since = True, 0.0
+                self.own_bytes -= item.unit.own
                 yield Accepted(queue.key, item.unit, answer.base_offset)
             case Verdict.FENCED:
                 raise Fenced(f"Produce to {queue.key[0]}-{queue.key[1]}: {answer.problem}")
@@ -220,6 +230,7 @@ class Appender:
                 queue.rejected.append(item.unit)
             case Verdict.TOO_LARGE | Verdict.RECORD_REFUSED | Verdict.REFUSED:
                 if self._is_left_out(queue, item.unit, answer, first=first):
+                    self.own_bytes -= item.unit.own
                     yield Refused(queue.key, item.unit, answer.problem)
             case _:
                 raise OutcomeUnknown(f"Produce to {queue.key[0]}-{queue.key[1]}: {answer.verdict.value}: {answer.problem}", queue.key)
@@ -233,11 +244,13 @@ class Appender:
         indivisible = unit.count == 1
         if divides and not indivisible:
             try:
-                queue.rejected.extend(self._halve(unit))
+                halves = self._halve(unit)
             except ValueError as why:  # one record of the source, or forwarded as it was and unreadable
                 problem = f"{problem}; it cannot be divided: {why}"
                 indivisible = isinstance(why, Indivisible)
             else:
+                queue.rejected.extend(halves)
+                self.own_bytes += sum(half.own for half in halves) - unit.own
                 return False
         if divides and self._skips and indivisible and first:
             return True
@@ -256,6 +269,7 @@ class Appender:
             queue.rejected, queue.disturbed = [], False
         if queue.refusal is not None:
             self.waiting_bytes -= sum(unit.size for unit in queue.waiting)
+            self.own_bytes -= sum(unit.own for unit in queue.waiting)
             queue.waiting.clear()
         if not queue.busy:
             self._active.pop(queue.key, None)
@@ -277,12 +291,13 @@ class Appender:
 
     def _send_to(self, node: int, queues: list[_Queue]) -> int:
         total = 0
-        while self._requests.get(node, 0) < REQUESTS_IN_FLIGHT:
+        window = self._windows[node]
+        while self._requests.get(node, 0) < REQUESTS_IN_FLIGHT and (room := window.room) > 0:
             chosen: list[tuple[_Queue, _Sent]] = []
             payloads: list[tuple[str, int, tuple[Buffer, ...]]] = []
             size = 0
             for queue in queues:
-                if size >= REQUEST_BYTES:
+                if size >= min(REQUEST_BYTES, room):
                     break
                 if not queue.waiting or (not queue.proven and queue.in_flight):
                     continue
@@ -296,18 +311,23 @@ class Appender:
             if not chosen:
                 break
             queues.append(queues.pop(0))  # another partition goes first next time
-            self._submit(node, chosen, payloads)
+            window.sent(size)
+            self._submit(node, size, chosen, payloads)
             self.waiting_bytes -= size
             total += size
         return total
 
-    def _submit(self, node: int, chosen: list[tuple[_Queue, _Sent]], payloads: list[tuple[str, int, tuple[Buffer, ...]]]) -> None:
+    def _submit(
+        self, node: int, size: int, chosen: list[tuple[_Queue, _Sent]], payloads: list[tuple[str, int, tuple[Buffer, ...]]]
+    ) -> None:
         request = produce_request(payloads, self._leaders, self._transactional_id, transactions_v2=self._transactions_v2)
         self._requests[node] = self._requests.get(node, 0) + 1
         future = self._connection.submit(request, node)
 
         def answered(_: Any) -> None:
             self._requests[node] -= 1
+            pause_ms = future.value.throttle_time_ms if future.exception is None else 0
+            self._windows[node].answered(size, pause_ms / 1000)
             self._answers.append((chosen, future))
             self._wakeup.fire()
 

@@ -251,6 +251,7 @@ class CopyDriver:
             ledger_topic_id=ledger.topic_id or "",
             ledger_partitions=ledger.partitions,
             state_topic=self._state,
+            bytes_per_second=self._flow.max_bytes_per_second,
         )
 
     def _run_lanes(self, job: CopyJob, tasks: list[LaneTask], progress: Progress) -> dict[int, str]:

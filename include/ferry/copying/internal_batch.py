@@ -30,6 +30,11 @@ class InternalBatch:
         """Bytes, roughly."""
         return sum(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES for key, value in self.records)
 
+    @property
+    def own(self) -> int:
+        """Bytes in memory, roughly."""
+        return self.size
+
     def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> tuple[bytes]:
         """As a magic-2 batch, not compressed, in one buffer."""
         builder = DefaultRecordBatchBuilder(

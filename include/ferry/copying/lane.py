@@ -14,11 +14,14 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
 from ferry.clusters.coordination import NO_IDENTITY, Coordinator, Fenced, OutcomeUnknown, Position, PositionsRefused, ProducerIdentity
 from ferry.clusters.leaders import Leaders
+from ferry.copying.allowance import allowance_of
 from ferry.copying.appender import Accepted, Appender, PartitionKey
+from ferry.copying.budget import Budget
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
@@ -32,8 +35,8 @@ from ferry.wire.split import split_unit
 
 log = logging.getLogger(__name__)
 
-# Fetched but not yet appended: bounds the memory of a worker.
-WAITING_BYTES = 24 << 20
+# Runs of all receipts of one transaction, about 200 bytes each until it is committed.
+RUNS_PER_TRANSACTION = 20 * RUNS_PER_RECEIPT
 # Wakes the loop for back-offs and the age of transactions.
 IDLE_SECONDS = 0.05
 # Recoveries without a commit in between; each may take the coordinator's 75 s. The driver tries a failed lane again.
@@ -56,16 +59,24 @@ class Lane:
         job: CopyJob,
         task: LaneTask,
         handle: Handle | None = None,
+        *,
+        reading: Budget | None = None,
+        writing: Budget | None = None,
     ) -> None:
+        """`reading` and `writing`: what is left of the bandwidth, for lanes that follow one another; None: no limit."""
         self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
         self._wakeup = Wakeup(loop)
+        self._allowance = allowance_of(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None)
+        self._writing = writing or Budget(None, 0.0)
         self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
         self._coordinator = Coordinator(loop, target, task.transactional_id, job.group)
         source_ids = {partition.topic: partition.topic_id for partition in task.partitions}
         remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
         self._source_leaders = Leaders(source, source_ids, source_ids)
         self._target_leaders = Leaders(target, [*remote_ids, job.ledger_topic, job.state_topic], remote_ids)
-        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle)
+        self._feed = SourceFeed(
+            loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle, self._allowance, reading or Budget(None, 0.0)
+        )
         self._identity = task.identity
         self._state = TransactionState.READY
         self._mark = ""
@@ -147,7 +158,8 @@ class Lane:
             self._wakeup,
             transactional_id=transactional_id if exactly_once else None,
             transactions_v2=self._transactions_v2,
-            halve=split_unit,
+            halve=partial(split_unit, limit=self._allowance.opened),
+            window=self._allowance.window,
             skips=not self._job.flow.handling.abort_on_send_failure,
         )
         self._ledger.adopt(self._identity)
@@ -199,8 +211,8 @@ class Lane:
                 continue
             if self._state in {TransactionState.READY, TransactionState.OPEN}:
                 await self._append()
-            if self._records.waiting_bytes < WAITING_BYTES:
-                self._feed.pump()
+            if self._records.waiting_bytes < self._allowance.waiting:
+                self._feed.pump(self._source.held_bytes + self._records.own_bytes)
             if self._finished():
                 return await self._look_back()
             await self._wakeup.wait(IDLE_SECONDS)
@@ -257,7 +269,8 @@ class Lane:
         flow = self._job.flow
         if self._sent_bytes >= flow.transaction_bytes or time.monotonic() - self._opened >= flow.transaction_seconds:
             return True
-        if any(cursor.runs >= RUNS_PER_RECEIPT for cursor in self._cursors.values()):
+        runs = [cursor.runs for cursor in self._cursors.values()]
+        if max(runs, default=0) >= RUNS_PER_RECEIPT or sum(runs) >= RUNS_PER_TRANSACTION:
             return True
         return all(cursor.done and not self._records.busy(key) for key, cursor in self._cursors.items())
 
@@ -267,6 +280,8 @@ class Lane:
         self._mark = secrets.token_hex(8)
 
     async def _append(self) -> None:
+        if not self._writing.allows(time.monotonic()):
+            return
         if self._job.flow.exactly_once and not self._transactions_v2:
             await self._register(self._records.sendable())
             sent = self._records.pump(self._registered.__contains__)
@@ -275,6 +290,7 @@ class Lane:
         if sent and self._state is TransactionState.READY:
             self._open()
         self._sent_bytes += sent
+        self._writing.spend(sent)
 
     async def _register(self, keys: Iterable[PartitionKey]) -> None:
         """Before KIP-890's protocol, partitions must be named to the coordinator first."""

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from ferry.clusters.connections import ClusterConnection, EventLoop
+from ferry.copying.budget import Budget
 from ferry.copying.lane import Lane
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.errors import FerryError, RetryRule
@@ -56,9 +57,10 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
             failure = Failure(type(problem).__name__, str(problem), passing=problem.retry == RetryRule.RETRY)
             yield from (LaneResult(task.lane, task.identity, failure=failure) for task in tasks)
             return
+        reading, writing = (Budget(job.bytes_per_second, time.monotonic()) for _ in range(2))
         for task in tasks:
             started = time.process_time()
-            lane = Lane(loop, source, target, job, task, handle)
+            lane = Lane(loop, source, target, job, task, handle, reading=reading, writing=writing)
             result: LaneResult = listened(listener, task, partial(loop.run, lane.run))
             yield replace(result, cpu_seconds=time.process_time() - started)
     finally:

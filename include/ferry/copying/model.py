@@ -78,7 +78,7 @@ class LaneTask:
 
 @dataclass(frozen=True)
 class CopyJob:
-    """What all lanes of a run share."""
+    """What all lanes of a run share. `bytes_per_second`: what lanes that run one after the other may read and write (None: no limit)."""
 
     flow: Flow
     run_id: str
@@ -87,6 +87,7 @@ class CopyJob:
     ledger_topic_id: str
     ledger_partitions: int
     state_topic: str
+    bytes_per_second: float | None = None
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,11 @@ from ferry.clusters.fetching import (
     log_bounds,
 )
 from ferry.clusters.leaders import Leaders
+from ferry.copying.allowance import Allowance
+from ferry.copying.budget import Budget
 from ferry.copying.cursor import PartitionCursor
 from ferry.errors import (
+    BatchTooLarge,
     FerryError,
     HandlerFailed,
     PartitionError,
@@ -41,13 +44,10 @@ from ferry.errors import (
 )
 from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.handling.loading import Handle
-from ferry.wire.batch import MalformedBatch
+from ferry.wire.batch import MalformedBatch, OversizedBatch
 from ferry.wire.treatment import arrange
 from ferry.wire.unit import Unit
 
-# One response: enough to keep four produce requests busy, little enough that several copies of it fit a worker.
-FETCH_BYTES = 16 << 20
-PARTITION_FETCH_BYTES = 8 << 20
 # A source broker that restarts is back well within this; afterwards its partitions are reported and the others go on.
 PATIENCE_SECONDS = 75.0
 PAUSE_SECONDS = 0.1
@@ -63,7 +63,9 @@ class SourceFeed:
         leaders: Leaders,
         wakeup: Wakeup,
         cursors: Iterable[PartitionCursor],
-        handle: Handle | None = None,
+        handle: Handle | None,
+        allowance: Allowance,
+        budget: Budget,
     ) -> None:
         self._loop = loop
         self._connection = connection
@@ -72,14 +74,22 @@ class SourceFeed:
         self._cursors = {(cursor.task.topic, cursor.task.partition): cursor for cursor in cursors}
         self._handlings = {key: PartitionHandling(handle, *key) for key in self._cursors} if handle is not None else {}
         self._rotation: deque[PartitionCursor] = deque(self._cursors.values())
+        self._allowance, self._budget = allowance, budget
+        # What one batch may have: a response brings one whole batch, whatever was asked for.
+        self._largest = max((cursor.task.batch_limit for cursor in self._cursors.values()), default=0)
         self._fetching: set[int] = set()
         self._arrived: deque[tuple[list[FetchPosition], Future]] = deque()
         self._generation = 0
         self._stale = False
 
-    def pump(self) -> None:
-        """Send a fetch to every broker that has none in flight and leads a partition that wants one."""
+    def pump(self, held: int) -> None:
+        """Send a fetch to every broker that has none in flight and leads a partition that wants one, as far as memory and budget go.
+
+        `held`: bytes of data that the lane has in memory.
+        """
         now = time.monotonic()
+        if not self._budget.allows(now):
+            return
         by_node: dict[int, list[FetchPosition]] = {}
         for cursor in self._rotation:
             cursor.pass_excluded()
@@ -87,10 +97,14 @@ class SourceFeed:
                 node = self._leaders.of(cursor.task.topic, cursor.task.partition).node
                 if node < 0:
                     self._postpone(cursor, "it has no leader")
-                elif node not in self._fetching:
+                elif node not in self._fetching and not self._connection.throttled(node):
                     by_node.setdefault(node, []).append(cursor.fetch_position())
         self._rotation.rotate(-1)
+        needed = max(self._allowance.fetch, self._largest)
         for node, wanted in by_node.items():
+            reserved = needed * len(self._fetching)
+            if (held or reserved) and held + reserved + needed > self._allowance.held:
+                return
             self._submit(node, wanted)
 
     def abandon(self) -> None:
@@ -116,7 +130,7 @@ class SourceFeed:
 
     async def mend(self, idle: Iterable[PartitionCursor]) -> None:
         """Refresh leaders if asked to, and find out about cursors whose offset the source does not have (`idle`: nothing in flight)."""
-        if self._stale:
+        if self._stale and not self._connection.all_throttled():
             self._stale = False
             try:
                 await self._leaders.refresh()
@@ -125,12 +139,13 @@ class SourceFeed:
             else:
                 self.check_identities()
         for cursor in idle:
-            if cursor.out_of_range and cursor.failure is None:
+            if cursor.out_of_range and cursor.failure is None and not self._connection.all_throttled():
                 await self._out_of_range(cursor)
 
     def _submit(self, node: int, wanted: list[FetchPosition]) -> None:
         generation = self._generation
-        request = fetch_request(wanted, self._leaders, total_bytes=FETCH_BYTES, partition_bytes=PARTITION_FETCH_BYTES)
+        allowed = self._allowance
+        request = fetch_request(wanted, self._leaders, total_bytes=allowed.fetch, partition_bytes=allowed.partition_fetch)
         self._fetching.add(node)
         future = self._connection.submit(request, node)
 
@@ -144,6 +159,8 @@ class SourceFeed:
 
     def _take(self, cursor: PartitionCursor, fetched: Fetched) -> list[Unit]:
         segment = cursor.segment
+        self._budget.spend(len(fetched.records))
+        self._largest = max(self._largest, len(fetched.records) if len(fetched.records) > self._allowance.fetch else 0)
         if segment is None or cursor.failure is not None or fetched.asked.offset != cursor.fetched:
             return []
         task = cursor.task
@@ -168,9 +185,13 @@ class SourceFeed:
                 excluded=task.excluded,
                 max_batch_bytes=task.batch_limit,
                 handling=self._handlings.get((task.topic, task.partition)),
+                max_opened_bytes=self._allowance.opened,
             )
         except HandlerStopped as problem:
             cursor.fail(HandlerFailed(task.topic, task.partition, str(problem)))
+            return []
+        except OversizedBatch as problem:
+            cursor.fail(BatchTooLarge(task.topic, task.partition, f"{problem}; raise ferry.memory.mb"))
             return []
         except MalformedBatch as problem:
             cursor.fail(UnreadableBatch(task.topic, task.partition, str(problem)))

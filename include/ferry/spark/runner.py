@@ -10,6 +10,7 @@ import logging
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from functools import partial
 
 from pyspark import SparkContext
@@ -33,6 +34,8 @@ class SparkLaneRunner:
         groups = balance(tasks, self._tasks)
         if not groups:
             return
+        if job.bytes_per_second is not None:  # what a task does not use is not given to another one, so the sum is never above the budget
+            job = replace(job, bytes_per_second=job.bytes_per_second / len(groups))
         with ThreadPoolExecutor(len(groups), thread_name_prefix="ferry-group") as pool:
             waiting = {pool.submit(self._run_group, job, group): group for group in groups}
             for future in as_completed(waiting):

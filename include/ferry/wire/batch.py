@@ -106,6 +106,10 @@ class BatchHeader(NamedTuple):
         return self.count == self.last_offset_delta + 1 and self.count > 0
 
 
+class OversizedBatch(MalformedBatch):
+    """Records that take more memory, once decompressed, than there is for one batch."""
+
+
 def iterate_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
     """Each complete entry of a Fetch response's records, in order: its header and a view of all its bytes.
 

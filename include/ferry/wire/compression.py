@@ -9,17 +9,21 @@ Two frames are ours, because the library's own are not what Java expects:
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Callable
 from typing import Any
 
 import cramjam
 
-from ferry.wire.batch import MalformedBatch
+from ferry.wire.batch import MalformedBatch, OversizedBatch
 from ferry.wire.varint import Buffer
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+# No batch is larger: its length is an int32.
+LARGEST_BYTES = (1 << 31) - 1
 
 _INT = struct.Struct(">i")
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -44,16 +48,45 @@ def compress(codec: int, data: Buffer) -> Buffer:
     return _COMPRESS[codec](data)
 
 
-def decompress(codec: int, data: Buffer) -> memoryview:
-    """The plain bytes; codec 0 returns a view of `data`. Raises MalformedBatch for bytes that the codec cannot read."""
+def decompress(codec: int, data: Buffer, limit: int = LARGEST_BYTES) -> memoryview:
+    """The plain bytes; codec 0 returns a view of `data`. Raises MalformedBatch for bytes that the codec cannot read.
+
+    OversizedBatch when there are more than `limit` plain bytes: no more memory than that is touched to find out.
+    """
     if codec == NONE:
+        if len(data) > limit:
+            raise _oversized(limit)
         return memoryview(data)
     if codec not in _DECOMPRESS:
         raise MalformedBatch(f"there is no codec {codec}")
     try:
-        return memoryview(_DECOMPRESS[codec](data))
+        return memoryview(_DECOMPRESS[codec](data, limit))
+    except OversizedBatch:
+        raise
     except (cramjam.DecompressionError, struct.error, ValueError, OverflowError, MemoryError) as error:
         raise MalformedBatch(f"bytes that {CODEC_NAMES[codec]} cannot decompress: {error}") from error
+
+
+def _oversized(limit: int) -> OversizedBatch:
+    return OversizedBatch(f"its records take more than {limit:,} bytes, which is as much as there is for one batch")
+
+
+def _bounded(whole: Callable[[Buffer], Any], into: Callable[[Buffer, Any], int], ratio: int) -> Callable[[Buffer, int], Any]:
+    """A codec that makes at most `ratio` bytes of one: where that could be too much, into memory that exists as far as it is used."""
+
+    def decompress_bounded(data: Buffer, limit: int) -> Any:
+        if len(data) * ratio <= limit:
+            return whole(data)
+        room = mmap.mmap(-1, limit)
+        try:
+            count = into(data, room)
+        except cramjam.DecompressionError as error:
+            if "whole buffer" in str(error):
+                raise _oversized(limit) from None
+            raise
+        return memoryview(room)[:count]
+
+    return decompress_bounded
 
 
 def _as_is(data: Buffer) -> Buffer:
@@ -77,11 +110,12 @@ def _compress_snappy(data: Buffer) -> Buffer:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: Buffer) -> Any:
+def _decompress_snappy(data: Buffer, limit: int) -> Any:
     view = memoryview(data)
     if view[:8] != _XERIAL_MAGIC:
-        return cramjam.snappy.decompress_raw(view)
-    parts = []
+        return _decompress_block(view, limit)
+    parts: list[memoryview] = []
+    left = limit
     # The 8 bytes of versions are not compared: some writers put them in the other byte order.
     at = len(_XERIAL_HEADER)
     while at < len(view):
@@ -89,9 +123,16 @@ def _decompress_snappy(data: Buffer) -> Any:
         at += _INT.size
         if not 0 <= length <= len(view) - at:
             raise ValueError(f"a block of {length} bytes with {len(view) - at} left")
-        parts.append(memoryview(cramjam.snappy.decompress_raw(view[at : at + length])))
+        parts.append(memoryview(_decompress_block(view[at : at + length], left)))
+        left -= len(parts[-1])
         at += length
     return b"".join(parts)
+
+
+def _decompress_block(block: memoryview, limit: int) -> Any:
+    if cramjam.snappy.decompress_raw_len(block) > limit:
+        raise _oversized(limit)
+    return cramjam.snappy.decompress_raw(block)
 
 
 def _compress_lz4(data: Buffer) -> Buffer:
@@ -139,9 +180,10 @@ def _xxh32_short(data: Buffer) -> int:
 
 
 _COMPRESS: tuple[Callable[[Buffer], Buffer], ...] = (_as_is, _compress_gzip, _compress_snappy, _compress_lz4, _compress_zstd)
-_DECOMPRESS: dict[int, Callable[[Buffer], Any]] = {
-    GZIP: cramjam.gzip.decompress,
+# The most that a codec can make of one byte: deflate 1,032, an LZ4 block 255, a zstd block of 4 bytes 128 KiB.
+_DECOMPRESS: dict[int, Callable[[Buffer, int], Any]] = {
+    GZIP: _bounded(cramjam.gzip.decompress, cramjam.gzip.decompress_into, 1_032),
     SNAPPY: _decompress_snappy,
-    LZ4: cramjam.lz4.decompress,
-    ZSTD: cramjam.zstd.decompress,
+    LZ4: _bounded(cramjam.lz4.decompress, cramjam.lz4.decompress_into, 255),
+    ZSTD: _bounded(cramjam.zstd.decompress, cramjam.zstd.decompress_into, 32_768),
 }

@@ -51,12 +51,15 @@ def decode_records(header: BatchHeader, records: Buffer, topic: str, partition: 
 class HandlingBuilder(Drafts):
     """Takes wanted batches, as the builder of forwarding and reframing does, and makes handled drafts of them."""
 
-    def __init__(self, position: int, end: int, body_limit: int, excluded: Ranges, handling: PartitionHandling) -> None:
+    def __init__(  # noqa: PLR0917 - where, then what
+        self, position: int, end: int, body_limit: int, excluded: Ranges, handling: PartitionHandling, max_opened: int
+    ) -> None:
         super().__init__(position)
         self._end = end
         self._excluded = excluded
         self._body_limit = body_limit
         self._handling = handling
+        self._max_opened = max_opened
         self._codec = compression.NONE
         self._body = bytearray()
         self._count = 0
@@ -76,7 +79,7 @@ class HandlingBuilder(Drafts):
         """
         if self._excluded and header.count >= 0 and not self._wanted(header):
             return
-        converted, records = opened(header, view)
+        converted, records = opened(header, view, self._max_opened)
         wanted = self._wanted(converted)
         for record in decode_records(converted, records, self._handling.topic, self._handling.partition):
             if any(lower <= record.offset < upper for lower, upper in wanted):

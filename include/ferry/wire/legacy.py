@@ -29,12 +29,12 @@ class Message(NamedTuple):
     value: memoryview | None
 
 
-def convert(header: BatchHeader, view: memoryview) -> tuple[BatchHeader, memoryview]:
+def convert(header: BatchHeader, view: memoryview, limit: int = compression.LARGEST_BYTES) -> tuple[BatchHeader, memoryview]:
     """One whole entry of magic 0 or 1 as a magic-2 header (CreateTime, the entry's codec) and its records, not compressed.
 
     Holes in the offsets stay holes. Raises MalformedBatch.
     """
-    messages = list(read_messages(header, view))
+    messages = list(read_messages(header, view, limit))
     if not messages:
         raise MalformedBatch(f"an empty message set at offset {header.base_offset}")
     first = messages[0]
@@ -67,7 +67,7 @@ def convert(header: BatchHeader, view: memoryview) -> tuple[BatchHeader, memoryv
     return converted, memoryview(body)
 
 
-def read_messages(header: BatchHeader, view: memoryview) -> Iterator[Message]:
+def read_messages(header: BatchHeader, view: memoryview, limit: int = compression.LARGEST_BYTES) -> Iterator[Message]:
     """The messages of one whole entry, a plain message or a wrapper, in order of strictly increasing offsets. Raises MalformedBatch."""
     key, value = _key_and_value(header, view)
     if not header.codec:
@@ -77,7 +77,7 @@ def read_messages(header: BatchHeader, view: memoryview) -> Iterator[Message]:
         raise MalformedBatch(f"a compressed message without a value at offset {header.base_offset}")
     if header.codec == compression.LZ4 and header.magic == 0:
         value = memoryview(compression.repair_legacy_lz4(value))
-    inner = list(iterate_batches(compression.decompress(header.codec, value)))
+    inner = list(iterate_batches(compression.decompress(header.codec, value, limit)))
     shift = header.base_offset - inner[-1][0].base_offset if inner and header.magic == 1 else 0
     previous = -1
     for inner_header, inner_view in inner:

@@ -14,23 +14,24 @@ class Indivisible(ValueError):
     """A unit of one source record."""
 
 
-def split_unit(unit: Unit) -> tuple[Unit, Unit]:
+def split_unit(unit: Unit, limit: int = compression.LARGEST_BYTES) -> tuple[Unit, Unit]:
     """Two units with the first and second half of the records; their upstream ranges tile the unit's.
 
     A handled unit is divided between source records, as near to its middle as possible; the first half counts what was dropped. Raises
-    Indivisible for a unit of one source record: nothing smaller can be sent. Raises MalformedBatch for unreadable records.
+    Indivisible for a unit of one source record: nothing smaller can be sent. Raises MalformedBatch for unreadable records, and for those
+    that take more than `limit` bytes when they are decompressed.
     """
     if unit.places:
-        return _halves(unit, *_divided(unit))
+        return _halves(unit, limit, *_divided(unit))
     if unit.count < 2:
         raise Indivisible(f"the unit at upstream offset {unit.upstream_start} has {unit.count} record: it cannot be split")
     middle = unit.count // 2
-    return _halves(unit, middle, *_split_runs(unit.runs, middle))
+    return _halves(unit, limit, middle, *_split_runs(unit.runs, middle))
 
 
-def _halves(unit: Unit, middle: int, first_runs: Runs, second_runs: Runs) -> tuple[Unit, Unit]:
+def _halves(unit: Unit, limit: int, middle: int, first_runs: Runs, second_runs: Runs) -> tuple[Unit, Unit]:
     header = read_header(unit.payload)
-    records = compression.decompress(header.codec, unit.payload[HEADER_SIZE:])
+    records = compression.decompress(header.codec, unit.payload[HEADER_SIZE:], limit)
     boundary = second_runs[0][0]
     batch_start = header.base_offset
 

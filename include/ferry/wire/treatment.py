@@ -71,6 +71,7 @@ def arrange(
     merge_limit_bytes: int = MERGE_LIMIT_BYTES,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     handling: PartitionHandling | None = None,
+    max_opened_bytes: int = compression.LARGEST_BYTES,
 ) -> Arrangement:
     """The units of one partition's fetched records.
 
@@ -78,6 +79,7 @@ def arrange(
     it, inside a batch). `end`: exclusive bound. `aborted`: (producer id, first offset) of the response's aborted transactions.
     `excluded`: upstream offsets that are not wanted.
     `max_batch_bytes`: the target topic's max.message.bytes; merging stays below it, a single batch may not.
+    `max_opened_bytes`: a batch whose records take more than this when they are decompressed counts as corrupt (OversizedBatch).
     A corrupt batch ends the arrangement before it, so that all before it is copied. If nothing before it moves the position, MalformedBatch
     is raised: the next fetch comes to that. With `handling`, every wanted batch is given to the message handler; a record that it fails at
     ends the arrangement likewise, or raises HandlerStopped.
@@ -89,9 +91,9 @@ def arrange(
         min(merge_limit_bytes, max_batch_bytes - max_batch_bytes // 64) - HEADER_SIZE,
     )
     builder: _Builder | HandlingBuilder = (
-        _Builder(position, end, limits, excluded)
+        _Builder(position, end, limits, excluded, max_opened_bytes)
         if handling is None
-        else HandlingBuilder(position, end, limits.merge_limit_bytes, excluded, handling)
+        else HandlingBuilder(position, end, limits.merge_limit_bytes, excluded, handling, max_opened_bytes)
     )
     tracker = AbortedTracker(aborted)
     at = 0
@@ -138,11 +140,12 @@ def _take(header: BatchHeader, view: memoryview, builder: _Builder | HandlingBui
 class _Builder(Drafts):
     """Collects wanted batches into drafts, holding back small ones until it is known what they can be merged with."""
 
-    def __init__(self, position: int, end: int, limits: Limits, excluded: Ranges) -> None:
+    def __init__(self, position: int, end: int, limits: Limits, excluded: Ranges, max_opened: int) -> None:
         super().__init__(position)
         self._end = end
         self._excluded = excluded
         self._limits = limits
+        self._max_opened = max_opened
         # The group being merged: its records, whether it has any batch yet, their codec, and the last
         # batch as long as it is the only one and could be forwarded.
         self._group = Reframer()
@@ -181,7 +184,7 @@ class _Builder(Drafts):
             self._flush()
             self._forward(header, view)
             return
-        converted, records = opened(header, view)
+        converted, records = opened(header, view, self._max_opened)
         self._reframe(converted, records, [(self.position, self._end)], (header, view) if forwardable else None)
 
     def _wholly_wanted(self, header: BatchHeader) -> bool:
@@ -192,7 +195,7 @@ class _Builder(Drafts):
         """Takes what is not excluded of a batch: mostly nothing, and then it need not be decompressed."""
         if header.count >= 0 and not self._wanted(header):
             return
-        converted, records = opened(header, view)
+        converted, records = opened(header, view, self._max_opened)
         wanted = self._wanted(converted)
         if wanted:
             self._reframe(converted, records, wanted, None)

@@ -43,6 +43,11 @@ class Unit:
         return len(self.payload)
 
     @property
+    def own(self) -> int:
+        """Bytes in memory beside what was fetched."""
+        return 0 if self.kind == "forwarded" else len(self.payload)
+
+    @property
     def added(self) -> int:
         """Records that the handler put in beyond one for each source record."""
         return self.count - sum(count for _, count in self.runs) if self.places else 0

@@ -52,6 +52,19 @@ FERRY: tuple[Property, ...] = (
         "age in ms from which a transaction that is open in a source or remote partition fails that partition by name, see "
         "[limits](limits.md); the default is the longest that brokers let a producer ask for (transaction.max.timeout.ms)",
     ),
+    _ferry(
+        "ferry.memory.mb",
+        kinds.integer(128, 1 << 20),
+        "512",
+        "memory of one worker for record data, in MiB, beside about 100 MiB for itself, see [limits](limits.md)",
+    ),
+    _ferry(
+        "ferry.max.rate.mb",
+        kinds.RATE,
+        "0",
+        "bandwidth of a run over all its tasks in MB/s, reading and writing each (1 MB = 1,000,000 bytes of record batches), see "
+        "[limits](limits.md); 0: no limit",
+    ),
     _ferry("ferry.ledger.partitions", kinds.integer(1, 1000), "5", "partitions of the ledger when Ferry creates it", "target"),
     _ferry(
         "ferry.internal.topics.replication.factor",

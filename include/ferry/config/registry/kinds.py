@@ -103,6 +103,13 @@ def _decimal(text: str) -> float:
     return float(text.strip())
 
 
+def _rate(text: str) -> float:
+    number = float(text.strip())
+    if number != 0 and not 0.01 <= number <= 1_000_000:
+        raise ValueError
+    return number
+
+
 def _list(text: str) -> tuple[str, ...]:
     trimmed = text.strip()
     elements = _LIST_SEPARATOR.split(trimmed) if trimmed else []
@@ -171,6 +178,7 @@ AT_LEAST_0 = integer(0, 2**31 - 1)
 AT_LEAST_1 = integer(1, 2**31 - 1)
 LONG_AT_LEAST_0 = integer(0, 2**63 - 1, "long")
 DECIMAL = Kind("double", "a number", _decimal)
+RATE = Kind("double", "a number from 0.01 to 1000000, or 0", _rate)
 LIST = Kind("list", "a list separated by commas, without empty elements", _list)
 CLASS = Kind("class", "the name of a class", str.strip)
 CRON = Kind("cron", "a cron expression of five fields (minute hour day month weekday)", _cron)
