@@ -24,6 +24,7 @@ from ferry.copying.appender import Accepted, Appender, PartitionKey
 from ferry.copying.budget import Budget
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.internal_writer import InternalWriter
+from ferry.copying.interruption import Interruption
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
 from ferry.copying.source_feed import SourceFeed
@@ -62,8 +63,10 @@ class Lane:
         *,
         reading: Budget | None = None,
         writing: Budget | None = None,
+        interruption: Interruption | None = None,
     ) -> None:
         """`reading` and `writing`: what is left of the bandwidth, for lanes that follow one another; None: no limit."""
+        self._interruption = interruption or Interruption()
         self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
         self._wakeup = Wakeup(loop)
         self._allowance = allowance_of(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None)
@@ -96,6 +99,8 @@ class Lane:
             self._transactions_v2 = await self._target.supports_transactions_v2()
             await self._take()
             await self._copy_and_recover()
+            if self._interruption.asked:
+                await self._abort()
         except Fenced as problem:
             self._state = advance(self._state, TransactionEvent.FENCED)
             return self._result(fenced=True, failure=Failure("Superseded", str(problem), passing=False))
@@ -196,8 +201,13 @@ class Lane:
     def _committed_total(self) -> int:
         return sum(cursor.committed_position for cursor in self._cursors.values())
 
+    async def _abort(self) -> None:
+        """By an init, which also fences what is still under way to a broker; an abort that such a batch overtakes would leave it open."""
+        if self._state is not TransactionState.READY:
+            self._identity = await self._coordinator.init(self._identity)
+
     async def _copy(self) -> None:
-        while True:
+        while not self._interruption.asked:
             self._take_arrivals()
             self._stop_refused()  # before idle partitions are settled: what was refused is not settled
             idle = [cursor for key, cursor in self._cursors.items() if not self._records.busy(key)]
@@ -214,7 +224,8 @@ class Lane:
             if self._records.waiting_bytes < self._allowance.waiting:
                 self._feed.pump(self._source.held_bytes + self._records.own_bytes)
             if self._finished():
-                return await self._look_back()
+                await self._look_back()
+                return
             await self._wakeup.wait(IDLE_SECONDS)
 
     def _finished(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ferry.clusters.connections import ClusterConnection, EventLoop
 from ferry.copying.budget import Budget
+from ferry.copying.interruption import Interruption
 from ferry.copying.lane import Lane
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.errors import FerryError, RetryRule
@@ -34,7 +35,15 @@ class InlineLaneRunner:
 
 
 def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
-    """Run some lanes over one pair of connections; what stops a lane is in its result."""
+    """Run some lanes over one pair of connections; what stops a lane is in its result.
+
+    Told to end by a signal, it aborts what is open and ends by that signal; the lanes that are left have no result.
+    """
+    with Interruption() as interruption:
+        yield from _run_lanes(job, tasks, interruption)
+
+
+def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], interruption: Interruption) -> Iterator[LaneResult]:
     from ferry.config import ClientRole  # noqa: PLC0415 - workers that get no lane do not need it
 
     loop = EventLoop()
@@ -60,8 +69,10 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
         reading, writing = (Budget(job.bytes_per_second, time.monotonic()) for _ in range(2))
         for task in tasks:
             started = time.process_time()
-            lane = Lane(loop, source, target, job, task, handle, reading=reading, writing=writing)
+            lane = Lane(loop, source, target, job, task, handle, reading=reading, writing=writing, interruption=interruption)
             result: LaneResult = listened(listener, task, partial(loop.run, lane.run))
+            if interruption.asked:
+                return
             yield replace(result, cpu_seconds=time.process_time() - started)
     finally:
         source.close()
