@@ -28,6 +28,8 @@ from ferry.sandbox import SandboxCluster
 PAUSE_SECONDS = (1.0, 6.0)
 # Until the lanes of the next run are at work.
 RUN_SECONDS = 40.0
+# What strikes no process meets runs at their start and their end too.
+PATIENCE_SECONDS = 10.0
 AIM_SECONDS = 6.0
 AIMED = 0.8
 ASLEEP_SECONDS = (1.0, 12.0)
@@ -195,7 +197,7 @@ class Faults(threading.Thread):
 
     def _aim_at_transaction(self) -> None:
         """Return inside an open transaction of a lane, if there is one soon."""
-        if self._schedule.at_work(RUN_SECONDS) is not None and self._chance.random() < AIMED:
+        if self._chance.random() < AIMED and self._schedule.at_work(PATIENCE_SECONDS) is not None:
             deadline = time.monotonic() + AIM_SECONDS
             while time.monotonic() < deadline and not self._stopped.is_set():
                 if self._open.count():
