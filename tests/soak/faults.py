@@ -21,7 +21,7 @@ from tests.proxy.broker_proxy import BrokerProxy
 from tests.proxy.rules import END_TXN, FETCH, PRODUCE, Action, Link, Rule, Way
 from tests.soak.report import Log
 from tests.soak.runs import Run, Schedule
-from tests.soak.stage import FLOW, Stage, await_answer
+from tests.soak.stage import FLOW, Stage, run_again
 
 from ferry.sandbox import SandboxCluster
 
@@ -34,7 +34,7 @@ AIM_SECONDS = 6.0
 AIMED = 0.8
 ASLEEP_SECONDS = (1.0, 12.0)
 # A broker that has not noticed by then that its disk is full had nothing to write.
-FULL_SECONDS = 12.0
+FULL_SECONDS = 20.0
 LANES = f"ferry-{FLOW}-".encode()
 # Until an aimed rule is met.
 MET_SECONDS = 25.0
@@ -178,8 +178,7 @@ class Faults(threading.Thread):
             began = time.monotonic()
             cluster.kill()
             self._stopped.wait(self._chance.uniform(0.0, 5.0))
-            cluster.run()
-            await_answer(cluster)
+            run_again(cluster)
             if side == "source":
                 self.kills_of_source.append(began)
         self._schedule.disturbed()
@@ -286,12 +285,8 @@ class Faults(threading.Thread):
                 time.sleep(0.2)
             self._log.fault("full disk", "the target's broker goes on" if target.running else "the target's broker ended")
             self._stage.disk.relieve()
-            if not target.running:
-                target.run()
-            else:
-                target.kill()
-                target.run()
-            await_answer(target)
+            target.kill()
+            run_again(target)
         self._schedule.disturbed()
 
 

@@ -21,6 +21,7 @@ from tests.proxy.listener import proxied_properties
 from tests.soak.topics import COMPACTED, COMPACTED_CONFIG, FIRST
 
 from ferry.sandbox import SandboxCluster
+from ferry.sandbox.failure import SandboxFailed
 from ferry.sandbox.ports import free_ports
 
 FLOW = "A->B"
@@ -135,6 +136,15 @@ def create_topics(cluster: SandboxCluster, topics: dict[str, tuple[int, dict[str
     client = AdminClient({**cluster.client_settings(), "log_level": 0})
     for future in client.create_topics([NewTopic(name, width, 1, config=config) for name, (width, config) in topics.items()]).values():
         future.result(ANSWER_SECONDS)
+
+
+def run_again(cluster: SandboxCluster) -> None:
+    """Start a broker that was killed; once more where a crowded machine lets it start too slowly."""
+    try:
+        cluster.run()
+    except SandboxFailed:
+        cluster.run()
+    await_answer(cluster)
 
 
 def await_answer(cluster: SandboxCluster) -> None:
