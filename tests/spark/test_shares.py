@@ -1,0 +1,37 @@
+"""The bandwidth budget of a run is divided by the tasks that it begins with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ferry.clusters.coordination import NO_IDENTITY
+from ferry.copying.model import CopyJob, LaneResult, LaneTask
+from ferry.spark.runner import SparkLaneRunner
+
+pytestmark = pytest.mark.unit
+
+
+class Recorded(SparkLaneRunner):
+    """Notes the budget of every task instead of running it."""
+
+    def __init__(self, tasks: int) -> None:
+        context: Any = None
+        super().__init__(context, tasks)
+        self.budgets: list[float | None] = []
+
+    def _run_group(self, job: CopyJob, group: list[LaneTask]) -> list[LaneResult]:
+        self.budgets.append(job.bytes_per_second)
+        return [LaneResult(task.lane, task.identity) for task in group]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "lanes", "budget", "shares"), [(4, 8, 8e6, [2e6] * 4), (8, 3, 9e6, [3e6] * 3), (1, 5, 5e6, [5e6]), (2, 2, None, [None] * 2)]
+)
+def test_shares_add_up_to_the_budget(tasks: int, lanes: int, budget: float | None, shares: list[float | None]) -> None:
+    flow: Any = None
+    job = CopyJob(flow, "run", "group", "ledger", "id", 5, "state", budget)
+    runner = Recorded(tasks)
+    results = list(runner.run(job, [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, ()) for lane in range(lanes)]))
+    assert (runner.budgets, sorted(result.lane for result in results)) == (shares, list(range(lanes)))
