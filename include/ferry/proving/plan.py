@@ -15,7 +15,19 @@ from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.proving import reasons
 from ferry.proving.evidence import PartitionEvidence
 from ferry.proving.model import NotCovered, VerifyRange
-from ferry.proving.slices import PIECE_BYTES, PIECE_RUNS, Slice, Window, by_place, clip, distinct, downstream_of, sliced, upstream_of
+from ferry.proving.slices import (
+    PIECE_BYTES,
+    PIECE_RUNS,
+    Slice,
+    Window,
+    by_place,
+    clip,
+    distinct,
+    downstream_of,
+    follows,
+    sliced,
+    upstream_of,
+)
 from ferry.wire.ranges import Range, Ranges, outside, union, within
 from ferry.wire.runs import Run, encode_runs
 
@@ -39,7 +51,7 @@ def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES, 
     clipped = [_clipped(piece, window, evidence.excluded) for piece in pieces]
     named = union(span for entry in clipped for span in downstream_of(entry.slice.runs))
     tolerated = _tolerated(evidence, clipped, named)
-    groups = _grouped(clipped, piece_bytes, piece_runs)
+    groups = _grouped(clipped, piece_bytes, piece_runs, exactly_once=evidence.exactly_once)
     spans = _spans([group for group in groups if group.runs], clipped, evidence)
     ranges = []
     for group in groups:
@@ -148,7 +160,7 @@ def _bridged(spans: Sequence[Range], exactly_once: bool) -> list[Range]:
     return found
 
 
-def _grouped(clipped: Sequence[_Clipped], piece_bytes: int, piece_runs: int) -> list[_Group]:
+def _grouped(clipped: Sequence[_Clipped], piece_bytes: int, piece_runs: int, *, exactly_once: bool) -> list[_Group]:
     """Neighbours on both sides as one range, up to a size; first those with records, in order of the target's log."""
     by_slice = {id(entry.slice): entry for entry in clipped}
     groups: list[_Group] = []
@@ -156,7 +168,9 @@ def _grouped(clipped: Sequence[_Clipped], piece_bytes: int, piece_runs: int) -> 
     for piece in by_place(entry.slice for entry in clipped):
         entry, last = by_slice[id(piece)], groups[-1] if groups else None
         fits = last is not None and last.weight + piece.weight <= piece_bytes and len(last.runs) + len(piece.runs) <= piece_runs
-        if last is not None and fits and piece.start == end and last.handled == piece.handled:
+        # What nothing divides on the target belongs to one transaction, or, without transactions, to two neighbouring ones.
+        joined = exactly_once and last is not None and follows(last.runs[-1], piece.runs[0])
+        if last is not None and (fits or joined) and piece.start == end and last.handled == piece.handled:
             claimed = union([*last.claimed, *entry.claimed])
             groups[-1] = _Group(last.runs + piece.runs, claimed, last.weight + piece.weight, piece.handled)
         else:

@@ -1,7 +1,7 @@
 """Receipts cut into slices that can be compared (pure).
 
 A slice is a part of one receipt: upstream range, runs, weight. A receipt that upkeep has merged may span a whole topic, so it is cut
-between runs; a run never spans two transactions, so cuts are near enough everywhere, and no batch is ever cut. What two receipts name both
+between runs, where a commit marker lies: no batch is ever cut, and transactions are short enough. What two receipts name both
 (one within the other) counts once. Then everything is clipped to what both logs hold.
 """
 
@@ -49,7 +49,8 @@ def sliced(receipt: Receipt, piece_bytes: int = PIECE_BYTES, piece_runs: int = P
     weights: list[float] = []
     for run in receipt.runs:
         weight = run[2] * each
-        if not groups or weights[-1] + weight > piece_bytes or len(groups[-1]) >= piece_runs:
+        full = not groups or weights[-1] + weight > piece_bytes or len(groups[-1]) >= piece_runs
+        if full and not (groups and follows(groups[-1][-1], run)):
             groups.append([])
             weights.append(0)
         groups[-1].append(run)
@@ -62,6 +63,11 @@ def sliced(receipt: Receipt, piece_bytes: int = PIECE_BYTES, piece_runs: int = P
         Slice(start, end, tuple(group), int(weight), handled)
         for start, end, group, weight in zip(starts, ends, groups, weights, strict=True)
     ]
+
+
+def follows(run: Run, following: Run) -> bool:
+    """Whether both may stand in one batch: nothing lies between them on the target, no commit marker either."""
+    return run[1] + run[2] == following[1]
 
 
 def distinct(slices: Sequence[Slice]) -> list[Slice]:
