@@ -1,4 +1,4 @@
-"""One DAG for each flow of the mm2.properties that FERRY_CONFIG names: plan, topics, copy, syncs, report."""
+"""The DAGs of each flow of the mm2.properties that FERRY_CONFIG names: replicate (plan, topics, copy, syncs, report) and verify."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from airflow.sdk import DAG, dag, task
 
-from ferry.airflow import flows, steps
-from ferry.airflow.copy_operator import CopyRecordsOperator
+from ferry.airflow import flows, steps, verifying
+from ferry.airflow.spark_operators import CopyRecordsOperator, VerifyCopiesOperator
 from ferry.config import Flow
 
 
@@ -59,5 +59,34 @@ def replication(flow: Flow) -> DAG:
     return replicate()
 
 
+def verification(flow: Flow) -> DAG:
+    """The DAG that proves one flow's copies."""
+
+    @dag(
+        dag_id=verifying.verify_dag_id(flow),
+        description=f"Proves that {flow.source.alias} and {flow.target.alias} hold the same records",
+        schedule=None,
+        start_date=flows.START_DATE,
+        catchup=False,
+        is_paused_upon_creation=False,
+        max_active_runs=1,
+        params=verifying.verify_params(),
+        tags=["ferry", "verify", flow.source.alias, flow.target.alias],
+        doc_md=verifying.verify_runbook(flow),
+        default_args={"owner": "ferry", "retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True},
+    )
+    def verify() -> None:
+        @task(retries=0)
+        def report_outcome() -> dict[str, Any]:
+            return verifying.report(flow.name)
+
+        compared = VerifyCopiesOperator(task_id="compare_copies", flow=flow.name, conn_id=flow.spark_connection)
+        compared >> report_outcome()
+
+    return verify()
+
+
 for enabled in flows.flows_for_parsing():
     replication(enabled)
+    if enabled.copies:
+        verification(enabled)

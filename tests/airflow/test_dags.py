@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
+
+from ferry.airflow.verifying import verify_request_of
+from ferry.proving.request import VerifyRequest
 
 pytestmark = pytest.mark.airflow
 
@@ -50,7 +55,7 @@ def bag(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_one_dag_for_each_flow(bag: DagBag) -> None:
     assert bag.import_errors == {}
-    assert sorted(bag.dags) == ["ferry.A.B", "ferry.B.A"]
+    assert sorted(bag.dags) == ["ferry.A.B", "ferry.A.B.verify", "ferry.B.A", "ferry.B.A.verify"]
 
 
 def test_the_tasks_and_their_order(bag: DagBag) -> None:
@@ -94,6 +99,35 @@ def test_the_form_and_the_runbook(bag: DagBag) -> None:
     dag = bag.dags["ferry.A.B"]
     assert set(dag.params) == {"topics", "bound", "dry_run"}
     assert all(f"`{name}`" in (dag.doc_md or "") for name in [*TASKS[:3], "sync_…", TASKS[-1]])
+
+
+def test_the_verify_dag(bag: DagBag) -> None:
+    dag = bag.dags["ferry.A.B.verify"]
+    compare, report = dag.get_task("compare_copies"), dag.get_task("report_outcome")
+    assert [task.task_id for task in dag.topological_sort()] == ["compare_copies", "report_outcome"]
+    assert (compare.retries, report.retries, report.trigger_rule) == (3, 0, "all_success")
+    assert type(dag.timetable).__name__ == "NullTimetable"
+    assert set(dag.params) == {"topics", "from", "until"}
+    assert all(f"`{name}`" in (dag.doc_md or "") for name in ("compare_copies", "report_outcome", "CopiesDiffer"))
+    assert "ferry verify $FERRY_CONFIG --flow 'A->B'" in (dag.doc_md or "")
+
+
+@pytest.mark.parametrize(("field", "value"), [("from", 7), ("until", []), ("topics", "orders")])
+def test_the_form_of_the_verify_dag_refuses_what_cannot_be_meant(bag: DagBag, field: str, value: object) -> None:
+    params = bag.dags["ferry.A.B.verify"].params
+    with pytest.raises(ParamValidationError):
+        params[field] = value
+
+
+def test_times_that_cannot_be_meant_fail_at_once() -> None:
+    context = {"dag_run": SimpleNamespace(run_id="manual__1"), "params": {"from": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"}}
+    with pytest.raises(AirflowFailException, match="empty"):
+        verify_request_of("A->B", context)
+    with pytest.raises(AirflowFailException, match="yesterday"):
+        verify_request_of("A->B", {**context, "params": {"from": "yesterday"}})
+    request = verify_request_of("A->B", {**context, "params": {"from": None, "until": "2026-01-01T00:00:00+01:00", "topics": ["t"]}})
+    assert VerifyRequest.from_json(request.to_json()) == request
+    assert (request.run_id, request.topics, str(request.until)) == ("manual__1", ("t",), "2026-01-01 00:00:00+01:00")
 
 
 def test_no_config_means_no_dags(airflow_database: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from ferry.errors import ExitCode, FerryError, RetryRule
 
-# What a copy job's exit code asks for. A superseded run must not come back: the newer one does the work.
+# What a job's exit code asks for. A superseded run must not come back: the newer one does the work.
 FINAL_EXIT_CODES = frozenset({ExitCode.BAD_INPUT, ExitCode.SUPERSEDED, ExitCode.DATA_LOST})
 
 
@@ -26,7 +26,7 @@ def typed_retries() -> Iterator[None]:
 
 
 def failure_of_exit_code(code: int) -> AirflowException:
-    """The exception for a copy job that ended with `code` (not 0)."""
+    """The exception for a Spark job that ended with `code` (not 0)."""
     known = ExitCode(code) if code in set(ExitCode) else ExitCode.OTHER
-    text = f"the copy job ended with exit code {code} ({known.name.lower().replace('_', ' ')}); its log above names the reason"
+    text = f"the Spark job ended with exit code {code} ({known.name.lower().replace('_', ' ')}); its log above names the reason"
     return AirflowFailException(text) if known in FINAL_EXIT_CODES else AirflowException(text)

@@ -180,9 +180,9 @@ def _copy(config: Path, flow: Flow, request: RunRequest, master: str) -> ExitCod
 
         copy_ranges(flow, request, InlineLaneRunner(), notice)
         return ExitCode.DONE
-    from ferry.spark.submit import submit_copy  # noqa: PLC0415 - see carry_out
+    from ferry.spark.submit import COPY_JOB, submit_job  # noqa: PLC0415 - see carry_out
 
-    code = submit_copy(config, request, master, notice)
+    code = submit_job(COPY_JOB, config, request, master, notice)
     return ExitCode(code) if code in set(ExitCode) else ExitCode.OTHER
 
 

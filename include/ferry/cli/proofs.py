@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ferry.cli.copies import (
+    INLINE,
     AsJson,
     Config,
     FlowName,
@@ -19,7 +21,7 @@ from ferry.cli.copies import (
     write_report_file,
 )
 from ferry.cli.output import complain, document, line, notice, table
-from ferry.errors import ExitCode
+from ferry.errors import ExitCode, PartitionsFailed
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -32,6 +34,7 @@ ROWS_SHOWN = 50
 Partitions = Annotated[list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated.")]
 Since = Annotated[str | None, typer.Option("--from", help="Only records from this ISO time of records on.")]
 Until = Annotated[str | None, typer.Option("--until", help="Only records before this ISO time of records.")]
+Master = Annotated[str, typer.Option(help="Spark master: local[N], spark://host:port; 'inline' (default) for this process.")]
 Again = Annotated[str | None, typer.Option("--run-id", help="Go on with a verify that ended early, by its run id.")]
 
 
@@ -42,6 +45,7 @@ def verify(
     partition: Partitions = None,
     since: Since = None,
     until: Until = None,
+    master: Master = INLINE,
     again: Again = None,
     report: ReportFile = None,
     as_json: AsJson = False,
@@ -60,7 +64,7 @@ def verify(
         since=None if since is None else moment("--from", since),
         until=None if until is None else moment("--until", until),
     )
-    outcome = _carried_out(settings, request)
+    outcome = _carried_out(config, settings, request, master)
     if as_json:
         document(outcome.document())
     else:
@@ -71,11 +75,23 @@ def verify(
     raise typer.Exit(outcome.exit_code)
 
 
-def _carried_out(flow: Flow, request: VerifyRequest) -> VerifyReport:
+def _carried_out(config: Path, flow: Flow, request: VerifyRequest, master: str) -> VerifyReport:
     from ferry.proving.range_runner import InlineRangeRunner  # noqa: PLC0415 - see verify
     from ferry.proving.verifying import verify as compare  # noqa: PLC0415 - see verify
 
-    return compare(flow, request, InlineRangeRunner(), notice)
+    if master == INLINE:
+        return compare(flow, request, InlineRangeRunner(), notice)
+    from ferry.proving.report import VerifyReport  # noqa: PLC0415 - see verify
+    from ferry.proving.results_topic import read_document  # noqa: PLC0415 - see verify
+    from ferry.spark.submit import VERIFY_JOB, submit_job  # noqa: PLC0415 - only this way needs Spark
+
+    code = submit_job(VERIFY_JOB, config, request, master, notice)
+    if code:
+        raise typer.Exit(code if code in set(ExitCode) else ExitCode.OTHER)
+    found = read_document(flow, request.run_id)
+    if found is None:
+        raise PartitionsFailed(f"verify {request.run_id} left no report in the runs topic; go on with --run-id {request.run_id}")
+    return VerifyReport.of_document(found)
 
 
 def _show(outcome: VerifyReport) -> None:

@@ -1,4 +1,4 @@
-"""`spark-submit` of the copy job, as the command line calls it.
+"""`spark-submit` of Ferry's jobs, as the command line calls it.
 
 A missing Java, a missing Spark or a master that does not answer is one clear error before anything starts. The job's output is passed on
 line by line without Spark's own greetings; signals that end this process end the job as well.
@@ -16,13 +16,14 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import ferry
-from ferry.copying.request import RunRequest
 from ferry.errors import SparkMissing
 from ferry.spark.class_archive import ClassArchive
 from ferry.spark.settings import spark_conf, spark_environment
 
+COPY_JOB, VERIFY_JOB = "copy_ranges.py", "verify.py"
 MASTERS = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|spark://[^/]+:\d+(,[^/]+:\d+)*|yarn|k8s://\S+")
 # A master on a machine that is down must not hold up the command for Spark's minutes of retries.
 CONNECT_SECONDS = 5.0
@@ -42,15 +43,26 @@ NOISE = (
 )
 
 
-def submit_copy(config: Path, request: RunRequest, master: str, say: Callable[[str], None]) -> int:
-    """Run the copy job on `master`; its exit code. SparkMissing when it cannot be started."""
+class JobRequest(Protocol):
+    """What a job is asked to do, as one argument without secrets."""
+
+    @property
+    def flow(self) -> str: ...
+
+    def to_json(self) -> str:
+        """As one line."""
+        ...
+
+
+def submit_job(job: str, config: Path, request: JobRequest, master: str, say: Callable[[str], None]) -> int:
+    """Run a job (COPY_JOB or VERIFY_JOB) on `master`; its exit code. SparkMissing when it cannot be started."""
     check_master(master)
     home = spark_home()
     archive = ClassArchive(home)
     command = [str(home / "bin" / "spark-submit"), "--master", master, "--name", f"ferry {request.flow}"]
     for key, value in spark_conf(master, archive.use_or_write).items():
         command += ["--conf", f"{key}={value}"]
-    command += [str(copy_job_file()), str(config.resolve()), "--request", request.to_json()]
+    command += [str(job_file(job)), str(config.resolve()), "--request", request.to_json()]
     with (
         subprocess.Popen(
             command,
@@ -93,17 +105,17 @@ def spark_home() -> Path:
     return Path(specification.submodule_search_locations[0])
 
 
-def copy_job_file() -> Path:
-    """The job's entry point: `spark_jobs/copy_ranges.py` beside the source tree, or where $FERRY_SPARK_JOBS says."""
+def job_file(job: str) -> Path:
+    """A job's entry point: in `spark_jobs/` beside the source tree, or where $FERRY_SPARK_JOBS says."""
     directories = [
         os.environ.get("FERRY_SPARK_JOBS"),
         Path(ferry.__file__).parents[2] / "spark_jobs",
         Path(ferry.__file__).parent / "spark_jobs",
     ]
     for directory in directories:
-        if directory and (Path(directory) / "copy_ranges.py").exists():
-            return Path(directory) / "copy_ranges.py"
-    raise SparkMissing("copy_ranges.py is not beside the installed package: set FERRY_SPARK_JOBS to the spark_jobs directory")
+        if directory and (Path(directory) / job).exists():
+            return Path(directory) / job
+    raise SparkMissing(f"{job} is not beside the installed package: set FERRY_SPARK_JOBS to the spark_jobs directory")
 
 
 def _answers(host: str, port: int) -> bool:

@@ -1,4 +1,4 @@
-"""Spark's Python daemon, from which workers are forked, with all that a lane needs loaded before the first fork.
+"""Spark's Python daemon, from which workers are forked, with all that a lane or a verify needs loaded before the first fork.
 
 Otherwise every worker imports the same modules for itself: half a CPU second each.
 """

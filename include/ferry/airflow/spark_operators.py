@@ -1,4 +1,4 @@
-"""The copy task: the provider's SparkSubmitOperator with Ferry's job, typed failures and no silent YARN.
+"""The tasks that start Spark: the provider's SparkSubmitOperator with Ferry's jobs, typed failures and no silent YARN.
 
 The provider falls back to YARN when the connection is missing; here that is an error which names the connection. The job's exit code
 decides whether Airflow tries again.
@@ -20,29 +20,33 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from ferry.airflow.flows import config_path
 from ferry.airflow.retries import failure_of_exit_code
 from ferry.airflow.steps import request_of, skip_unless_needed
+from ferry.airflow.verifying import verify_request_of
 from ferry.spark.class_archive import ClassArchive
 from ferry.spark.settings import spark_conf, spark_environment
-from ferry.spark.submit import copy_job_file, spark_home
+from ferry.spark.submit import COPY_JOB, VERIFY_JOB, job_file, spark_home
 
 _EXIT_CODE = re.compile(r"Error code is: (\d+)")
 
 
-class CopyRecordsOperator(SparkSubmitOperator):
-    """Copies up to the run's bound; skipped when the plan says that there is nothing to copy."""
+class FerrySparkOperator(SparkSubmitOperator):
+    """Submits one of Ferry's jobs for one flow; what it is asked to do is made when the task runs."""
 
-    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "planned")
+    job: str
 
-    def __init__(self, *, flow: str, planned: Any, conn_id: str, **options: Any) -> None:
+    def __init__(self, *, flow: str, conn_id: str, **options: Any) -> None:
         super().__init__(conn_id=conn_id, name=f"ferry {flow}", durable=False, **options)
         self.flow = flow
-        self.planned = planned
+
+    def request(self, context: Context) -> str:
+        """The job's request as JSON; raises where there is nothing to do."""
+        raise NotImplementedError
 
     def execute(self, context: Context) -> None:
         """Submit the job and wait for it."""
-        skip_unless_needed(self.planned)
+        request = self.request(context)
         master = self._master()
-        self.application = str(copy_job_file())
-        self.application_args = [str(config_path().resolve()), "--request", request_of(self.flow, context).to_json()]
+        self.application = str(job_file(self.job))
+        self.application_args = [str(config_path().resolve()), "--request", request]
         home = str(spark_home())
         self.conf = spark_conf(master, ClassArchive(Path(home)).use)
         path = os.pathsep.join([str(Path(home) / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
@@ -70,3 +74,29 @@ class CopyRecordsOperator(SparkSubmitOperator):
         if "://" in host or host.startswith("local"):
             return host if not found.port else f"{host}:{found.port}"
         return f"{found.conn_type}://{host}:{found.port}"
+
+
+class CopyRecordsOperator(FerrySparkOperator):
+    """Copies up to the run's bound; skipped when the plan says that there is nothing to copy."""
+
+    job = COPY_JOB
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "planned")
+
+    def __init__(self, *, planned: Any, **options: Any) -> None:
+        super().__init__(**options)
+        self.planned = planned
+
+    def request(self, context: Context) -> str:
+        """The run's request."""
+        skip_unless_needed(self.planned)
+        return request_of(self.flow, context).to_json()
+
+
+class VerifyCopiesOperator(FerrySparkOperator):
+    """Compares both sides; the report travels by the runs topic."""
+
+    job = VERIFY_JOB
+
+    def request(self, context: Context) -> str:
+        """What the params ask for. A retry has the same run id, and goes on where the last try ended."""
+        return verify_request_of(self.flow, context).to_json()

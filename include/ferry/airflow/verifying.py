@@ -1,0 +1,97 @@
+"""What the verify DAG needs: its id, its form, its runbook, and the body of the task that reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Param, get_current_context
+from airflow.sdk.exceptions import AirflowFailException
+
+from ferry.airflow.flows import dag_id, flow_for_running
+from ferry.airflow.retries import typed_retries
+from ferry.config import Flow
+from ferry.copying.request import parse_time
+from ferry.errors import ArgumentError
+from ferry.proving.report import VerifyReport, said
+from ferry.proving.request import VerifyRequest
+from ferry.proving.results_topic import read_document
+
+# In the task's log and its XCom; `ferry verify --json` names more.
+LISTED = 100
+
+
+def verify_dag_id(flow: Flow) -> str:
+    """`ferry.<source>.<target>.verify`."""
+    return f"{dag_id(flow)}.verify"
+
+
+def verify_params() -> dict[str, Param]:
+    """The form of a trigger."""
+    return {
+        "topics": Param(
+            [], type=["array", "null"], items={"type": "string"}, description="Only these source topics; empty: all of the flow."
+        ),
+        "from": Param(None, description="Only records from this time on (their timestamps).", type=["null", "string"], format="date-time"),
+        "until": Param(None, description="Only records before this time.", type=["null", "string"], format="date-time"),
+    }
+
+
+def verify_request_of(flow: str, context: Mapping[str, Any]) -> VerifyRequest:
+    """The request of a DAG run; AirflowFailException for times that cannot be meant."""
+    params = context.get("params") or {}
+    try:
+        since, until = (parse_time(params[name]) if params.get(name) else None for name in ("from", "until"))
+        return VerifyRequest(flow, context["dag_run"].run_id, tuple(params.get("topics") or ()), since=since, until=until)
+    except (ValueError, ArgumentError) as problem:
+        raise AirflowFailException(f"from {params.get('from')!r}, until {params.get('until')!r}: {problem}") from problem
+
+
+def report(flow: str) -> dict[str, Any]:
+    """The verify's outcome: differences and what was not compared in the log, the document as XCom. Fails when the sides differ."""
+    request = verify_request_of(flow, get_current_context())
+    with typed_retries():
+        found = read_document(flow_for_running(flow), request.run_id)
+        if found is None:
+            raise AirflowFailException("the compare task left no report: its log names the reason")
+        outcome = VerifyReport.of_document(found)
+        _log(outcome)
+        outcome.raise_for_outcome()
+    return {**found, "differences": found["differences"][:LISTED], "not_covered": found["not_covered"][:LISTED]}
+
+
+def _log(outcome: VerifyReport) -> None:
+    for left in outcome.not_covered[:LISTED]:
+        _print(f"not compared: {left.topic}-{left.partition} {left.side.value} [{left.start}, {left.end}): {left.reason}")
+    for difference in outcome.differences[:LISTED]:
+        _print(said(difference))
+    _print(f"{outcome.differences_total:,} differences, {len(outcome.not_covered):,} parts not compared")
+    _print(f"{outcome.records:,} records, {outcome.bytes:,} bytes in {outcome.seconds:.1f} s (CPU {outcome.cpu_seconds:.1f} s)")
+
+
+def verify_runbook(flow: Flow) -> str:
+    """The DAG's documentation."""
+    command = f"ferry {{}} $FERRY_CONFIG --flow '{flow.name}'"
+    return f"""
+### {flow.name}: verify
+
+Proves that `{flow.source.alias}` and `{flow.target.alias}` hold the same records: both logs are read and compared along the ledger, record
+by record. Nothing is changed on either side. It may run while the flow copies: what was committed when it began is compared.
+
+| task | does | when it fails |
+|---|---|---|
+| `compare_copies` | one Spark job that compares all ranges | retried: what was compared already is not compared again |
+| `report_outcome` | names every difference and what could not be compared | see below; not retried |
+
+| report says | do |
+|---|---|
+| `CopiesDiffer` | the log names each record and how it differs. `extra`: who else may write to the remote topic? Else keep the report; \
+`{command.format("ledger")}` says how the range was settled |
+| `PartitionsFailed` | the log names partition and reason; run it again |
+
+Parameters: `topics` narrows it to some source topics, `from` and `until` to records of that time. By hand: `{command.format("verify")}`.
+"""
+
+
+def _print(text: str) -> None:
+    print(text)  # noqa: T201 - a task's output is its log

@@ -1,0 +1,55 @@
+"""Work in groups as Spark tasks, one Spark job per group of one application.
+
+The groups are separate jobs: a worker that is killed fails its own, and the others keep their results. Whoever gave the work sees what has
+no result and decides what is tried again; Spark does not.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from typing import TypeVar
+
+from pyspark import SparkContext
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+Work = Callable[[Sequence[Item]], Iterable[Result]]
+
+
+def run_groups(
+    context: SparkContext, groups: Sequence[list[Item]], work: Work[Item, Result], *, width: int | None = None
+) -> Iterator[tuple[list[Item], list[Result] | str]]:
+    """Each group with its results as it finishes, or with the reason why it has none; at most `width` at a time (None: all).
+
+    `work` is pickled and runs in a Spark worker; a reason is one line.
+    """
+    if not groups:
+        return
+    with ThreadPoolExecutor(min(width or len(groups), len(groups)), thread_name_prefix="ferry-group") as pool:
+        waiting = {pool.submit(_run_group, context, work, group): group for group in groups}
+        for future in as_completed(waiting):
+            problem = future.exception()
+            yield waiting[future], future.result() if problem is None else _first_line(problem)
+
+
+def _run_group(context: SparkContext, work: Work[Item, Result], group: list[Item]) -> list[Result]:
+    results: list[Result] = context.parallelize([0], 1).mapPartitions(partial(_in_worker, work, group)).collect()
+    return results
+
+
+def _in_worker(work: Work[Item, Result], group: Sequence[Item], _: Iterable[int]) -> Iterator[Result]:
+    """What a Spark worker executes."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its reconnects are expected and end in one error of ours
+    yield from work(group)
+
+
+def _first_line(problem: BaseException) -> str:
+    lines = [line for line in str(problem).splitlines() if line.strip()]
+    telling = [line for line in lines if "SparkException" in line or "Error" in line]
+    return (telling or lines or [type(problem).__name__])[0].strip()
