@@ -72,6 +72,10 @@ mutants: setup ## One change at a time that a unit test must notice: make mutant
 bench: setup ## Side by side with MirrorMaker 2
 	python -m benchmarks.run
 
+scale: setup ## 10,000 partitions and 2,000 groups, and the ledger of a year of runs: tables
+	python -m benchmarks.scale
+	python -m benchmarks.scale.year
+
 lock: setup ## Compile the locks anew from pyproject.toml
 	uv pip compile pyproject.toml --override requirements-override.txt --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet -o requirements.txt

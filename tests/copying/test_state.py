@@ -19,7 +19,7 @@ NAMES, NUMBERS = st.text(max_size=8), st.integers(0, 2**62)
 ACLS = st.builds(AclBinding, st.sampled_from(AclResource), NAMES, st.sampled_from(AclPattern), NAMES, NAMES, NAMES, NAMES)
 ENTRIES: st.SearchStrategy[StateEntry] = st.one_of(
     st.builds(Head, NAMES, st.integers(0, 9), NUMBERS, NAMES, NAMES, NAMES, NAMES, st.integers(-1, 99), NAMES),
-    st.builds(FlowRecord, NAMES, st.integers(0, 500), NUMBERS),
+    st.builds(FlowRecord, NAMES, st.integers(0, 500), NUMBERS, st.booleans(), NUMBERS),
     st.builds(Claim, NAMES, NAMES, NAMES),
     st.builds(LossAcknowledged, NAMES, st.integers(0, 9), NUMBERS),
     st.builds(OwnedAcl, ACLS, st.lists(ACLS, max_size=2).map(tuple)),

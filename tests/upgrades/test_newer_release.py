@@ -20,6 +20,7 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow, load_config
 from ferry.copying import pipeline, upkeep
 from ferry.copying.fencing import RunHold
+from ferry.copying.formats import place_of
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.receipts import Receipt, decode_receipt, encode_receipt
 from ferry.copying.request import RunRequest
@@ -104,6 +105,12 @@ def refused(act: Callable[[], object], said: str) -> bool:
     return False
 
 
+def _read_for_upkeep(flow: Flow, topic: str) -> None:
+    with InternalTopicReader(flow.target) as reader:
+        for share in reader.partitions(topic):
+            upkeep._receipts(reader, share, topic, place_of(flow.target, topic))
+
+
 def receipts(flow: Flow) -> list[tuple[int, bytes, bytes]]:
     with InternalTopicReader(flow.target) as reader:
         return [(record.partition, record.key, record.value or b"") for record in reader.read(ledger_topic(flow.source.alias))]
@@ -155,7 +162,7 @@ def test_a_newer_receipt(both: Both, tmp_path: Path) -> None:
     for name in ("plan", "prepare", "copy", "seed", "export"):
         del asked[name]
     asked["translate"] = lambda: translated_groups(both.flow)
-    asked["upkeep"] = lambda: upkeep._old_receipts(both.flow, topic)
+    asked["upkeep"] = lambda: _read_for_upkeep(both.flow, topic)
     with both.untouched():
         for name, act in asked.items():
             assert refused(act, said), name

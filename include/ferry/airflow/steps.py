@@ -71,7 +71,9 @@ def prepare(flow: str, planned: Mapping[str, Any]) -> dict[str, Any]:
     if not planned["needs_preparation"]:
         return {"created": [], "grown": [], "failed": []}
     with typed_retries():
-        changes = pipeline.prepare_topics(flow_for_running(flow), request_of(flow, get_current_context()))
+        changes = pipeline.prepare_topics(
+            flow_for_running(flow), request_of(flow, get_current_context()), spark_follows=planned["needs_copy"]
+        )
     for failure in changes.failed:
         _print(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
     return changes.document()

@@ -107,7 +107,7 @@ def carry_out(
         notice(f"warning: flow {flow.name} has nothing to copy: no topic that {flow.source.alias} shows to the user matches topics")
     codes = []
     if planned.needs_preparation:
-        _prepare(flow, request)
+        _prepare(flow, request, spark_follows=planned.needs_copy)
     if planned.needs_copy:
         codes.append(_copy(config, flow, request, master))
     if syncs and ExitCode.SUPERSEDED not in codes:  # else the newer run does them
@@ -146,10 +146,10 @@ def _naming(report_file: Path) -> Iterator[None]:
         raise ArgumentError(f"--report {report_file}: cannot be written: {problem.strerror}") from problem
 
 
-def _prepare(flow: Flow, request: RunRequest) -> None:
+def _prepare(flow: Flow, request: RunRequest, *, spark_follows: bool) -> None:
     from ferry.copying.pipeline import prepare_topics  # noqa: PLC0415 - see plan
 
-    changes = prepare_topics(flow, request)
+    changes = prepare_topics(flow, request, spark_follows=spark_follows)
     for name in changes.created:
         notice(f"remote topic {name}: created")
     for name in changes.grown:

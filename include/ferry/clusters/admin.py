@@ -6,7 +6,6 @@ the results, never left out.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -15,12 +14,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import UUID
 
 from confluent_kafka import (
-    IsolationLevel,
     KafkaError,
     KafkaException,
     TopicCollection,
 )
-from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -29,12 +26,12 @@ from confluent_kafka.admin import (
     ConfigSource,
     NewPartitions,
     NewTopic,
-    OffsetSpec,
     ResourceType,
 )
 
 from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
 from ferry.clusters.failures import ERRORS_KEPT, explained, most_telling, refusal, refused_login
+from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import FerryError
 
@@ -61,11 +58,6 @@ _ORIGINS = {
     ConfigSource.DEFAULT_CONFIG: ConfigOrigin.DEFAULT,
 }
 
-# A topic that was just created, and a partition whose leader just changed, answer this for a moment; longer is worth naming.
-_ELECTING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE})
-LEADER_SECONDS = 3.0
-LEADER_PAUSE_SECONDS = 0.2
-
 Offsets = tuple[dict[TopicPartition, int], dict[tuple[str, int], str]]
 
 
@@ -76,6 +68,7 @@ class ClusterAdmin:
         self._cluster = cluster
         self._errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
         self._client: AdminClient
+        self._offsets: OffsetListing
 
     def __enter__(self) -> Self:
         from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
@@ -86,9 +79,11 @@ class ClusterAdmin:
             {**self._cluster.librdkafka(ClientRole.ADMIN), "error_cb": self._errors.append, "log_level": 2, "log.connection.close": False}
         )
         self._client.__enter__()
+        self._offsets = OffsetListing(self._cluster)
         return self
 
     def __exit__(self, *details: object) -> None:
+        self._offsets.close()
         self._client.__exit__(*details)
 
     @property
@@ -117,10 +112,10 @@ class ClusterAdmin:
         except KafkaException as problem:
             raise self._explained("listing topics", problem) from problem
 
-    def topics(self) -> dict[str, TopicDescription]:
-        """Every topic that the user may describe."""
+    def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
+        """Every topic that the user may describe, or those of `names` that exist."""
         found = {}
-        for chunk in _chunks(self.topic_names(), TOPICS_A_REQUEST):
+        for chunk in _chunks(self.topic_names() if names is None else sorted(names), TOPICS_A_REQUEST):
             for name, future in self._client.describe_topics(TopicCollection(list(chunk)), request_timeout=REQUEST_SECONDS).items():
                 try:
                     found[name] = _description(_settled(future))
@@ -169,20 +164,18 @@ class ClusterAdmin:
 
     def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Log start offsets, and what went wrong by partition."""
-        found, problems = self._list_offsets(partitions, OffsetSpec.earliest(), committed=False)
-        return {key: offset for key, (offset, _) in found.items()}, problems
+        return self._list_offsets(partitions, EARLIEST, committed=False)
 
     def end_offsets(self, partitions: Iterable[TopicPartition], *, committed: bool = True) -> Offsets:
         """Last stable offsets (high watermarks without `committed`), and what went wrong by partition."""
-        found, problems = self._list_offsets(partitions, OffsetSpec.latest(), committed=committed)
-        return {key: offset for key, (offset, _) in found.items()}, problems
+        return self._list_offsets(partitions, LATEST, committed=committed)
 
     def offsets_for_time(
         self, partitions: Iterable[TopicPartition], milliseconds: int
     ) -> tuple[dict[TopicPartition, int | None], dict[tuple[str, int], str]]:
         """The first offset whose record is at or after the time (None: there is none), and what went wrong by partition."""
-        found, problems = self._list_offsets(partitions, OffsetSpec.for_timestamp(milliseconds), committed=True)
-        return {key: offset if offset >= 0 else None for key, (offset, _) in found.items()}, problems
+        found, problems = self._list_offsets(partitions, milliseconds, committed=True)
+        return {key: offset if offset >= 0 else None for key, offset in found.items()}, problems
 
     def create_topic(self, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """Create a topic; one that exists already is fine."""
@@ -243,32 +236,11 @@ class ClusterAdmin:
         future = self._client.delete_consumer_groups([group], request_timeout=REQUEST_SECONDS)[group]
         self._tolerating(f"deleting group {group}", future, KafkaError.GROUP_ID_NOT_FOUND, f"Delete on group {group}")
 
-    def _list_offsets(
-        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, committed: bool
-    ) -> tuple[dict[TopicPartition, tuple[int, int]], dict[tuple[str, int], str]]:
-        wanted = {KafkaTopicPartition(*key): spec for key in partitions}
-        isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        found: dict[TopicPartition, tuple[int, int]] = {}
+    def _list_offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Offsets:
+        found, errors = self._offsets.offsets((TopicPartition(*key) for key in partitions), at, committed=committed)
         problems: dict[tuple[str, int], str] = {}
-        deadline = time.monotonic() + LEADER_SECONDS
-        while wanted:
-            again = {}
-            answers = self._client.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_SECONDS)
-            for partition, future in answers.items():
-                key = TopicPartition(partition.topic, partition.partition)
-                try:
-                    info = _settled(future)
-                except KafkaException as problem:
-                    if problem.args[0].code() in _ELECTING and time.monotonic() < deadline:
-                        again[partition] = spec
-                    explanation = self._explained("listing its offsets", problem, f"Describe on topic {partition.topic}")
-                    problems[partition.topic, partition.partition] = str(explanation)
-                else:
-                    problems.pop(key, None)
-                    found[key] = (info.offset, info.timestamp)
-            wanted = again
-            if wanted:
-                time.sleep(LEADER_PAUSE_SECONDS)
+        for key, error in errors.items():
+            problems[key] = str(explained(self._cluster, "listing its offsets", error, grant=f"Describe on topic {key.topic}"))
         return found, problems
 
     def _configs(self, kind: ResourceType, names: Iterable[str]) -> Iterator[tuple[str, dict[str, ConfigValue] | FerryError]]:

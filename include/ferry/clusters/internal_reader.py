@@ -95,6 +95,15 @@ class InternalTopicReader:
         """High watermark per partition."""
         return {partition: self._watermarks(topic, partition)[1] for partition in self.partitions(topic)}
 
+    def offsets_at(self, topic: str, milliseconds: int) -> dict[int, int]:
+        """Per partition the offset of the first record at or after the time; of its end where there is none."""
+        wanted = [TopicPartition(topic, partition, milliseconds) for partition in self.partitions(topic)]
+        try:
+            found = self._ends.offsets_for_times(wanted, timeout=METADATA_SECONDS) if wanted else []
+        except KafkaException as problem:
+            raise ClusterUnreachable(f"cluster {self._cluster.alias}: offsets of {topic}: {problem.args[0].str()}") from problem
+        return {entry.partition: entry.offset if entry.offset >= 0 else self._watermarks(topic, entry.partition)[1] for entry in found}
+
     def read(
         self,
         topic: str,

@@ -28,7 +28,7 @@ from ferry.copying.progress import Progress, ProgressObserver
 from ferry.copying.request import RunRequest
 from ferry.copying.state import FLOW_KEY, Claim, FlowRecord, decode_state, encode_state
 from ferry.copying.survey import Survey, refuse_newer_state, survey
-from ferry.copying.upkeep import keep_ledger_tidy
+from ferry.copying.upkeep import is_due, keep_ledger_tidy
 from ferry.errors import FerryError, Superseded, UnreadableRecord
 from ferry.policy.naming import ledger_topic, position_group, state_topic
 from ferry.reporting.run_report import PartitionFailure, Skipped
@@ -42,8 +42,6 @@ log = logging.getLogger(__name__)
 # A lane is handed out again after a lost worker or a passing error, with pauses that outlast a broker's restart.
 LANE_ATTEMPTS = 4
 FIRST_PAUSE_SECONDS = 1.0
-# The ledger is tidied after this many new records: reading it whole then costs little against what was copied.
-UPKEEP_RECORDS = 20_000
 
 Log = Callable[[str], None]
 
@@ -103,7 +101,7 @@ class CopyDriver:
         self._flow_record = self._last_flow_record()
         lanes = max(self._flow_record.lanes, self._flow.lanes)
         held = hold.take_lanes(lanes)
-        self._flow_record = FlowRecord(self._flow.name, lanes, self._flow_record.tidied, self._flow.exactly_once)
+        self._flow_record = replace(self._flow_record, flow=self._flow.name, lanes=lanes, exactly_once=self._flow.exactly_once)
         hold.writer.write({(self._state, 0): [encode_state(self._flow_record)]})
         return held
 
@@ -172,11 +170,12 @@ class CopyDriver:
 
     def _tidy_ledger(self, hold: RunHold) -> None:
         with InternalTopicReader(self._flow.target) as reader:
+            if not is_due(sum(reader.end_offsets(self._ledger).values()), self._flow_record):
+                return
+            done = keep_ledger_tidy(self._flow)
+            # What tidying itself wrote is not new.
             held_ever = sum(reader.end_offsets(self._ledger).values())
-        if held_ever - self._flow_record.tidied < UPKEEP_RECORDS:
-            return
-        done = keep_ledger_tidy(self._flow)
-        self._flow_record = replace(self._flow_record, tidied=held_ever)
+        self._flow_record = replace(self._flow_record, tidied=held_ever, receipts=done.left)
         hold.writer.write({(self._state, 0): [encode_state(self._flow_record)]})
         self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
 
@@ -185,7 +184,7 @@ class CopyDriver:
     ) -> tuple[Survey, list[PartitionPlan]]:
         """Survey and plan; what fails is noted (only for partitions of `lanes`, when some lanes are planned again)."""
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
-            seen = survey(self._flow, self._request, source, target, settled=True, ends=ends)
+            seen = survey(self._flow, self._request, source, target, settled=True, ends=ends, for_a_run=True)
         plans = plan_partitions(seen.facts, rules_of(self._flow, self._request))
         self._note_failures(seen, plans, lanes)
         self._tally.skipped = [Skipped(what, reason) for what, reason in seen.selection.skipped]

@@ -17,7 +17,7 @@ from ferry.copying.lane_runner import InlineLaneRunner, LaneRunner
 from ferry.copying.plan import PartitionPlan, plan_partitions
 from ferry.copying.request import RunRequest
 from ferry.copying.survey import Survey, survey
-from ferry.mirroring.internal_topics import ensure_internal_topics
+from ferry.mirroring.internal_topics import ensure_internal_topics, internal_topics
 from ferry.mirroring.topic_plan import TopicPlan
 from ferry.mirroring.topics import TopicChanges, apply_topics, plan_topics
 from ferry.policy.naming import policy_for
@@ -43,6 +43,7 @@ class RunPlan:
     failed: tuple[PartitionFailure, ...]
     heartbeats: frozenset[str] = frozenset()
     held_back: tuple[HeldBack, ...] = ()
+    internal_topics_missing: bool = False
 
     @property
     def needs_copy(self) -> bool:
@@ -53,14 +54,10 @@ class RunPlan:
         return any(plan.segments for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
 
     @property
-    def needs_seeds(self) -> bool:
-        """Whether partitions are seen for the first time, so that their start must be recorded."""
-        return any(plan.has_work for plan in self.partitions)
-
-    @property
     def needs_preparation(self) -> bool:
-        """Whether topics must be created or grown, or starts recorded, before or instead of copying."""
-        return bool(self.topics.create or self.topics.grow) or self.needs_seeds
+        """Whether topics must be created or grown before the copy, or starts recorded and heartbeats copied instead of it."""
+        alone = not self.needs_copy and any(plan.has_work for plan in self.partitions)
+        return alone or bool(self.topics.create or self.topics.grow) or (self.needs_copy and self.internal_topics_missing)
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
@@ -85,7 +82,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
 
 def _planned_run(flow: Flow, request: RunRequest, *, looks_for_open: bool) -> RunPlan:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = survey(flow, request, source, target, settled=False)
+        seen = survey(flow, request, source, target, settled=False, for_a_run=True)
         topics = _plan_topics(flow, seen, source, target)
         behind = held_back(flow, seen, source, target) if looks_for_open else ()
     plans = plan_partitions(seen.facts, rules_of(flow, request))
@@ -98,14 +95,17 @@ def _planned_run(flow: Flow, request: RunRequest, *, looks_for_open: bool) -> Ru
     failed += [PartitionFailure(topic, number, "PartitionUnavailable", why) for (topic, number), why in seen.partition_problems.items()]
     skipped = tuple(Skipped(what, reason) for what, reason in seen.selection.skipped)
     heartbeats = frozenset(topic for topic in seen.source_topics if policy_for(flow).is_heartbeats_topic(topic))
-    return RunPlan(flow.name, request, topics, tuple(plans), skipped, tuple(failed), heartbeats, behind)
+    missing = not internal_topics(flow) <= set(seen.target_topics)
+    return RunPlan(flow.name, request, topics, tuple(plans), skipped, tuple(failed), heartbeats, behind, missing)
 
 
-def prepare_topics(flow: Flow, request: RunRequest) -> TopicChanges:
-    """Create and grow remote topics, and Ferry's own; where Spark is not needed, record starts of new partitions and copy heartbeats."""
+def prepare_topics(flow: Flow, request: RunRequest, *, spark_follows: bool | None = None) -> TopicChanges:
+    """Create and grow remote topics, and Ferry's own; where Spark is not needed, record starts of new partitions and copy heartbeats.
+
+    `spark_follows`: whether a copy by Spark comes next, where the caller knows it; else the run is planned again.
+    """
     changes = _create_and_grow(flow, request)
-    plan = _planned_run(flow, request, looks_for_open=False)
-    if not plan.needs_copy:
+    if not (_planned_run(flow, request, looks_for_open=False).needs_copy if spark_follows is None else spark_follows):
         copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
     return changes
 

@@ -40,14 +40,15 @@ class Head:
 class FlowRecord:
     """What a flow has used so far: every lane id below `lanes` may hold an open transaction of an older run.
 
-    `tidied`: how many records the ledger had ever held when it was last tidied. `exactly_once`: how the last run copied, for the flow in
-    the other direction, which must be able to rely on the ledger.
+    `tidied`: how many records the ledger had ever held when it was last tidied; `receipts`: how many receipts it held then. `exactly_once`:
+    how the last run copied, for the flow in the other direction, which must be able to rely on the ledger.
     """
 
     flow: str
     lanes: int
     tidied: int = 0
     exactly_once: bool = True
+    receipts: int = 0
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,9 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
                 **({"series": entry.series} if entry.series else {}),
             }
         case FlowRecord():
-            key, value = {"flow": entry.flow}, {"lanes": entry.lanes, "tidied": entry.tidied, "exactly_once": entry.exactly_once}
+            key = {"flow": entry.flow}
+            value = {"lanes": entry.lanes, "tidied": entry.tidied, "exactly_once": entry.exactly_once}
+            value |= {"receipts": entry.receipts} if entry.receipts else {}
         case Claim():
             key, value = {"claim": entry.remote_topic}, {"flow": entry.flow, "remote_id": entry.remote_topic_id}
         case SyncDone():
@@ -161,7 +164,8 @@ def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> St
                 what.get("series", ""),
             )
         if "flow" in name:
-            return FlowRecord(name["flow"], int(what["lanes"]), int(what["tidied"]), bool(what.get("exactly_once", True)))
+            exactly_once, receipts = bool(what.get("exactly_once", True)), int(what.get("receipts", 0))
+            return FlowRecord(name["flow"], int(what["lanes"]), int(what["tidied"]), exactly_once, receipts)
         if "claim" in name:
             return Claim(name["claim"], what["remote_id"], what["flow"])
         if "sync" in name:

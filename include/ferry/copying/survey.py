@@ -58,8 +58,13 @@ def survey(
     *,
     settled: bool,
     ends: Mapping[tuple[str, int], int] | None = None,
+    for_a_run: bool = False,
 ) -> Survey:
-    """Ask both clusters. `ends` keeps the end bounds of an earlier survey of the same run."""
+    """Ask both clusters. `ends` keeps the end bounds of an earlier survey of the same run.
+
+    `for_a_run`: partitions with nothing to copy are not asked for more than their ends: their `log_start` is their position then, and what
+    their remote topics are set to is not known.
+    """
     refuse_same_cluster(flow, source, target)
     source_topics, target_topics = source.topics(), target.topics()
     policy = policy_for(flow)
@@ -71,14 +76,18 @@ def survey(
         selection = narrow(selection, request)
     wanted = [TopicPartition(topic, partition) for topic, _ in selection.selected for partition in range(source_topics[topic].partitions)]
     state, claims = read_state(flow, target_topics, settled=settled)
-    offsets = _offsets(flow, request, source, wanted, state)
-    positions = committed_positions(flow.target, position_group(flow.source.alias), settled=settled)
     remote = dict(selection.selected)
+    ids = {topic: (_id_of(source_topics[topic]), _id_of(target_topics.get(name))) for topic, name in selection.selected}
+    resting = {
+        key: head.position for key, head in state.heads.items() if (head.source_topic_id, head.remote_topic_id) == ids.get(head.topic)
+    }
+    offsets = _offsets(flow, request, source, wanted, state, resting if for_a_run and request.since is None else {})
+    positions = committed_positions(flow.target, position_group(flow.source.alias), settled=settled)
     ledger = target_topics.get(ledger_topic(flow.source.alias))
     explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
     remote_ends = _remote_ends(target, wanted, remote, target_topics, explained)
     coverage = read_coverage(flow, wanted, source_topics, target_topics, remote) if request.since is not None else {}
-    configs = _remote_configs(target, {remote[topic] for topic, _ in selection.selected} & set(target_topics))
+    configs = _remote_configs(target, {remote[key.topic] for key in wanted if key not in offsets.at_rest} & set(target_topics))
     facts = []
     for key in wanted:
         if key in offsets.problems:
@@ -226,13 +235,24 @@ class _Offsets:
     until: Mapping[tuple[str, int], int]
     since: Mapping[tuple[str, int], int]
     problems: Mapping[tuple[str, int], str]
+    at_rest: Collection[tuple[str, int]]
 
 
-def _offsets(flow: Flow, request: RunRequest, source: ClusterAdmin, wanted: list[TopicPartition], state: FlowState) -> _Offsets:
-    starts, start_problems = source.earliest_offsets(wanted)
-    ends, end_problems = source.end_offsets(wanted)
-    problems = {**start_problems, **end_problems}
-    usable = [key for key in wanted if key not in problems]
+def _offsets(  # noqa: PLR0917 - who asks, whom, and for what
+    flow: Flow,
+    request: RunRequest,
+    source: ClusterAdmin,
+    wanted: list[TopicPartition],
+    state: FlowState,
+    resting: Mapping[tuple[str, int], int],
+) -> _Offsets:
+    """`resting`: positions of partitions that need not be asked for more if their log ends there."""
+    ends, problems = source.end_offsets(wanted)
+    at_rest = {key: ends[key] for key in wanted if key in ends and ends[key] == resting.get(key)}
+    starts, start_problems = source.earliest_offsets([key for key in wanted if key not in at_rest and key not in problems])
+    starts |= at_rest
+    problems |= start_problems
+    usable = [key for key in wanted if key not in problems and key not in at_rest]
 
     def at_time(moment_ms: int, keys: list[TopicPartition]) -> dict[tuple[str, int], int]:
         found, missing = source.offsets_for_time(keys, moment_ms)
@@ -247,7 +267,7 @@ def _offsets(flow: Flow, request: RunRequest, source: ClusterAdmin, wanted: list
         policy.update({key: ends[key] for key in new})
     elif flow.start != "earliest":
         policy.update(at_time(epoch_milliseconds(flow.start), new))
-    return _Offsets(starts, ends, policy, until, since, problems)
+    return _Offsets(starts, ends, policy, until, since, problems, at_rest.keys())
 
 
 def _remote_ends(

@@ -9,7 +9,7 @@ the upkeep's own transactional id, which is fenced before the ledger is read. Wh
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,8 +28,8 @@ from ferry.copying.receipts import (
     encode_receipt,
     holds_more,
     is_loss,
-    ledger_partition,
 )
+from ferry.copying.state import FlowRecord
 from ferry.policy.naming import ledger_topic, position_group
 from ferry.wire.ranges import union
 
@@ -39,14 +39,17 @@ if TYPE_CHECKING:
 MERGED = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.SKIPPED, ReceiptKind.FOREIGN})
 YOUNG_MILLISECONDS = 24 * 3600 * 1000
 NEVER_OLD = 1 << 62
+# The ledger is tidied after this many new records at the least: reading it whole then costs little against what was copied.
+UPKEEP_RECORDS = 20_000
 
 
 @dataclass(frozen=True)
 class Tidying:
-    """What to write: merged receipts, and the receipts that they replace."""
+    """What to write: merged receipts, and the receipts that they replace. `left`: how many receipts the ledger holds then."""
 
     merged: tuple[Receipt, ...]
     replaced: tuple[Receipt, ...]
+    left: int = 0
 
 
 def tidy(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, int], int]) -> Tidying:
@@ -133,49 +136,65 @@ def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> 
     )
 
 
-def keep_ledger_tidy(flow: Flow) -> Tidying:
-    """Fence, read, merge, write; what was done."""
-    topic = ledger_topic(flow.source.alias)
-    with FencedWriter(flow, position_group(flow.source.alias), upkeep_transactional_id(flow.name), [topic]) as writer:
-        old, width = _old_receipts(flow, topic)
-        keys = {TopicPartition(receipt.remote_topic, receipt.partition) for receipt in old}
-        with ClusterAdmin(flow.target) as target:
-            log_starts, _ = target.earliest_offsets(sorted(keys))
-        done = tidy(old, {(key.topic, key.partition): offset for key, offset in log_starts.items()})
-        records: dict[tuple[str, int], list[KeyValue]] = {}
-        # A reader whose bound lies between them finds a range twice, never not at all.
-        for receipt in done.merged:
-            key = (topic, ledger_partition(receipt.topic, receipt.partition, width))
-            records.setdefault(key, []).append(encode_receipt(receipt))
-        for receipt in done.replaced:
-            key = (topic, ledger_partition(receipt.topic, receipt.partition, width))
-            records.setdefault(key, []).append((encode_receipt(receipt)[0], None))
-        if records:
-            writer.write(records)
-    return done
+def is_due(held_ever: int, record: FlowRecord) -> bool:
+    """Whether to tidy: enough is new, and as much as was left the last time, so that reading the ledger whole costs a share of its growth.
+
+    `held_ever`: how many records the ledger ever held, the ends of transactions too.
+    """
+    anew = held_ever < record.tidied  # the ledger was deleted since
+    return anew or held_ever - record.tidied >= max(UPKEEP_RECORDS, record.receipts)
 
 
-def _old_receipts(flow: Flow, topic: str) -> tuple[list[Receipt], int]:
-    """Valid receipts that are old enough, without the newest of each partition; and the ledger's width."""
-    young = time.time_ns() // 1_000_000 - YOUNG_MILLISECONDS
-    where = place_of(flow.target, topic)
-    found: dict[bytes, tuple[Receipt, int]] = {}
-    with InternalTopicReader(flow.target) as reader:
-        width = len(reader.partitions(topic))
-        for record in reader.read(topic):
-            if record.value is None:
-                found.pop(record.key, None)
-            else:
-                # What a newer Ferry added to a receipt would be lost in a merged one: it is left alone.
-                moment = NEVER_OLD if holds_more(record.key, record.value) else record.timestamp
-                found[record.key] = (decode_receipt(record.key, record.value, where), moment)
+def mergeable(found: Collection[tuple[Receipt, int]], now_ms: int) -> list[Receipt]:
+    """Those of some valid receipts, with their records' timestamps, that are old enough, without the newest of each partition (pure)."""
     newest: dict[tuple[str, int], int] = {}
-    for receipt, _ in found.values():
+    for receipt, _ in found:
         key = (receipt.topic, receipt.partition)
         newest[key] = max(newest.get(key, -1), receipt.upstream_end)
-    old = [
-        receipt
-        for receipt, timestamp in found.values()
-        if timestamp < young and receipt.upstream_end < newest[receipt.topic, receipt.partition]
+    young = now_ms - YOUNG_MILLISECONDS
+    return [
+        receipt for receipt, timestamp in found if timestamp < young and receipt.upstream_end < newest[receipt.topic, receipt.partition]
     ]
-    return old, width
+
+
+def records_of(done: Tidying) -> list[KeyValue]:
+    """What to write, in order: a reader whose bound lies within it finds a range twice, never not at all."""
+    return [*(encode_receipt(receipt) for receipt in done.merged), *((encode_receipt(receipt)[0], None) for receipt in done.replaced)]
+
+
+def keep_ledger_tidy(flow: Flow) -> Tidying:
+    """Fence, read, merge, write; what was done. One partition of the ledger at a time: memory holds no more."""
+    topic = ledger_topic(flow.source.alias)
+    merged: list[Receipt] = []
+    replaced: list[Receipt] = []
+    left = 0
+    with (
+        FencedWriter(flow, position_group(flow.source.alias), upkeep_transactional_id(flow.name), [topic]) as writer,
+        InternalTopicReader(flow.target) as reader,
+        ClusterAdmin(flow.target) as target,
+    ):
+        for share in reader.partitions(topic):
+            found = _receipts(reader, share, topic, place_of(flow.target, topic))
+            old = mergeable(found, time.time_ns() // 1_000_000)
+            keys = {TopicPartition(receipt.remote_topic, receipt.partition) for receipt in old}
+            log_starts, _ = target.earliest_offsets(sorted(keys))
+            done = tidy(old, {(key.topic, key.partition): offset for key, offset in log_starts.items()})
+            if done.merged or done.replaced:
+                writer.write({(topic, share): records_of(done)})
+            merged += done.merged
+            replaced += done.replaced
+            left += len(found) - len(done.replaced)
+    return Tidying(tuple(merged), tuple(replaced), left)
+
+
+def _receipts(reader: InternalTopicReader, share: int, topic: str, where: str) -> Collection[tuple[Receipt, int]]:
+    """Valid receipts of one partition of the ledger, with their records' timestamps."""
+    found: dict[bytes, tuple[Receipt, int]] = {}
+    for record in reader.read(topic, only=share):
+        if record.value is None:
+            found.pop(record.key, None)
+        else:
+            # What a newer Ferry added to a receipt would be lost in a merged one: it is left alone.
+            moment = NEVER_OLD if holds_more(record.key, record.value) else record.timestamp
+            found[record.key] = (decode_receipt(record.key, record.value, where), moment)
+    return found.values()

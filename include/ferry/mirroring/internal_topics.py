@@ -27,6 +27,12 @@ COMPACTED = {
 EXPIRING = {"cleanup.policy": "delete", "retention.ms": str(RUNS_RETENTION_MILLISECONDS), "compression.type": "producer"}
 
 
+def internal_topics(flow: Flow) -> frozenset[str]:
+    """Their names."""
+    alias = flow.source.alias
+    return frozenset({ledger_topic(alias), state_topic(alias), runs_topic(alias)})
+
+
 def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
     """Create what is missing, with at most as many replicas as there are brokers; the names created. ConfigError for a wrong policy."""
     alias = flow.source.alias

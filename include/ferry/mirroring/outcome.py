@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ferry import errors
@@ -77,7 +77,8 @@ class SyncOutcome:
 
     def document(self, listed: int | None = None) -> dict[str, Any]:
         """As JSON; at most `listed` entries of each list."""
-        fields = asdict(self)
-        lists = {name: list(fields[name])[:listed] for name in ("changes", "skipped", "failed", "notices", "measurements")}
-        totals = {name: len(fields[name]) for name in ("changes", "skipped", "failed")}
-        return {**fields, **lists, "counts": {**totals, **self.counts}}
+        names = ("changes", "skipped", "failed", "notices", "measurements")
+        # Cut first: there may be an entry for every partition of every group.
+        fields = asdict(replace(self, **{name: getattr(self, name)[:listed] for name in names}))
+        totals = {name: len(getattr(self, name)) for name in ("changes", "skipped", "failed")}
+        return {**fields, **{name: list(fields[name]) for name in names}, "counts": {**totals, **self.counts}}

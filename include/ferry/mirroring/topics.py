@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from ferry.clusters.describe import TopicDescription
     from ferry.config import Flow
 
-# A created topic is usable once its leaders are elected and every broker knows; usually milliseconds.
-LEADERS_SECONDS = 30.0
-PAUSE_SECONDS = 0.05
+# A created topic is usable once its leaders are elected and every broker knows; usually milliseconds, but a broker that makes thousands of
+# partitions needs minutes: it must only go on for so long.
+LEADERS_SECONDS = 120.0
+PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
+NAMED_TOPICS = 20
 
 
 class TopicFailure(NamedTuple):
@@ -116,18 +118,24 @@ def apply_topics(plan: TopicPlan, target: ClusterAdmin) -> TopicChanges:
 
 
 def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int]) -> None:
-    """Return when all these topics have that many partitions with leaders. ClusterUnreachable when they do not get them in time."""
-    deadline = time.monotonic() + LEADERS_SECONDS
+    """Return when all these topics have that many partitions with leaders. ClusterUnreachable when for a while no more of them get some."""
+    deadline, pause = time.monotonic() + LEADERS_SECONDS, PAUSE_SECONDS
     waiting = dict(widths)
     while waiting:
-        topics = target.topics()
-        waiting = {
+        topics = target.topics(waiting)
+        left = {
             name: width for name, width in waiting.items() if name not in topics or topics[name].partitions < width or not topics[name].led
         }
+        if len(left) < len(waiting):
+            deadline = time.monotonic() + LEADERS_SECONDS
+        waiting = left
         if waiting and time.monotonic() > deadline:
-            raise ClusterUnreachable(f"cluster {target.alias}: no leaders within {LEADERS_SECONDS:.0f} s for {', '.join(sorted(waiting))}")
+            named = ", ".join(sorted(waiting)[:NAMED_TOPICS])
+            more = f" and {len(waiting) - NAMED_TOPICS:,} more" if len(waiting) > NAMED_TOPICS else ""
+            raise ClusterUnreachable(f"cluster {target.alias}: no leaders within {LEADERS_SECONDS:.0f} s for {named}{more}")
         if waiting:
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
 
 def _creation(new: NewTopicPlan, flow: Flow) -> Change:

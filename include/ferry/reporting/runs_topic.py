@@ -9,6 +9,7 @@ is refused, where it is about the run that is asked for.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RECORD_VERSION = 1
+# A month of runs with many syncs is much to read for every run. Receipts of a run can be told for a day, whatever stands here.
+RUN_DAYS = 7
 
 
 @dataclass(frozen=True)
@@ -81,11 +84,12 @@ def write_run_record(flow: Flow, record: RunOpened | RunResult | RunSync) -> Non
 
 
 def read_run_records(flow: Flow, run_id: str) -> RunRecords:
-    """Everything that the runs topic says about `run_id`."""
+    """Everything that the runs topic says about `run_id`, if the run is not older than RUN_DAYS: later tries count as a new run."""
     topic = runs_topic(flow.source.alias)
     found = RunRecords()
     with InternalTopicReader(flow.target) as reader:
-        for record in reader.read(topic):
+        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - RUN_DAYS * 24 * 3600 * 1000)
+        for record in reader.read(topic, since):
             if record.key == run_id.encode() and record.value is not None:
                 found = fold_run_record(found, record.value, place_of(flow.target, topic))
     return found

@@ -1,0 +1,188 @@
+"""`python -m benchmarks.scale.year`: the ledger of a year of runs, one every ten minutes, on a real broker.
+
+Receipts are written as runs write them (Ferry's own codec), upkeep decides by Ferry's own rules with the clock of the simulation, and the
+broker compacts what comes out. A year's end shows what is left, and how long a run takes to read it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from benchmarks.scale.steps import disk_bytes
+from ferry.clusters.admin import ClusterAdmin
+from ferry.config import load_config
+from ferry.copying import upkeep
+from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt, ledger_partition
+from ferry.copying.state import FlowRecord, Head, encode_state
+from ferry.copying.survey import read_receipts, read_state
+from ferry.mirroring.internal_topics import ensure_internal_topics
+from ferry.policy.naming import ledger_topic, state_topic
+from ferry.sandbox import SandboxCluster
+
+MINUTES = 10
+RUNS = 365 * 24 * 60 // MINUTES
+RUN_MILLISECONDS = MINUTES * 60 * 1000
+RECORDS = 10
+# Each transaction leaves a marker in the remote partition, so that no two receipts' runs are one.
+STEP = RECORDS + 1
+WORK = Path(__file__).resolve().parents[2] / ".ferry" / "year"
+SETTLED_SECONDS = 20.0
+# The target keeps a week, as is Kafka's default.
+RETAINED_RUNS = 7 * 24 * 60 // MINUTES
+
+Write = Callable[[bytes, "bytes | None", int, int], None]
+
+
+@dataclass
+class SimulatedLedger:
+    """A compacted ledger of some partitions, as it stands after each run; `write` takes (key, value, ms, ledger partition)."""
+
+    partitions: int
+    retained_runs: int
+    width: int = 5
+    begun: int = 0
+    write: Write | None = None
+    live: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
+    record: FlowRecord = field(default_factory=lambda: FlowRecord("A->B", 8))
+    held_ever: int = 0
+    upkeeps: int = 0
+    peak: int = 0
+
+    def run(self, number: int) -> int:
+        """One run, upkeep included when it is due; its time in ms."""
+        now = self.begun + number * RUN_MILLISECONDS
+        for partition in range(self.partitions):
+            self._put(*encode_receipt(_receipt(number, partition)), now, ledger_partition("t", partition, self.width))
+        self.held_ever += self.width  # the ends of transactions
+        self.peak = max(self.peak, len(self.live))
+        if upkeep.is_due(self.held_ever, self.record):
+            self._tidy(number, now)
+        return now
+
+    def receipts(self) -> list[Receipt]:
+        """What a reader sees."""
+        return [decode_receipt(key, value) for key, (value, _) in self.live.items()]
+
+    def _tidy(self, number: int, now: int) -> None:
+        found = [(decode_receipt(key, value), moment) for key, (value, moment) in self.live.items()]
+        log_start = max(0, number - self.retained_runs) * STEP
+        starts = {("A.t", partition): log_start for partition in range(self.partitions)}
+        for key, value in upkeep.records_of(upkeep.tidy(upkeep.mergeable(found, now), starts)):
+            self._put(key, value, now, ledger_partition("t", json.loads(key)["partition"], self.width))
+        self.upkeeps += 1
+        self.record = FlowRecord("A->B", 8, tidied=self.held_ever, receipts=len(self.live))
+
+    def _put(self, key: bytes, value: bytes | None, now: int, place: int) -> None:
+        if value is None:
+            self.live.pop(key, None)
+        else:
+            self.live[key] = (value, now)
+        self.held_ever += 1
+        if self.write is not None:
+            self.write(key, value, now, place)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 when the broker holds in the end what was simulated."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale.year", description=__doc__)
+    parser.add_argument("--partitions", type=int, default=20, help="of the source, all of them active in every run")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--directory", type=Path, default=WORK)
+    options = parser.parse_args(arguments)
+    directory: Path = options.directory
+    with SandboxCluster.start(directory / "B", "B", properties={"log.retention.ms": "-1", "log.cleaner.backoff.ms": "500"}) as cluster:
+        for line in _year(cluster, directory, options.partitions, options.runs):
+            print(line, flush=True)
+    shutil.rmtree(directory)
+    return 0
+
+
+def _year(cluster: SandboxCluster, directory: Path, partitions: int, runs: int) -> Iterator[str]:
+    config = directory / "year.properties"
+    lines = ["clusters = A, B", "A.bootstrap.servers = 127.0.0.1:1", f"B.bootstrap.servers = {cluster.bootstrap}", "A->B.enabled = true"]
+    config.write_text("\n".join([*lines, "ferry.internal.topics.replication.factor = 1"]) + "\n", encoding="latin-1")
+    flow = load_config(config).flows[0]
+    ledger, state = ledger_topic("A"), state_topic("A")
+    with ClusterAdmin(flow.target) as admin:
+        ensure_internal_topics(flow, admin)
+        # A broker keeps tombstones for a day of its own clock, which is a year here.
+        admin.alter_topic_configs({name: {"delete.retention.ms": "0"} for name in (ledger, state)})
+    producer = Producer({**cluster.client_settings(), "linger.ms": 50, "acks": "all", "queue.buffering.max.messages": 1_000_000})
+
+    def write(key: bytes, value: bytes | None, now: int, place: int) -> None:
+        producer.produce(ledger, value, key, place, timestamp=now)
+        producer.poll(0)
+
+    begun = time.time_ns() // 1_000_000 - runs * RUN_MILLISECONDS
+    made = SimulatedLedger(partitions, RETAINED_RUNS, flow.ledger_partitions, begun, write)
+    yield "| runs | receipts written | live receipts | most so far | upkeeps | ledger on disk, MiB | to read it, s |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for number in range(runs):
+        now = made.run(number)
+        for partition in range(partitions):
+            head = Head("t", partition, (number + 1) * RECORDS, "s", "A.t", "r", "l", 1, f"run-{number}")
+            producer.produce(state, *reversed(encode_state(head)), 0, timestamp=now)
+        producer.produce(state, *reversed(encode_state(made.record)), 0, timestamp=now)
+        if (number + 1) % max(1, runs // 6) == 0:
+            producer.flush()
+            _wait_for_compaction(cluster, ledger)
+            began = time.perf_counter()
+            found = read_receipts(flow)
+            seconds = time.perf_counter() - began
+            if sorted(found, key=repr) != sorted(made.receipts(), key=repr):
+                raise SystemExit(f"after {number + 1} runs the broker holds other receipts than were written")
+            used = sum(disk_bytes(path) for path in (cluster.directory / "data").glob(f"{ledger}-*")) / 2**20
+            written = (number + 1) * partitions
+            yield f"| {number + 1:,} | {written:,} | {len(found):,} | {made.peak:,} | {made.upkeeps} | {used:.1f} | {seconds:.2f} |"
+    _wait_for_compaction(cluster, state)
+    with ClusterAdmin(flow.target) as admin:
+        topics = admin.topics()
+    began = time.perf_counter()
+    heads = read_state(flow, topics, settled=True)[0].heads
+    used = disk_bytes(cluster.directory / "data" / f"{state}-0") / 2**20
+    yield f"\nstate topic after {runs:,} runs: {len(heads)} heads, {used:.1f} MiB on disk, read in {time.perf_counter() - began:.2f} s"
+
+
+def _wait_for_compaction(cluster: SandboxCluster, topic: str) -> None:
+    """Until the topic has stayed as large as it is for a while."""
+    size, since = -1, time.monotonic()
+    while time.monotonic() - since < SETTLED_SECONDS:
+        now = sum(disk_bytes(path) for path in (cluster.directory / "data").glob(f"{topic}-*"))
+        if now != size:
+            size, since = now, time.monotonic()
+        time.sleep(1)
+
+
+def _receipt(run: int, partition: int) -> Receipt:
+    start, there = run * RECORDS, run * STEP
+    return Receipt(
+        ReceiptKind.COPIED,
+        "t",
+        partition,
+        "s",
+        "A.t",
+        "r",
+        start,
+        start + RECORDS,
+        downstream_end=there + RECORDS,
+        runs=((start, there, RECORDS),),
+        records=RECORDS,
+        bytes=1_000,
+        forwarded=1,
+        min_timestamp=run * RUN_MILLISECONDS,
+        max_timestamp=run * RUN_MILLISECONDS,
+        run_id=f"run-{run}",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
