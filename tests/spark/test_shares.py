@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from ferry.clusters.coordination import NO_IDENTITY
-from ferry.copying.model import CopyJob, LaneResult, LaneTask
+from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask, Segment
+from ferry.copying.receipts import ReceiptKind
 from ferry.spark.runner import SparkLaneRunner
 
 pytestmark = pytest.mark.unit
+
+
+PART = PartitionTask("t", 0, UUID(int=1), "A.t", UUID(int=2), 0, committed=False, segments=(Segment(ReceiptKind.COPIED, 0, 10),))
 
 
 class Recorded(SparkLaneRunner):
@@ -33,5 +38,5 @@ def test_shares_add_up_to_the_budget(tasks: int, lanes: int, budget: float | Non
     flow: Any = None
     job = CopyJob(flow, "run", "group", "ledger", "id", 5, "state", budget)
     runner = Recorded(tasks)
-    results = list(runner.run(job, [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, ()) for lane in range(lanes)]))
+    results = list(runner.run(job, [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (PART,)) for lane in range(lanes)]))
     assert (runner.budgets, sorted(result.lane for result in results)) == (shares, list(range(lanes)))
