@@ -9,8 +9,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from ferry.clusters.coordination import ProducerIdentity
 from ferry.config import Flow
-from ferry.copying import driver
+from ferry.copying import driver, survey
+from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane import Lane
 from ferry.copying.lane_runner import InlineLaneRunner, run_lanes
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
@@ -135,6 +137,67 @@ def test_a_newer_run_supersedes_one_inside_its_transaction(
         run_flow(flow)
     assert newer[0].exit_code is ExitCode.DONE
     assert 0 < newer[0].records < 5_000  # the first transaction of the older run counts
+    assert equal()
+
+
+def test_a_run_superseded_between_two_looks_finds_nothing_wrong(
+    flow: Flow, fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(30)
+    run_flow(flow)
+    fill(30)
+    look, newer = survey.committed_positions, []
+
+    def late(*about: object, settled: bool) -> object:
+        if settled and not newer:
+            newer.append("begun")
+            newer.append(run_flow(flow))
+        return look(*about, settled=settled)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(survey, "committed_positions", late)
+    with pytest.raises(Superseded):  # and not PositionDisagrees, because the head was read before
+        run_flow(flow)
+    assert newer[1].records == 30
+    assert equal()
+
+
+def test_a_lane_superseded_before_it_compares_finds_nothing_wrong(
+    flow: Flow, fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(30)
+    compare, newer = Lane._compare_positions, []
+
+    async def late(lane: Lane) -> None:
+        if not newer:
+            newer.append("begun")
+            newer.append(run_flow(flow))
+        await compare(lane)
+
+    monkeypatch.setattr(Lane, "_compare_positions", late)
+    with pytest.raises(Superseded):
+        run_flow(flow)
+    assert newer[1].records == 30
+    assert equal()
+
+
+def test_a_run_superseded_while_it_takes_a_lane_back_does_not_use_it(
+    flow: Flow, fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(30)
+    take, newer = FencedWriter.take, []
+    older = Scripted(never_ran)
+
+    def late(writer: FencedWriter, name: str) -> ProducerIdentity:
+        if older.calls and not newer:
+            newer.append("begun")
+            newer.append(run_flow(flow))
+        return take(writer, name)
+
+    monkeypatch.setattr(FencedWriter, "take", late)
+    with pytest.raises(Superseded):
+        run_flow(flow, runner=older)
+    assert len(older.calls) == 1
+    assert newer[1].records == 30
     assert equal()
 
 

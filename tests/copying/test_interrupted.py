@@ -35,7 +35,15 @@ from ferry.sandbox.reading import RecordSeen
 pytestmark = pytest.mark.brokers
 
 RunFlow = Callable[..., RunReport]
-KINDS = ("ProduceRequest", "EndTxnRequest", "TxnOffsetCommitRequest", "InitProducerIdRequest", "OffsetFetchRequest", "FetchRequest")
+KINDS = (
+    "ProduceRequest",
+    "EndTxnRequest",
+    "TxnOffsetCommitRequest",
+    "InitProducerIdRequest",
+    "OffsetFetchRequest",
+    "FetchRequest",
+    "abort",
+)
 
 
 class BadNetwork:
@@ -146,14 +154,14 @@ def test_one_request_of_each_kind(
     seen: Counter[str] = Counter()
 
     def every_second_of_the_kind(request: Any) -> str | None:
-        name = request.name
+        name = "abort" if request.name == "EndTxnRequest" and not request.committed else request.name
         seen[name] += 1
         return fate if name == kind and seen[name] % 2 and seen[name] < 20 else None
 
     network = BadNetwork(monkeypatch, every_second_of_the_kind)
     report = run_flow(flow)
     assert report.exit_code is ExitCode.DONE, report.problems()
-    assert network.struck[f"{kind} {fate}"] >= 1
+    assert network.struck[f"{'EndTxnRequest' if kind == 'abort' else kind} {fate}"] >= 1
     assert_exact(flow, topic, source_cluster, target_cluster)
 
 

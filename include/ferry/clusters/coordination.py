@@ -1,14 +1,16 @@
 """The coordinators' side of a lane: producer ids, membership of transactions, positions, EndTxn.
 
 Fencing is the broker's compare-and-set on (producer id, epoch): a conditional init or any request with a pair that is not the current one
-is refused, which shows here as `Fenced`. Requests that may be repeated are repeated until a deadline; EndTxn is not: an unknown outcome
-surfaces as `OutcomeUnknown`, to be settled by an init with the held pair (KIP-360) and a fresh look at the positions.
+is refused, which shows here as `Fenced`. Requests that may be repeated are repeated until a deadline. EndTxn is not, and TxnOffsetCommit
+neither: before KIP-890 transactions share an epoch, so the first copy could still arrive in the next transaction and put its position back.
+Their unknown outcome surfaces as `OutcomeUnknown`, to be settled by an init with the held pair (KIP-360) and a fresh look at the positions.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kafka.protocol.consumer.group import OffsetFetchRequest
@@ -119,6 +121,16 @@ class Coordinator:
         answer = await self._until_settled("init", TRANSACTION_COORDINATOR, ask)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
+    async def settle(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
+        """Like `init` with a pair; whatever was open is aborted, unless it was committed already.
+
+        An init alone would do more and less: the broker aborts what is open also for a pair that it then refuses, so a superseded holder
+        would disturb its successor; and before KIP-890 it fences the very holder whose transaction it aborts. EndTxn does neither.
+        """
+        with suppress(OutcomeUnknown):  # INVALID_TXN_STATE: nothing is open, or it was committed
+            identity = await self.end(identity, committed=False, transactions_v2=transactions_v2)
+        return await self.init(identity)
+
     async def add_partitions(self, identity: ProducerIdentity, partitions: Iterable[tuple[str, int]]) -> None:
         """Register remote partitions with the transaction (needed before KIP-890's protocol only)."""
         by_topic = _grouped(partitions)
@@ -164,7 +176,10 @@ class Coordinator:
     async def commit_positions(
         self, identity: ProducerIdentity, positions: Mapping[tuple[str, int], Position], *, transactions_v2: bool
     ) -> None:
-        """Put positions, keyed by remote partition, into the transaction. PositionsRefused when a remote partition is gone."""
+        """Put positions, keyed by remote partition, into the transaction. PositionsRefused when a remote partition is gone.
+
+        OutcomeUnknown when the answer is lost: never asked twice.
+        """
         topic_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         by_topic = _grouped(positions)
         topics = [
@@ -184,20 +199,23 @@ class Coordinator:
         ]
 
         async def ask(node: int) -> tuple[int, Any]:
-            answer = await self._connection.send(
-                TxnOffsetCommitRequest(
-                    transactional_id=self._transactional_id,
-                    group_id=self._group,
-                    producer_id=identity.producer_id,
-                    producer_epoch=identity.epoch,
-                    generation_id=-1,
-                    member_id="",
-                    group_instance_id=None,
-                    topics=topics,
-                    max_version=TXN_OFFSET_COMMIT_BY_NAME if transactions_v2 else V1_TXN_OFFSET_COMMIT,
-                ),
-                node,
-            )
+            try:
+                answer = await self._connection.send(
+                    TxnOffsetCommitRequest(
+                        transactional_id=self._transactional_id,
+                        group_id=self._group,
+                        producer_id=identity.producer_id,
+                        producer_epoch=identity.epoch,
+                        generation_id=-1,
+                        member_id="",
+                        group_instance_id=None,
+                        topics=topics,
+                        max_version=TXN_OFFSET_COMMIT_BY_NAME if transactions_v2 else V1_TXN_OFFSET_COMMIT,
+                    ),
+                    node,
+                )
+            except RequestLost as problem:
+                raise OutcomeUnknown(f"TxnOffsetCommit: {problem}") from problem
             codes = [(topic.name, part.partition_index, part.error_code) for topic in answer.topics for part in topic.partitions]
             gone = tuple((topic, number) for topic, number, code in codes if code in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID})
             if gone:
@@ -207,7 +225,10 @@ class Coordinator:
         await self._until_settled("TxnOffsetCommit", GROUP_COORDINATOR, ask)
 
     async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:
-        """Commit or abort; the pair to go on with. OutcomeUnknown when the answer is lost: never asked twice."""
+        """Commit or abort; the pair to go on with. OutcomeUnknown when the answer to a commit is lost: never asked twice.
+
+        An abort is: should the first request arrive late, its epoch is an old one.
+        """
 
         async def ask(node: int) -> tuple[int, Any]:
             try:
@@ -222,6 +243,8 @@ class Coordinator:
                     node,
                 )
             except RequestLost as problem:
+                if not committed:
+                    raise
                 raise OutcomeUnknown(f"EndTxn: {problem}") from problem
             return answer.error_code, answer
 

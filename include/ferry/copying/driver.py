@@ -110,6 +110,7 @@ class CopyDriver:
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = survey(self._flow, self._request, source, target, settled=True)
         plans = list(decide(seen))
+        _check_hold(hold, plans)
         self._note_failures(seen, plans)
         self._claim(hold, seen, plans)
         tasks = [
@@ -121,7 +122,7 @@ class CopyDriver:
 
     def _copy(self, hold: RunHold) -> None:
         held = self._take_over(hold)
-        seen, plans = self._plan()
+        seen, plans = self._plan(hold)
         self._claim(hold, seen, plans)
         ends = ends_of(plans)
         pending = self._lane_tasks(plans, held)
@@ -155,7 +156,7 @@ class CopyDriver:
             time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
             hold.writer.confirm()
             again = {lane: hold.retake(lane) for lane in lost}
-            _, plans = until_it_answers()(self._plan, ends, lost)
+            _, plans = until_it_answers()(self._plan, hold, ends, lost)
             self._name_missing([task for task in pending if task.lane in lost], plans)
             pending = [task for task in self._lane_tasks(plans, {**held, **again}) if task.lane in lost]
             self._say(f"trying {len(pending)} lanes again: {'; '.join(sorted(set(lost.values())))}")
@@ -180,12 +181,13 @@ class CopyDriver:
         self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
 
     def _plan(
-        self, ends: Mapping[tuple[str, int], int] | None = None, lanes: Collection[int] | None = None
+        self, hold: RunHold, ends: Mapping[tuple[str, int], int] | None = None, lanes: Collection[int] | None = None
     ) -> tuple[Survey, list[PartitionPlan]]:
         """Survey and plan; what fails is noted (only for partitions of `lanes`, when some lanes are planned again)."""
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = survey(self._flow, self._request, source, target, settled=True, ends=ends, for_a_run=True)
         plans = plan_partitions(seen.facts, rules_of(self._flow, self._request))
+        _check_hold(hold, plans)
         self._note_failures(seen, plans, lanes)
         self._tally.skipped = [Skipped(what, reason) for what, reason in seen.selection.skipped]
         return seen, plans
@@ -351,6 +353,12 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
         settles=plan.seed is not None and facts.committed is not None,
         series=plan.series,
     )
+
+
+def _check_hold(hold: RunHold, plans: Iterable[PartitionPlan]) -> None:
+    """Superseded when the run is no longer held: what seems wrong may be what a newer one did between two looks."""
+    if any(plan.failure is not None for plan in plans):
+        hold.writer.confirm()
 
 
 def _now() -> str:

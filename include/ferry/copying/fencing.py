@@ -1,9 +1,14 @@
 """Taking a flow over, and holding it: the broker's compare-and-set on transactional ids.
 
-Order matters. A run first inits the flow's run id without conditions; only then it reads the flow record, writes it with the lanes that it
-will use (under the run id, so an older run can no longer write it), and inits every lane id ever used without conditions. From then on
-each id is only ever re-inited with the pair that is held. A lane whose pair died with its worker is taken back without conditions, but
-only after the run id was re-inited with the held pair: an older run is refused there and gives up, so two runs never take turns.
+Order matters. A run first inits the flow's run id without conditions; only then it reads the flow record, inits every lane id ever used
+without conditions, and writes the flow record with the lanes that it will use (under the run id, so an older run can no longer write it).
+From then on each id is only ever re-inited with the pair that is held. A lane whose pair died with its worker is taken back without
+conditions, but only after the run id was re-inited with the held pair: an older run is refused there and gives up, so two runs never take
+turns. And whoever took lanes proves the run id once more before it uses them (the flow record's write is such a proof): a run that was
+superseded between proof and taking uses none. tests/model goes through all interleavings of this.
+
+A proof is an EndTxn(abort) and an init, both with the held pair (Coordinator.settle): it does not disturb a newer holder, and only its
+refusal says that an id is lost.
 """
 
 from __future__ import annotations
@@ -62,7 +67,7 @@ class FencedWriter:
 
     def confirm(self) -> None:
         """Superseded unless this process still holds the id."""
-        self.identity = self._call(self._coordinator.init, self.identity)
+        self.identity = self._call(self._settle)
 
     def write(self, records: Mapping[PartitionKey, Sequence[KeyValue]]) -> None:
         """Write newest-per-key records in one transaction."""
@@ -72,8 +77,8 @@ class FencedWriter:
                 if problem is not None:
                     self._connection.disconnect()
                     self.confirm()
-                return self._call(self._write, records)
-            except (OutcomeUnknown, RequestLost, RequestNotSent) as failure:
+                return self._loop.run(self._write, records)
+            except (OutcomeUnknown, RequestLost, RequestNotSent, Fenced) as failure:
                 problem = failure
         raise ClusterUnreachable(f"cluster {self._connection.alias}: {self._name} could not write: {problem}") from problem
 
@@ -82,12 +87,16 @@ class FencedWriter:
         wakeup, leaders = Wakeup(self._loop), Leaders(self._connection, self._topics)
         await leaders.refresh()
         writer = InternalWriter(self._connection, leaders, wakeup, self._name, transactions_v2=transactions_v2)
-        self.identity = await self._coordinator.init(self.identity)  # sequences start at 0 with a new epoch
+        self.identity = await self._settle()  # sequences start at 0 with a new epoch
         writer.adopt(self.identity)
         if not transactions_v2:
             await self._coordinator.add_partitions(self.identity, records)
         await writer.append(records)
         self.identity = await self._coordinator.end(self.identity, committed=True, transactions_v2=transactions_v2)
+
+    async def _settle(self) -> ProducerIdentity:
+        transactions_v2 = await self._connection.supports_transactions_v2()
+        return await self._coordinator.settle(self.identity, transactions_v2=transactions_v2)
 
     def _call(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         try:
@@ -117,4 +126,6 @@ class RunHold:
     def retake(self, lane: int) -> ProducerIdentity:
         """Take back a lane whose pair is lost. Superseded when a newer run holds the flow."""
         self.writer.confirm()
-        return self.writer.take(transactional_id(self._flow.name, lane))
+        pair = self.writer.take(transactional_id(self._flow.name, lane))
+        self.writer.confirm()
+        return pair

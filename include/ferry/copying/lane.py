@@ -111,7 +111,7 @@ class Lane:
 
     async def _take(self) -> None:
         """Init with the driver's pair, then again: from then on only this task knows the current pair."""
-        self._identity = await self._coordinator.init(self._identity)
+        self._identity = await self._settle()
         self._identity = await self._coordinator.init(self._identity)
         await self._source_leaders.refresh()
         await self._target_leaders.refresh()
@@ -119,6 +119,9 @@ class Lane:
         self._check_remote_topics()
         await self._fresh_appenders()
         await self._compare_positions()
+
+    async def _settle(self) -> ProducerIdentity:
+        return await self._coordinator.settle(self._identity, transactions_v2=self._transactions_v2)
 
     def _check_remote_topics(self) -> bool:
         """Stop the cursors whose remote topic is another one now, or has been gone for a while; whether any was stopped."""
@@ -136,20 +139,18 @@ class Lane:
         return stopped
 
     async def _compare_positions(self) -> None:
-        """What the group says now must be what the driver, or the last confirmed commit, left (unless a seed overrides it)."""
+        """What the group says now must be what the driver, or the last confirmed commit, left (unless a seed overrides it).
+
+        Where it is not, an init tells first whether the lane is still held: a newer run may have moved the position (Fenced).
+        """
         positions = await self._coordinator.positions(self._cursors)
-        for key, cursor in self._cursors.items():
-            if cursor.task.settles:
-                continue
-            found = positions.get(key)
-            if found is None:
-                agrees = not cursor.task.committed and cursor.committed_position == cursor.task.position
-            else:
-                agrees = found.offset == cursor.committed_position
-            if not agrees:
-                said = "has no offset" if found is None else f"says {found.offset}"
-                problem = f"group {self._job.group} {said}, the run expects {cursor.committed_position}; settle it with ferry seed"
-                cursor.fail(PositionDisagrees(cursor.task.topic, cursor.task.partition, problem))
+        differing = {cursor: positions.get(key) for key, cursor in self._cursors.items() if not _agrees(cursor, positions.get(key))}
+        if differing:
+            self._adopt(await self._settle())
+        for cursor, found in differing.items():
+            said = "has no offset" if found is None else f"says {found.offset}"
+            problem = f"group {self._job.group} {said}, the run expects {cursor.committed_position}; settle it with ferry seed"
+            cursor.fail(PositionDisagrees(cursor.task.topic, cursor.task.partition, problem))
 
     async def _fresh_appenders(self) -> None:
         exactly_once = self._job.flow.exactly_once
@@ -356,7 +357,7 @@ class Lane:
         self._feed.abandon()
         self._target.disconnect()
         await self._loop.sleep(RECOVERY_PAUSE_SECONDS)
-        self._identity = await self._coordinator.init(self._identity)
+        self._identity = await self._settle()
         await self._fresh_appenders()
         await self._target_leaders.refresh()
         self._check_remote_topics()
@@ -382,3 +383,11 @@ class Lane:
     def _result(self, *, fenced: bool = False, failure: Failure | None = None) -> LaneResult:
         outcomes = tuple(cursor.outcome() for cursor in self._cursors.values())
         return replace(LaneResult(self._task.lane, self._identity or NO_IDENTITY, outcomes), fenced=fenced, failure=failure)
+
+
+def _agrees(cursor: PartitionCursor, found: Position | None) -> bool:
+    if cursor.task.settles:
+        return True
+    if found is None:
+        return not cursor.task.committed and cursor.committed_position == cursor.task.position
+    return found.offset == cursor.committed_position

@@ -1,6 +1,9 @@
 """Runs lanes and ranges as Spark tasks.
 
 Lanes of a group that failed simply have no result; the driver of the copy takes them back and tries them again. So do ranges of a verify.
+Lanes are tried again by nobody else: Spark may start a task once more by itself while the first attempt still runs (a lost executor,
+speculation), and two attempts that init in step, each with the pair of the other's last init, would end with the same pair. So every
+attempt but the first does nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pyspark import SparkContext
+from pyspark import SparkContext, TaskContext
 
 from ferry.copying.lane_runner import run_lanes
 from ferry.copying.lanes import balance
@@ -38,11 +41,19 @@ class SparkLaneRunner:
         if job.bytes_per_second is not None and groups:
             # What a task does not use is not given to another one, so the sum is never above the budget.
             job = replace(job, bytes_per_second=job.bytes_per_second / len(groups))
-        for group, results in run_groups(self._context, groups, partial(run_lanes, job)):
+        for group, results in run_groups(self._context, groups, partial(run_group, job)):
             if isinstance(results, str):
                 log.warning("the Spark task of lanes %s failed: %s", ", ".join(str(task.lane) for task in group), results)
             else:
                 yield from results
+
+
+def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
+    """What a Spark worker executes: some lanes, one after the other; nothing in an attempt that is not the first."""
+    context = TaskContext.get()
+    if context is not None and context.attemptNumber() > 0:
+        return iter(())
+    return run_lanes(job, group)
 
 
 class SparkRangeRunner:

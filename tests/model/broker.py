@@ -1,0 +1,117 @@
+"""What the target does with one transactional id, as small values: epochs, one open transaction, what is committed.
+
+The rules are Kafka's (TransactionCoordinator and TransactionMetadata; KIP-360 and KIP-890) as far as Ferry leans on them, and
+tests/model/test_broker.py asks a real broker the same questions. Markers of a transaction are written in one step here; the worlds of
+readers have them one by one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NOBODY = -1
+
+Mark = tuple[int, int]  # the attempt, and how many transactions it had opened
+Span = tuple[str, int, int]  # kind, upstream start and end
+
+
+class Position(NamedTuple):
+    """A committed offset of the flow's group and the mark of its transaction."""
+
+    offset: int
+    mark: Mark
+
+
+class Contents(NamedTuple):
+    """What lies on the target, or what an open transaction would add: records as (kind, source offset), receipts, head, position."""
+
+    records: tuple[tuple[str, int], ...] = ()
+    receipts: tuple[Span, ...] = ()
+    head: int | None = None
+    position: Position | None = None
+
+    def plus(self, more: Contents) -> Contents:
+        """After a commit."""
+        return Contents(
+            self.records + more.records,
+            self.receipts + more.receipts,
+            self.head if more.head is None else more.head,
+            self.position if more.position is None else more.position,
+        )
+
+
+class Id(NamedTuple):
+    """A transactional id: current epoch, the one before if a retry of its holder is still recognised, what is open."""
+
+    epoch: int = NOBODY
+    last: int = NOBODY
+    open: Contents | None = None
+    ended: str = ""  # how the last transaction ended, unless an init came after it
+
+
+class Answer(NamedTuple):
+    """The id after a request, and the epoch to go on with (None: refused)."""
+
+    id: Id
+    epoch: int | None
+
+
+def init(of: Id, pair: int | None, *, bumps: bool) -> Answer:
+    """InitProducerId, repeated until it is decided. What is open is aborted whoever asks, also with a stale pair.
+
+    `bumps`: the protocol of KIP-890, in which each transaction has an epoch of its own; before it, the holder of what is aborted is fenced.
+    """
+    if of.open is not None:
+        of = abort(of, bumps=bumps)
+    if pair is None:
+        return Answer(Id(of.epoch + 1, NOBODY), of.epoch + 1)
+    if pair == of.epoch:
+        return Answer(Id(of.epoch + 1, of.epoch), of.epoch + 1)
+    if pair == of.last:
+        return Answer(of._replace(ended=""), of.epoch)
+    return Answer(of, None)
+
+
+def end_by_abort(of: Id, pair: int, *, bumps: bool) -> Answer:
+    """EndTxn(abort). What must not be ended (it was committed, or nothing is open) leaves id and pair as they are."""
+    if pair == of.epoch and (of.open is not None or bumps):
+        return Answer(abort(of, bumps=True), of.epoch + 1) if bumps else Answer(of._replace(open=None), pair)
+    if pair == of.epoch:
+        return Answer(of, pair)
+    if bumps and pair == of.last and of.open is None and of.ended:
+        return Answer(of, of.epoch if of.ended == "aborted" else pair)
+    return Answer(of, None)
+
+
+def settle(of: Id, pair: int, *, bumps: bool) -> Answer:
+    """EndTxn(abort), then InitProducerId, both with the held pair."""
+    of, found = end_by_abort(of, pair, bumps=bumps)
+    return Answer(of, None) if found is None else init(of, found, bumps=bumps)
+
+
+def add(of: Id, pair: int, more: Contents) -> Answer:
+    """Produce or TxnOffsetCommit: opens a transaction where none is open."""
+    if pair != of.epoch:
+        return Answer(of, None)
+    return Answer(of._replace(open=(of.open or Contents()).plus(more), ended=""), pair)
+
+
+def abort(of: Id, *, bumps: bool) -> Id:
+    """By an init or by time-out."""
+    return Id(of.epoch + 1, of.epoch if bumps else NOBODY, ended="aborted")
+
+
+class Ended(NamedTuple):
+    """After EndTxn(commit): the id, what became committed, and the epoch to go on with (None: refused)."""
+
+    id: Id
+    committed: Contents
+    epoch: int | None
+
+
+def commit(of: Id, pair: int, *, bumps: bool) -> Ended:
+    """EndTxn(commit)."""
+    if pair != of.epoch or of.open is None:
+        return Ended(of, Contents(), None)
+    after = Id(of.epoch + 1, of.epoch, ended="committed") if bumps else of._replace(open=None)
+    return Ended(after, of.open, after.epoch)
