@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import DAG, dag, task
 
-from ferry.airflow import flows, steps, verifying
+from ferry.airflow import flows, params, steps, verifying
 from ferry.airflow.spark_operators import CopyRecordsOperator, VerifyCopiesOperator
 from ferry.config import Flow
 
@@ -23,7 +23,7 @@ def replication(flow: Flow) -> DAG:
         catchup=False,
         is_paused_upon_creation=True,
         max_active_runs=1,
-        params=flows.trigger_params(),
+        params=params.trigger_params(),
         tags=["ferry", flow.source.alias, flow.target.alias],
         doc_md=flows.runbook(flow),
         default_args={"owner": "ferry", "retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True},

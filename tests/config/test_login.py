@@ -24,7 +24,7 @@ from ferry.config.login import ClientCredentials, TokenFile, UnsecuredToken
 from ferry.config.secret import Secret
 from ferry.config.token_provider import TokenProvider
 from ferry.config.tokens import TokenFileCallback, unsecured_token
-from ferry.errors import AuthenticationFailed, ConfigError
+from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError
 
 pytestmark = pytest.mark.unit
 
@@ -143,22 +143,34 @@ def decoded(part: str) -> dict[str, Any]:
 
 def test_token_files(load: Load, tmp_path: Path) -> None:
     path = tmp_path / "token"
-    text = sasl("OAUTHBEARER", f"{OAUTH} required;", f"sasl.oauthbearer.token.endpoint.url=file://{path}")
-    cluster = made(load, text)
+    cluster = made(load, sasl("OAUTHBEARER", f"{OAUTH} required;", f"sasl.oauthbearer.token.endpoint.url=file://{path}"))
+    with pytest.raises(ConfigError, match=r"token file .* cannot be read: FileNotFoundError"):
+        cluster.librdkafka(ClientRole.CONSUMER)
+    now = int(time.time())
+    token = unsecured_token(UnsecuredToken("me", lifetime_seconds=100), now)
+    path.write_text(token + "\n")
     callback = cluster.librdkafka(ClientRole.CONSUMER)["oauth_cb"]
     assert callback == TokenFileCallback(TokenFile(str(path)))
-    with pytest.raises(ConfigError, match=r"token file .* cannot be read: FileNotFoundError"):
-        callback("")  # type: ignore[operator]
-    token = unsecured_token(UnsecuredToken("me", lifetime_seconds=100), 1_000.0)
-    path.write_text(token + "\n")
-    assert callback("") == (token, 1_100.0, "", {})  # type: ignore[operator]
+    assert callback("") == (token, now + 100, "", {})  # type: ignore[operator]
     path.write_text("opaque")
-    assert callback("")[1] > time.time()  # type: ignore[operator]
+    assert callback("")[1] > time.time() + 200  # type: ignore[operator]
+    # Its clients cannot take an error: the last token is given again, and soon the file is looked at once more.
+    path.unlink()
+    last, expiry, *_ = callback("")  # type: ignore[operator]
+    assert (last, expiry > time.time()) == ("opaque", True)
     path.write_text("\n")
     provider = cluster.kafka_python(ClientRole.CONSUMER)["sasl_oauth_token_provider"]
     with pytest.raises(ConfigError, match=r"token file .* is empty"):
         provider.token()  # type: ignore[attr-defined]
     assert cluster.user_name == f"token in {path}"
+
+
+def test_expired_token_files_are_refused_before_anybody_connects(load: Load, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text(unsecured_token(UnsecuredToken("me", lifetime_seconds=100), 1_000.0))
+    cluster = made(load, sasl("OAUTHBEARER", f"{OAUTH} required;", f"sasl.oauthbearer.token.endpoint.url=file://{path}"))
+    with pytest.raises(AuthenticationFailed, match=r"the token in file .*token expired at 1970-01-01T00:18:20\+00:00: have it renewed"):
+        cluster.librdkafka(ClientRole.CONSUMER)
 
 
 class TokenEndpoint(BaseHTTPRequestHandler):
@@ -206,7 +218,7 @@ def test_refused_tokens_name_endpoint_and_client_only() -> None:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/token"
         provider = TokenProvider(ClientCredentials(url, "me", Secret("geheim"), None, 5.0))
         with pytest.raises(
-            AuthenticationFailed, match=r"token endpoint http://127\.0\.0\.1:\d+/token gives client me no token: .*refused"
+            ClusterUnreachable, match=r"token endpoint http://127\.0\.0\.1:\d+/token gives client me no token: .*refused"
         ) as caught:
             provider.token()
     assert "geheim" not in str(caught.value) + repr(provider)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-from airflow.sdk import Asset, CronDataIntervalTimetable, Param
+from airflow.sdk import Asset, CronDataIntervalTimetable
 
 from ferry.airflow.connections import connection_fields, placeholder
 from ferry.config import Flow, load_config
@@ -57,22 +57,6 @@ def flow_asset(flow: Flow) -> Asset:
 def sync_tasks(flow: Flow) -> dict[str, str]:
     """The syncs that the flow has enabled: task id by what is synced. Each is a task of its own, so that one that fails stops no other."""
     return {f"sync_{name.value.replace('-', '_')}": name.value for name in AFTER_THE_COPY if not not_enabled(flow, name)}
-
-
-def trigger_params() -> dict[str, Param]:
-    """The form of a manual trigger."""
-    return {
-        "topics": Param(
-            [], type=["array", "null"], items={"type": "string"}, description="Only these source topics; empty: all of the flow."
-        ),
-        "bound": Param(
-            "latest",
-            type="string",
-            enum=["latest", "interval"],
-            description="latest: up to now. interval: up to the end of the data interval, and what the ledger lacks in it.",
-        ),
-        "dry_run": Param(False, type="boolean", description="Only look: the plan and what each sync would change. Writes nothing."),
-    }
 
 
 def runbook(flow: Flow) -> str:

@@ -18,7 +18,7 @@ from airflow.sdk import Connection, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from ferry.airflow.flows import config_path
-from ferry.airflow.retries import failure_of_exit_code
+from ferry.airflow.retries import failure_of_exit_code, typed_retries
 from ferry.airflow.steps import request_of, skip_unless_needed
 from ferry.airflow.verifying import verify_request_of
 from ferry.spark.class_archive import ClassArchive
@@ -32,6 +32,8 @@ class FerrySparkOperator(SparkSubmitOperator):
     """Submits one of Ferry's jobs for one flow; what it is asked to do is made when the task runs."""
 
     job: str
+    # Names in the config are texts, not templates: nothing of the submission is rendered.
+    template_fields: Sequence[str] = ()
 
     def __init__(self, *, flow: str, conn_id: str, **options: Any) -> None:
         super().__init__(conn_id=conn_id, name=f"ferry {flow}", durable=False, **options)
@@ -43,7 +45,8 @@ class FerrySparkOperator(SparkSubmitOperator):
 
     def execute(self, context: Context) -> None:
         """Submit the job and wait for it."""
-        request = self.request(context)
+        with typed_retries():
+            request = self.request(context)
         master = self._master()
         self.application = str(job_file(self.job))
         self.application_args = [str(config_path().resolve()), "--request", request]
@@ -80,7 +83,7 @@ class CopyRecordsOperator(FerrySparkOperator):
     """Copies up to the run's bound; skipped when the plan says that there is nothing to copy."""
 
     job = COPY_JOB
-    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "planned")
+    template_fields: Sequence[str] = ("planned",)
 
     def __init__(self, *, planned: Any, **options: Any) -> None:
         super().__init__(**options)

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ferry.airflow.flows import flow_asset, flow_for_running
 from ferry.airflow.metrics import emit
+from ferry.airflow.params import run_params
 from ferry.airflow.retries import typed_retries
 from ferry.copying import pipeline
 from ferry.copying.request import RunRequest
@@ -34,13 +35,13 @@ def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:
     """The run request of a DAG run.
 
     Scheduled and API-triggered runs copy up to now; backfills, and manual runs with bound=interval, copy what their data interval lacks.
-    A run may have no interval (triggered without a logical date): then it copies up to now.
+    A run may have no interval (triggered without a logical date): then it copies up to now. ArgumentError for bad parameters.
     """
     run = context["dag_run"]
-    params = context.get("params") or {}
+    params = run_params(context)
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
-    wants_interval = run.run_type == "backfill" or params.get("bound") == "interval"
-    topics = tuple(params.get("topics") or ())
+    wants_interval = run.run_type == "backfill" or params.bound == "interval"
+    topics = params.topics
     if not wants_interval:
         return RunRequest(flow, run.run_id, topics=topics)
     if start is None or end is None:
@@ -52,10 +53,10 @@ def plan(flow: str) -> dict[str, Any]:
     """Plan the run; its document, with `dry_run` from the params."""
     context = get_current_context()
     with typed_retries():
+        dry_run = run_params(context).dry_run
         planned = pipeline.plan_run(flow_for_running(flow), request_of(flow, context))
     document = planned.document()
     _log_plan(document)
-    dry_run = bool((context.get("params") or {}).get("dry_run"))
     # XCom is kept per run: partitions stay in the log, what later tasks need is small.
     return {
         "needs_copy": planned.needs_copy and not dry_run,

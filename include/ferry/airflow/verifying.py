@@ -9,10 +9,9 @@ from airflow.sdk import Param, get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
 from ferry.airflow.flows import dag_id, flow_for_running
+from ferry.airflow.params import checked_time, checked_topics, known_params, time_param, topics_param
 from ferry.airflow.retries import typed_retries
 from ferry.config import Flow
-from ferry.copying.request import parse_time
-from ferry.errors import ArgumentError
 from ferry.proving.report import VerifyReport, said
 from ferry.proving.request import VerifyRequest
 from ferry.proving.results_topic import read_document
@@ -29,28 +28,23 @@ def verify_dag_id(flow: Flow) -> str:
 def verify_params() -> dict[str, Param]:
     """The form of a trigger."""
     return {
-        "topics": Param(
-            [], type=["array", "null"], items={"type": "string"}, description="Only these source topics; empty: all of the flow."
-        ),
-        "from": Param(None, description="Only records from this time on (their timestamps).", type=["null", "string"], format="date-time"),
-        "until": Param(None, description="Only records before this time.", type=["null", "string"], format="date-time"),
+        "topics": topics_param(),
+        "from": time_param("Only records from this time on (their timestamps)."),
+        "until": time_param("Only records before this time."),
     }
 
 
 def verify_request_of(flow: str, context: Mapping[str, Any]) -> VerifyRequest:
-    """The request of a DAG run; AirflowFailException for times that cannot be meant."""
-    params = context.get("params") or {}
-    try:
-        since, until = (parse_time(params[name]) if params.get(name) else None for name in ("from", "until"))
-        return VerifyRequest(flow, context["dag_run"].run_id, tuple(params.get("topics") or ()), since=since, until=until)
-    except (ValueError, ArgumentError) as problem:
-        raise AirflowFailException(f"from {params.get('from')!r}, until {params.get('until')!r}: {problem}") from problem
+    """The request of a DAG run; ArgumentError for parameters that cannot be meant."""
+    given = known_params(context, verify_params())
+    topics, since, until = checked_topics(given), checked_time(given, "from"), checked_time(given, "until")
+    return VerifyRequest(flow, context["dag_run"].run_id, topics, since=since, until=until)
 
 
 def report(flow: str) -> dict[str, Any]:
     """The verify's outcome: differences and what was not compared in the log, the document as XCom. Fails when the sides differ."""
-    request = verify_request_of(flow, get_current_context())
     with typed_retries():
+        request = verify_request_of(flow, get_current_context())
         found = read_document(flow_for_running(flow), request.run_id)
         if found is None:
             raise AirflowFailException("the compare task left no report: its log names the reason")

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import UUID
 
@@ -30,7 +31,7 @@ from confluent_kafka.admin import (
 )
 
 from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
-from ferry.clusters.failures import ERRORS_KEPT, explained, most_telling, refusal, refused_login
+from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import FerryError
@@ -75,9 +76,9 @@ class ClusterAdmin:
 
         # The client holds the deque's method, not this object: a cycle would let the garbage collector destroy the client in librdkafka's
         # own thread, which crashes the process (confluent-kafka-python, pull requests 2129 and 2131).
-        self._client = AdminClient(
-            {**self._cluster.librdkafka(ClientRole.ADMIN), "error_cb": self._errors.append, "log_level": 2, "log.connection.close": False}
-        )
+        settings = self._cluster.librdkafka(ClientRole.ADMIN)
+        settings |= {"error_cb": self._errors.append, "log_level": 2, "log.connection.close": False}
+        self._client = made(self._cluster, ClientRole.ADMIN, partial(AdminClient, settings))
         self._client.__enter__()
         self._offsets = OffsetListing(self._cluster)
         return self

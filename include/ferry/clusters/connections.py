@@ -18,8 +18,9 @@ from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
 
 from ferry.clusters.frames import Meter
+from ferry.clusters.refusals import REFUSALS, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.transports import EncryptedTransport, PlainTransport, SocketSelector
-from ferry.errors import AuthenticationFailed, ClusterUnreachable
+from ferry.errors import ClusterUnreachable, FerryError
 
 if TYPE_CHECKING:
     from ferry.config import ClientRole, Cluster
@@ -47,9 +48,37 @@ class RequestLost(Exception):
 
 
 class _Connections(KafkaConnectionManager):  # type: ignore[misc]
-    """kafka-python's manager with the transports above."""
+    """kafka-python's manager with our transports, which stops looking for brokers when it is clear that the login is refused."""
 
     meter: Meter
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.last_failure: BaseException | None = None
+        self._refusals = 0
+
+    def get_connection(self, node_id: Any, *arguments: Any, **options: Any) -> Any:
+        """As of kafka-python, which forgets why a connection could not be made.
+
+        The search for brokers ends here with a refused login. Afterwards a broker that comes back may still take it.
+        """
+        final = self._refusals >= REFUSALS or isinstance(self.last_failure, FerryError)
+        if final and self.last_failure is not None and not self.bootstrapped:
+            raise self.last_failure
+        known = self._conns.get(node_id)
+        connection = super().get_connection(node_id, *arguments, **options)
+        if connection is not known:
+            connection.init_future.add_callback(self._succeeded)
+            connection.init_future.add_errback(self._failed)
+        return connection
+
+    def _succeeded(self, _: object) -> None:
+        self._refusals, self.last_failure = 0, None
+
+    def _failed(self, problem: BaseException) -> None:
+        if is_refusal(problem) or not is_refusal(self.last_failure):
+            self.last_failure = problem
+        self._refusals += is_refusal(problem)
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> KafkaTCPTransport:
         options = self.config
@@ -64,8 +93,9 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
             transport = PlainTransport(self._net, socket_, host=node.host)
         transport.meter = self.meter
         try:
-            await transport.handshake()
+            await (transport.handshake_until(timeout_at) if isinstance(transport, EncryptedTransport) else transport.handshake())
         except Exception as problem:
+            transport.abort(problem)
             raise kafka_errors.KafkaConnectionError(f"TLS handshake: {problem}") from problem
         return transport
 
@@ -77,6 +107,7 @@ class ClusterConnection:
         self.alias = cluster.alias
         self._loop = loop
         self._cluster = cluster
+        self._role = role
         settings = dict(cluster.kafka_python(role))
         settings["receive_message_max_bytes"] = LARGEST_RESPONSE_BYTES
         settings["max_in_flight_requests_per_connection"] = CONNECTION_IN_FLIGHT
@@ -90,7 +121,7 @@ class ClusterConnection:
         """Find the brokers. ClusterUnreachable or AuthenticationFailed when they do not answer or refuse."""
         try:
             await self._manager.bootstrap_async(timeout_ms=BOOTSTRAP_MILLISECONDS)
-        except kafka_errors.KafkaError as problem:
+        except (kafka_errors.KafkaError, FerryError) as problem:
             raise self._explained(problem) from problem
 
     async def refresh_brokers(self) -> None:
@@ -149,7 +180,7 @@ class ClusterConnection:
     def classified(self, problem: BaseException) -> Exception:
         """What a failed request means: whether it may have been executed."""
         if isinstance(problem, kafka_errors.SaslAuthenticationFailedError | kafka_errors.AuthorizationError):
-            return self._explained(problem)
+            return refused(self._cluster, self._role, reason(problem), tls=False)
         if isinstance(problem, kafka_errors.NodeNotReadyError | kafka_errors.UnknownBrokerIdError | kafka_errors.IncompatibleBrokerVersion):
             return RequestNotSent(f"cluster {self.alias}: {problem}")
         return RequestLost(f"cluster {self.alias}: {problem}")
@@ -176,13 +207,16 @@ class ClusterConnection:
             raise kafka_errors.NodeNotReadyError("no broker is known to be up")
         return int(node)
 
-    def _explained(self, problem: BaseException) -> ClusterUnreachable:
-        failures = [failure for failure in self._manager._auth_failures.values() if failure]  # noqa: SLF001 - has no public listing
-        cause = failures[0] if failures else problem
+    def _explained(self, problem: BaseException) -> FerryError:
+        cause = self._manager.last_failure or problem
+        if isinstance(cause, ClusterUnreachable):  # its token endpoint
+            return type(cause)(f"cluster {self.alias} ({self._cluster.bootstrap}): {cause}")
+        if isinstance(cause, FerryError):
+            return cause
+        if is_refusal(cause):
+            return refused(self._cluster, self._role, reason(cause), tls=is_tls_refusal(cause))
         where = f"cluster {self.alias} ({self._cluster.bootstrap})"
-        if isinstance(cause, kafka_errors.SaslAuthenticationFailedError | kafka_errors.AuthorizationError):
-            return AuthenticationFailed(f"{where} refuses the credentials: {cause}; check sasl.* and ssl.* of {self.alias}")
-        return ClusterUnreachable(f"{where} does not answer: {cause}; check {self.alias}.bootstrap.servers and security.protocol")
+        return ClusterUnreachable(f"{where} does not answer: {reason(cause)}; check {self.alias}.bootstrap.servers and security.protocol")
 
 
 class EventLoop:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from ferry.clusters.failures import explained
+from ferry.clusters.failures import explained, made
 from ferry.errors import ClusterUnreachable
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def append_records(
     # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
     settings["partitioner"] = "murmur2_random"
     problems: list[KafkaError] = []
-    producer = Producer(settings)
+    producer = made(cluster, ClientRole.PRODUCER, partial(Producer, settings))
     try:
         for key, value in records:
             producer.produce(topic, value, key, partition, timestamp=timestamp, on_delivery=lambda error, _: _note(problems, error))
@@ -47,7 +48,7 @@ def append_records(
     except KafkaException as problem:
         raise ClusterUnreachable(f"cluster {cluster.alias}: {topic}: {problem.args[0].str()}") from problem
     if problems:
-        raise explained(cluster, f"writing to {topic}", problems[0], grant=f"Write on topic {topic}")
+        raise explained(cluster, f"writing to {topic}", problems[0], grant=f"Write on topic {topic}", role=ClientRole.PRODUCER)
     if left:
         raise ClusterUnreachable(f"cluster {cluster.alias}: {topic} takes no records: no answer in {WRITE_SECONDS:.0f} s")
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from ferry.clusters.failures import ERRORS_KEPT, explained, most_telling
+from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refused_login
 from ferry.errors import ClusterUnreachable
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 COMPLETE_READ_SECONDS = 90.0
 # Without it a broker that went away would block for librdkafka's five minutes.
 METADATA_SECONDS = 15.0
+# A refused login shows by then.
+LOGIN_SECONDS = 3.0
 # A poll returns only when it is full or this has passed, and a run reads several small topics.
 POLL_SECONDS = 0.03
 MESSAGES_A_POLL = 5_000
@@ -68,9 +71,10 @@ class InternalTopicReader:
                 "log_level": 2,
             }
         )
-        self._consumer = Consumer(settings)
+        self._role = ClientRole.CONSUMER
+        self._consumer = made(cluster, self._role, partial(Consumer, settings))
         # A read_committed client is told the last stable offset for the end of a log: bounds need the true end.
-        self._ends = Consumer({**settings, "isolation.level": "read_uncommitted"})
+        self._ends = made(cluster, self._role, partial(Consumer, {**settings, "isolation.level": "read_uncommitted"}))
 
     def __enter__(self) -> InternalTopicReader:
         return self
@@ -82,14 +86,24 @@ class InternalTopicReader:
 
     def partitions(self, topic: str) -> tuple[int, ...]:
         """Partition numbers of `topic`; empty when it does not exist. NotAuthorized when the user may not see it."""
-        try:
-            listing = self._consumer.list_topics(topic, timeout=METADATA_SECONDS).topics[topic]
-        except KafkaException as problem:
-            self._consumer.poll(0)  # it keeps what it has to tell until it is asked
-            raise explained(self._cluster, f"reading {topic}", problem.args[0], most_telling(self._errors)) from problem
+        listing = self._listing(topic)
         if listing.error is not None and listing.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise explained(self._cluster, f"reading {topic}", listing.error, grant=f"Read on topic {topic}")
         return () if listing.error is not None else tuple(sorted(listing.partitions))
+
+    def _listing(self, topic: str) -> Any:
+        """In two attempts: the client would go on trying after a refused login."""
+        for seconds in (LOGIN_SECONDS, METADATA_SECONDS - LOGIN_SECONDS):
+            try:
+                return self._consumer.list_topics(topic, timeout=seconds).topics[topic]
+            except KafkaException as problem:
+                self._consumer.poll(0)  # it keeps what it has to tell until it is asked
+                if refused_login(self._errors) is None and seconds == LOGIN_SECONDS:
+                    continue
+                raise explained(
+                    self._cluster, f"reading {topic}", problem.args[0], most_telling(self._errors), role=self._role
+                ) from problem
+        raise AssertionError("one of two attempts returns or raises")
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """High watermark per partition."""

@@ -82,6 +82,18 @@ class EncryptedTransport(KafkaSSLTransport):  # type: ignore[misc]
 
     meter: Meter | None = None
 
+    async def handshake_until(self, timeout_at: float | None) -> None:
+        """The handshake; KafkaTimeoutError at `timeout_at` (monotonic): a peer that accepts and stays silent must not hang a run."""
+        while True:
+            try:
+                self._sock.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._net.wait_read(self._sock, timeout_at)
+            except ssl.SSLWantWriteError:
+                await self._net.wait_write(self._sock, timeout_at)
+            else:
+                return
+
     def write(self, data: Buffer | list[Buffer]) -> None:
         """As of an asyncio transport, also for several buffers."""
         self.writelines([memoryview(buffer) for buffer in (data if isinstance(data, list) else (data,))])
@@ -89,14 +101,18 @@ class EncryptedTransport(KafkaSSLTransport):  # type: ignore[misc]
     def _sock_recv(self) -> tuple[bytes, Exception | None]:
         _parser(self)
         received = []
+        lost: Exception | None = None
         try:
             while data := self._sock.recv(READ_BYTES):
                 received.append(data)
+            lost = kafka_errors.KafkaConnectionError("socket disconnected")
         except _BLOCKED:
-            return b"".join(received), None
+            pass
         except OSError as problem:
-            return b"".join(received), kafka_errors.KafkaConnectionError(problem)
-        return b"".join(received), kafka_errors.KafkaConnectionError("socket disconnected")
+            lost = kafka_errors.KafkaConnectionError(problem)
+            lost.__cause__ = problem  # it may say that the broker does not accept the certificate
+        # With an error, what was read is thrown away: a broker's last answer, such as a refused login. The next read meets the error again.
+        return (b"".join(received), None) if received else (b"", lost)
 
 
 class SocketSelector(selectors.DefaultSelector):

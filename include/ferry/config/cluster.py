@@ -43,14 +43,23 @@ class Cluster:
 
     @property
     def user_name(self) -> str:
-        """As whom Ferry logs in, for messages."""
+        """As whom Ferry's administration logs in, for messages."""
+        return self._login(ClientRole.ADMIN)[0]
+
+    def login_of(self, role: ClientRole) -> str:
+        """As whom and by what a client of `role` logs in, for messages: `ferry (SASL_SSL, PLAIN)`."""
+        user, how = self._login(role)
+        return f"{user} ({how})" if how else user
+
+    def _login(self, role: ClientRole) -> tuple[str, str]:
         try:
-            settings = self._resolved(ClientRole.ADMIN)
+            settings = self._resolved(role)
             login = read_login(settings)
             identity = client_identity(settings) if login.user is None and login.encrypted else None
         except ConfigError:
-            return "unknown (the login cannot be read here)"
-        return login.user or (identity.subject if identity else "ANONYMOUS")
+            return "unknown (the login cannot be read here)", ""
+        how = f"{login.protocol}, {login.mechanism}" if login.mechanism else login.protocol
+        return login.user or (identity.subject if identity else "ANONYMOUS"), how
 
     @property
     def principal(self) -> str | None:

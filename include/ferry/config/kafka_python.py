@@ -55,7 +55,10 @@ def _credentials(settings: ClientSettings, login: Login) -> dict[str, object]:
         return {}
     result: dict[str, object] = {"sasl_mechanism": login.mechanism}
     if isinstance(login.credentials, Password):
-        result.update({"sasl_plain_username": login.credentials.user, "sasl_plain_password": login.credentials.password.reveal()})
+        user = login.credentials.user
+        if login.mechanism.startswith("SCRAM"):  # kafka-python leaves out what RFC 5802 (5.1, saslname) asks for
+            user = user.replace("=", "=3D").replace(",", "=2C")
+        result.update({"sasl_plain_username": user, "sasl_plain_password": login.credentials.password.reveal()})
     else:
         from ferry.config.token_provider import TokenProvider  # noqa: PLC0415 - see there
 

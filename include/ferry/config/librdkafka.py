@@ -7,6 +7,7 @@ from ferry.config.login import ClientCredentials, Login, Password, TokenFile, Un
 from ferry.config.sources import ClientRole
 from ferry.config.stores import client_identity, trusted_certificates
 from ferry.config.tokens import TokenFileCallback
+from ferry.errors import AuthenticationFailed
 
 # Java name -> librdkafka name and the range that librdkafka takes (it refuses others where Java does not).
 _NUMBERS: dict[str, tuple[str, int, int]] = {
@@ -44,7 +45,10 @@ def librdkafka_settings(settings: ClientSettings, role: ClientRole) -> dict[str,
     result.update({name: settings.value(name) for name in _TEXTS if settings.given(name)})
     if login.encrypted:
         result.update(_encryption(settings))
-    result.update(_credentials(login))
+    try:
+        result.update(_credentials(login))
+    except AuthenticationFailed as problem:
+        raise AuthenticationFailed(f"cluster {settings.alias}: {problem}") from None
     if isinstance(login.credentials, ClientCredentials):
         # As in Java, the token endpoint is checked against the same trust store as the brokers, whatever protocol these speak.
         trusted = trusted_certificates(settings)

@@ -1,0 +1,98 @@
+"""Every parameter of every DAG has a schema, and the first task refuses what Airflow let through before it reads or writes anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import AirflowFailException
+
+from ferry.airflow import steps
+from ferry.airflow.params import run_params
+from ferry.airflow.verifying import verify_request_of
+from ferry.errors import ArgumentError
+
+pytestmark = pytest.mark.airflow
+
+CONFIG = """\
+clusters = A, B
+A.bootstrap.servers = nowhere.invalid:9092
+B.bootstrap.servers = elsewhere.invalid:9092
+A->B.enabled = true
+B->A.enabled = true
+"""
+HOSTILE = "$(touch /tmp/never); `id` ' \" \n {{ 7 * 7 }}"
+# Values that no parameter of any kind takes, and more for some of them.
+NEVER: tuple[Any, ...] = (HOSTILE, 7, {"a": 1}, [HOSTILE], [["t"]], [1], "")
+BAD = {
+    "topics": ["a topic", ["ok", "not ok"], ["a" * 250], [".."], [None]],
+    "bound": ["LATEST", "2024-01-01", ["latest"], True, None],
+    "dry_run": ["yes", 1, "true", None, []],
+}
+
+
+@pytest.fixture
+def dags(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    path = tmp_path / "mm2.properties"
+    path.write_text(CONFIG)
+    monkeypatch.setenv("FERRY_CONFIG", str(path))
+    bag = DagBag(dag_folder=str(Path(__file__).parents[2] / "dags"))
+    assert bag.import_errors == {}
+    return dict(bag.dags)
+
+
+def test_every_parameter_has_a_schema_that_refuses_what_cannot_be_meant(dags: dict[str, Any]) -> None:
+    names = set()
+    for dag in dags.values():
+        for name in dag.params:
+            param = dag.params.get_param(name)
+            names.add(name)
+            assert param.schema.get("type"), f"{dag.dag_id}: {name}"
+            assert param.description, f"{dag.dag_id}: {name}"
+            param.resolve()  # its default is good
+            for value in NEVER:
+                with pytest.raises(Exception, match=r"Failed validating|Invalid input for param"):
+                    param.resolve(value)
+    assert {*BAD, "from", "until"} <= names
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in (*values, *NEVER)])
+def test_a_bad_value_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(ArgumentError, match=f"^parameter {name} of the run must be "):
+        run_params({"params": {name: value}})
+
+
+TIMES = ["yesterday", "2024-13-01T00:00:00Z", 1_700_000_000, True, [], {}, HOSTILE, ""]
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in ("from", "until") for value in TIMES])
+def test_a_bad_time_of_a_verify_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(ArgumentError, match=f"^parameter {name} of the run must be an ISO time"):
+        verify_request_of("A->B", {"params": {name: value}, "dag_run": None})
+
+
+def test_the_first_task_of_a_verify_refuses_before_it_looks_anywhere(dags: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FERRY_CONFIG")
+    task = dags["ferry.A.B.verify"].get_task("compare_copies")
+    with pytest.raises(AirflowFailException, match="ArgumentError: parameter topics of the run"):
+        task.execute({"params": {"topics": [HOSTILE]}, "dag_run": None})
+
+
+def test_an_unknown_parameter_is_refused_with_the_one_that_was_meant() -> None:
+    with pytest.raises(ArgumentError, match=r"^parameter 'topcis' of the run is not known; did you mean topics\?$"):
+        run_params({"params": {"topcis": ["t"]}})
+
+
+def test_the_first_task_refuses_before_it_looks_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FERRY_CONFIG", raising=False)  # reading the config would be another error
+    monkeypatch.setattr(steps, "get_current_context", lambda: {"params": {"topics": [HOSTILE]}, "dag_run": None})
+    with pytest.raises(AirflowFailException, match="ArgumentError: parameter topics of the run must be a list of topic names"):
+        steps.plan("A->B")
+
+
+def test_good_values_are_taken() -> None:
+    taken = run_params({"params": {"topics": ["a.b-c_D", "x" * 249], "bound": "interval", "dry_run": True}})
+    assert (taken.topics, taken.bound, taken.dry_run) == (("a.b-c_D", "x" * 249), "interval", True)
+    assert run_params({"params": {"topics": None}}) == run_params({"params": None})

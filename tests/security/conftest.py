@@ -1,0 +1,100 @@
+"""Guarded clusters, and the logins of docs/security.md as settings for them."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.certificates import Authority
+from tests.security.guarded import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    KEY_PASSWORD,
+    PASSWORD,
+    STORE_PASSWORD,
+    Guarded,
+    start_guarded,
+    write_materials,
+)
+from tests.security.token_endpoint import TokenEndpoint
+
+from ferry.config import Flow, load_config
+
+PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
+SNIPPETS = dict(re.findall(r"^### ([^\n]+)\n(?:(?!^#).)*?```properties\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL))
+# What `A` and `B` stand for at the start of a line, and in the list of clusters.
+ALIASES = re.compile(r"^(clusters = )A, B|^([AB])(?:(->)([AB]))?(?=\.)")
+PLAIN = "A.security.protocol = PLAINTEXT\n"
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """Two clusters with every kind of listener, a token endpoint, and the directory that stands for /etc/ferry."""
+
+    source: Guarded
+    target: Guarded
+    endpoint: TokenEndpoint
+    directory: Path
+    authority: Authority
+
+    def login(self, snippet: str, alias: str) -> list[str]:
+        """Lines of the page for cluster `alias`, with this machine's files and endpoint."""
+        url = self.endpoint.https if "SSL" in snippet else self.endpoint.http
+        text = snippet.replace("/etc/ferry", str(self.directory)).replace("https://login.example.com/token", url)
+        return [line.replace("A.", f"{alias}.", 1) for line in text.splitlines()]
+
+
+@pytest.fixture(scope="session")
+def grounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grounds]:
+    """Everything, once for the session."""
+    directory = tmp_path_factory.mktemp("etc-ferry")
+    authority = write_materials(directory)
+    # In JAAS, quotes and backslashes of a value are escaped; in a properties file, backslashes once more.
+    password = PASSWORD.replace("\\", "\\\\").replace('"', '\\"').replace("\\", "\\\\")
+    secret_lines = {"password": password, "store": STORE_PASSWORD, "key": KEY_PASSWORD, "client": CLIENT_SECRET}
+    (directory / "secrets.properties").write_text("".join(f"{key}={value}\n" for key, value in secret_lines.items()))
+    (directory / "secrets.properties").chmod(0o600)
+    with TokenEndpoint(directory / "broker.pem", CLIENT_ID, CLIENT_SECRET) as endpoint, ExitStack() as running:
+        (directory / "token").write_text(endpoint.token())
+        source, target = start_guarded(directory, ["guarded-source", "guarded-target"], endpoint, running)
+        yield Grounds(source, target, endpoint, directory, authority)
+
+
+@pytest.fixture
+def guarded_flow(tmp_path: Path) -> Callable[..., Flow]:
+    """A flow A->B of fresh aliases: `guarded_flow(source address, target address, *lines)`; `A` and `B` begin the lines."""
+
+    def load(source: str, target: str, *lines: str) -> Flow:
+        mark = secrets.token_hex(3)
+        text = [
+            "clusters = A, B",
+            f"A.bootstrap.servers = {source}",
+            f"B.bootstrap.servers = {target}",
+            "A->B.enabled = true",
+            "B->A.emit.heartbeats.enabled = false",
+            "A->B.heartbeats.replication.enabled = false",
+            "replication.factor = 1",
+            "ferry.internal.topics.replication.factor = 1",
+            "config.providers = file",
+            "config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider",
+            *lines,
+        ]
+        path = tmp_path / f"mm2-{mark}.properties"
+        names = {"A": f"a{mark}", "B": f"b{mark}"}
+        own = [ALIASES.sub(partial(_own, names), line) for line in text]
+        path.write_text("\n".join(own) + "\n", encoding="latin-1")
+        return load_config(path).flows[0]
+
+    return load
+
+
+def _own(names: dict[str, str], found: re.Match[str]) -> str:
+    if found[1]:
+        return f"{found[1]}{names['A']}, {names['B']}"
+    return names[found[2]] + (f"->{names[found[4]]}" if found[3] else "")
