@@ -74,7 +74,10 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
     # In a reverse pass a topic counts by its name on the source, which the flow's filters speak of.
     routes = {topic: find_route(onward, topic, home_topics, away_topics, by_upstream_name=reverse) for topic in topics}
     translators = read_translators(onward, routes, home_topics, away_topics)
-    positions = [position for group in sorted(committed) for position in _positions(group, committed[group], routes, translators)]
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for key in translators:
+        by_topic.setdefault(key.topic, []).append(key)
+    positions = [position for group in sorted(committed) for position in _positions(group, committed[group], routes, translators, by_topic)]
     left_out.sort(key=lambda entry: entry.group)
     return TranslatedGroups(flow.name, reverse, tuple(sorted(committed)), tuple(positions), tuple(left_out))
 
@@ -113,10 +116,14 @@ def _positions(
     committed: Mapping[TopicPartition, CommittedOffset],
     routes: Mapping[str, Route],
     translators: Mapping[TopicPartition, Translator],
+    by_topic: Mapping[str, Iterable[TopicPartition]],
 ) -> Iterator[TranslatedPosition]:
-    """One position for each partition of the topics that the group has offsets in, and for each that it has an offset for."""
+    """One position for each partition of the topics that the group has offsets in, and for each that it has an offset for.
+
+    `by_topic`: the keys of `translators`; a group costs what its own topics cost, not what all do.
+    """
     read = {key.topic for key in committed}
-    for key in sorted({*committed, *(key for key in translators if key.topic in read)}):
+    for key in sorted({*committed, *(key for topic in read for key in by_topic.get(topic, ()))}):
         yield _position(group, key, committed.get(key), routes[key.topic], translators.get(key))
 
 
