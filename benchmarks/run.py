@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     # A run that is ended from outside stops its brokers and copiers, and keeps the shapes it has.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        with _clusters(options) as (clusters, directory):
+        with running_clusters(options.source, options.target) as (clusters, directory):
             plan = Plan(clusters, directory, 1 if options.quick else options.rounds, copiers(options), options.master, _say)
             for shape in shapes:
                 found.append(run_shape(plan, shape))
@@ -94,13 +94,13 @@ def copiers(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 @contextmanager
-def _clusters(options: argparse.Namespace) -> Iterator[tuple[Clusters, Path]]:
+def running_clusters(source: str | None = None, target: str | None = None) -> Iterator[tuple[Clusters, Path]]:
     """The two clusters and a directory for configs and logs; clusters of our own are stopped and removed."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     directory = WORK / stamp
     directory.mkdir(parents=True)
-    if options.source and options.target:
-        yield Clusters(options.source, options.target), directory
+    if source and target:
+        yield Clusters(source, target), directory
         return
     started: list[SandboxCluster] = []
     try:

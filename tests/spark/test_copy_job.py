@@ -99,6 +99,10 @@ def test_a_run_on_local_spark(config: Path, topic: str, source_cluster: SandboxC
     assert compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.split('->')[0]}.{topic}"}).equal
     again = ferry("run", str(config), "--flow", flow, "--json")
     assert again.returncode == 0
+    proof = ferry("verify", str(config), "--flow", flow, "--master", "local[2]", "--json")
+    assert proof.returncode == 0, proof.stderr
+    found = json.loads(proof.stdout)
+    assert (found["equal"], found["records"], found["not_covered"]) == (True, 2_000, [])
     assert "offsets to go" in done.stderr
     assert "offsets to go" not in again.stderr  # Spark was not started
 

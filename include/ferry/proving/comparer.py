@@ -261,9 +261,12 @@ class Comparer:
 
 
 def _row(offsets: list[int], at: int) -> int:
-    """How many offsets from index `at` on count up one by one, at least: all or one."""
-    rest = len(offsets) - at
-    return rest if offsets[-1] - offsets[at] == rest - 1 else 1
+    """How many offsets from index `at` on count up one by one."""
+    first, rest = offsets[at], len(offsets) - at
+    if offsets[-1] - first == rest - 1:
+        return rest
+    # Offsets only rise, so once one is ahead of the count all behind it are.
+    return bisect_right(range(rest), 0, key=lambda index: offsets[at + index] - first - index)
 
 
 def _alike(one: BatchHeader, other: BatchHeader) -> bool:

@@ -13,6 +13,11 @@ from ferry.wire.batch import BatchHeader
 from ferry.wire.opening import opened
 from ferry.wire.ranges import Ranges, within
 
+# Records in a batch, and in a row of such batches that are opened together.
+SMALL_BATCH, TOGETHER = 100, 2_000
+# Records that are dealt with are dropped in bulk.
+KEPT_BEHIND = 4_096
+
 
 class Batch(NamedTuple):
     """A committed data batch of magic 2, or of an older format: header and all its bytes."""
@@ -78,11 +83,18 @@ class LogSide:
         self._at += count
         if self.between_batches:
             self._records, self._at, self._opened_bytes = Contents([], [], []), 0, 0
+        elif self._at > KEPT_BEHIND:
+            for row in self._records:
+                del row[: self._at]
+            self._at = 0
 
     def has_record(self) -> bool:
         """Whether a next record is there; opens the next batch if it must."""
         while self.between_batches and self._batches:
             self._open()
+            # Small batches are rarely stored alike on both sides: a row of them is compared at once.
+            while self._batches and 0 <= self._batches[0].header.count < SMALL_BATCH and len(self._records.offsets) < TOGETHER:
+                self._open()
         return not self.between_batches
 
     def has_ahead(self, records: int, size: int) -> bool:
@@ -110,12 +122,10 @@ class LogSide:
         self._opened_bytes += len(data)
         if self.between_batches:
             self._records, self._at = found, 0
-        else:
-            offsets, timestamps, payloads = self._records
-            start, self._at = self._at, 0
-            self._records = Contents(
-                offsets[start:] + found.offsets, timestamps[start:] + found.timestamps, payloads[start:] + found.payloads
-            )
+            return
+        self._records.offsets.extend(found.offsets)
+        self._records.timestamps.extend(found.timestamps)
+        self._records.payloads.extend(found.payloads)
 
 
 def _chosen(found: Contents, parts: Ranges) -> Contents:
