@@ -10,7 +10,7 @@ ROUNDS ?= 40
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration parity exactness faults bounces soak coverage mutants bench lock clean
+.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration parity rights exactness faults bounces soak coverage mutants bench lock clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -26,13 +26,13 @@ demo-stop: setup ## Stop the demo and remove what it made
 	@python -m ferry.airflow.demo down
 
 test: setup lint types ## Lint, types and all tests but the long comparisons with MirrorMaker 2, with a short series of kills
-	pytest -m "not parity and not migration and not bounces" -n 2 --dist loadfile
+	pytest -m "not parity and not migration and not bounces and not rights" -n 2 --dist loadfile
 
 test-unit: setup ## Tests without I/O
 	pytest -m unit
 
 test-brokers: setup ## Tests against real brokers
-	pytest -m brokers
+	pytest -m "brokers and not rights"
 
 lint: setup ## Format and lint checks
 	ruff format --check $(PYTHON_DIRECTORIES)
@@ -59,6 +59,9 @@ bounces: setup ## Brokers and copiers bounced, networks broken: Kafka's transact
 
 parity: setup ## Every combination of properties side by side with MirrorMaker 2
 	pytest -m parity
+
+rights: setup ## Every right that a flow needs, taken away in turn
+	pytest tests/permissions
 
 exactness: setup ## Translated offsets of 500 groups beside MirrorMaker 2's: make exactness SEED=7
 	python -m tests.exactness.run --seed $(SEED)

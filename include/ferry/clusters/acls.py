@@ -17,7 +17,8 @@ from kafka.protocol.admin import DescribeAclsRequest
 from ferry.clusters.acl_binding import OPERATIONS, AclBinding, AclPattern, AclResource
 from ferry.clusters.admin import REQUEST_SECONDS, ClusterAdmin
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
-from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
+from ferry.clusters.failures import denied
+from ferry.errors import ClusterUnreachable, FerryError
 
 if TYPE_CHECKING:
     from ferry.config import Cluster
@@ -41,8 +42,11 @@ _KAFKA_RESOURCES = {
 }
 
 
-def read_acls(cluster: Cluster) -> frozenset[AclBinding] | None:
-    """Every ACL of the cluster; None when it has no authorizer. NotAuthorized without Describe on the cluster, ClusterUnreachable."""
+def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBinding] | None:
+    """Every ACL of the cluster; None when it has no authorizer. NotAuthorized without Describe on the cluster, ClusterUnreachable.
+
+    `to_alter`: they will be changed, which needs another right that implies this one.
+    """
     from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
 
     loop = EventLoop()
@@ -73,7 +77,7 @@ def read_acls(cluster: Cluster) -> frozenset[AclBinding] | None:
     if answer.error_code == SECURITY_DISABLED:
         return None
     if answer.error_code == CLUSTER_REFUSED:
-        raise NotAuthorized(f"{where} does not allow describing its ACLs; grant Describe on the cluster to the user of {cluster.alias}")
+        raise denied(cluster, "describing its ACLs", f"{'Alter' if to_alter else 'Describe'} on the cluster")
     if answer.error_code != NONE:
         raise ClusterUnreachable(f"{where}: describing its ACLs failed: {answer.error_message or f'error {answer.error_code}'}")
     return frozenset(_bindings(answer))

@@ -17,10 +17,11 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
 
+from ferry.clusters.failures import denied, granting
 from ferry.clusters.frames import Meter
 from ferry.clusters.refusals import REFUSALS, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.transports import EncryptedTransport, PlainTransport, SocketSelector
-from ferry.errors import ClusterUnreachable, FerryError
+from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
 
 if TYPE_CHECKING:
     from ferry.config import ClientRole, Cluster
@@ -184,6 +185,14 @@ class ClusterConnection:
         if isinstance(problem, kafka_errors.NodeNotReadyError | kafka_errors.UnknownBrokerIdError | kafka_errors.IncompatibleBrokerVersion):
             return RequestNotSent(f"cluster {self.alias}: {problem}")
         return RequestLost(f"cluster {self.alias}: {problem}")
+
+    def granting(self, right: str) -> str:
+        """What an administrator of this cluster is to do; `right` as `Read on topic orders`."""
+        return granting(self._cluster, right)
+
+    def denied(self, doing: str, right: str) -> NotAuthorized:
+        """The error for a missing right."""
+        return denied(self._cluster, doing, right)
 
     async def supports_transactions_v2(self) -> bool:
         """Whether the cluster's finalized `transaction.version` is 2 or more (KIP-890)."""

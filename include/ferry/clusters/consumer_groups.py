@@ -16,6 +16,7 @@ from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetFetchRequest
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.failures import granting
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
 from ferry.clusters.group_requests import (
     ANSWER_MILLISECONDS,
@@ -78,6 +79,10 @@ class ConsumerGroups:
             connection.close()
         self._connections.clear()
         self._loop.close()
+
+    def granting(self, right: str) -> str:
+        """What an administrator of this cluster is to do; `right` as `Read on topic orders`."""
+        return granting(self._cluster, right)
 
     def list(self) -> tuple[GroupListing, ...]:
         """Every group that the user may describe, of all brokers and types, by name. ClusterUnreachable when a broker does not say.

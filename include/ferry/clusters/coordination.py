@@ -24,7 +24,7 @@ from kafka.protocol.producer import (
 )
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
-from ferry.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from ferry.errors import ClusterUnreachable, ConfigError
 
 # An abandoned transaction of ours is aborted by the broker after this long, so readers of the target never wait longer for it.
 TRANSACTION_MILLISECONDS = 60_000
@@ -43,12 +43,7 @@ GROUP_ID_NOT_FOUND, UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_ID = 69, 88, 100
 
 RETRIABLE = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS, UNSTABLE_OFFSET_COMMIT, 5, 6, 7, 13})
 FENCING = frozenset({INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED})
-REFUSALS = {
-    TOPIC_REFUSED: "Read on the remote topics",
-    GROUP_REFUSED: "Read on group",
-    CLUSTER_REFUSED: "IdempotentWrite on the cluster",
-    TRANSACTIONAL_ID_REFUSED: "Write on transactional id",
-}
+REFUSALS = frozenset({TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED, TRANSACTIONAL_ID_REFUSED})
 TRANSACTION_COORDINATOR, GROUP_COORDINATOR = 1, 0
 # Names instead of topic ids, and the protocol before KIP-890 where the cluster's feature level asks for it.
 OFFSET_FETCH_BY_NAME, TXN_OFFSET_COMMIT_BY_NAME, V1_TXN_OFFSET_COMMIT, V1_END_TXN = 9, 5, 4, 4
@@ -85,11 +80,12 @@ class OutcomeUnknown(Exception):
 
 
 class PositionsRefused(Exception):
-    """The target has no such remote partitions any more."""
+    """The target has no such remote partitions any more, or a right on their topics is missing (`right`, as Read)."""
 
-    def __init__(self, partitions: tuple[tuple[str, int], ...]) -> None:
-        super().__init__(f"unknown at the target: {partitions}")
+    def __init__(self, partitions: tuple[tuple[str, int], ...], right: str = "") -> None:
+        super().__init__(f"{right} is missing on: {partitions}" if right else f"unknown at the target: {partitions}")
         self.partitions = partitions
+        self.right = right
 
 
 class Coordinator:
@@ -132,7 +128,7 @@ class Coordinator:
         return await self.init(identity)
 
     async def add_partitions(self, identity: ProducerIdentity, partitions: Iterable[tuple[str, int]]) -> None:
-        """Register remote partitions with the transaction (needed before KIP-890's protocol only)."""
+        """Register remote partitions with the transaction (needed before KIP-890's protocol only). PositionsRefused without Write."""
         by_topic = _grouped(partitions)
         topic_type = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 
@@ -152,6 +148,7 @@ class Coordinator:
                 for result in answer.results_by_topic_v3_and_below
                 for part in result.results_by_partition
             ]
+            _refuse_denied(codes, "Write")
             return _worst(codes), answer
 
         await self._until_settled("AddPartitionsToTxn", TRANSACTION_COORDINATOR, ask)
@@ -176,7 +173,7 @@ class Coordinator:
     async def commit_positions(
         self, identity: ProducerIdentity, positions: Mapping[tuple[str, int], Position], *, transactions_v2: bool
     ) -> None:
-        """Put positions, keyed by remote partition, into the transaction. PositionsRefused when a remote partition is gone.
+        """Put positions, keyed by remote partition, into the transaction. PositionsRefused when one is gone, or may not be read.
 
         OutcomeUnknown when the answer is lost: never asked twice.
         """
@@ -220,6 +217,7 @@ class Coordinator:
             gone = tuple((topic, number) for topic, number, code in codes if code in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID})
             if gone:
                 raise PositionsRefused(gone)
+            _refuse_denied(codes, "Read")
             return _worst(codes), answer
 
         await self._until_settled("TxnOffsetCommit", GROUP_COORDINATOR, ask)
@@ -340,8 +338,13 @@ class Coordinator:
         if code in FENCING:
             return Fenced(f"{what} for {self._transactional_id}: error {code}")
         if code in REFUSALS:
-            name = {GROUP_REFUSED: f" {self._group}", TRANSACTIONAL_ID_REFUSED: f" {self._transactional_id}"}.get(code, "")
-            return NotAuthorized(f"cluster {self._connection.alias} refuses {what}: grant {REFUSALS[code]}{name}")
+            rights = {
+                TOPIC_REFUSED: "Describe on the topics that it is about",
+                GROUP_REFUSED: f"Read on group {self._group}",
+                CLUSTER_REFUSED: "IdempotentWrite on the cluster",
+                TRANSACTIONAL_ID_REFUSED: f"Write on transactional id {self._transactional_id}",
+            }
+            return self._connection.denied(what, rights[code])
         if code == INVALID_TRANSACTION_TIMEOUT:
             return ConfigError(
                 f"cluster {self._connection.alias}: transaction.max.timeout.ms is below {TRANSACTION_MILLISECONDS} ms: raise it"
@@ -354,6 +357,12 @@ def _grouped(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(number)
     return by_topic
+
+
+def _refuse_denied(codes: Iterable[tuple[str, int, int]], right: str) -> None:
+    refused = tuple((topic, number) for topic, number, code in codes if code == TOPIC_REFUSED)
+    if refused:
+        raise PositionsRefused(refused, right)
 
 
 def _worst(codes: Iterable[tuple[str, int, int]]) -> int:

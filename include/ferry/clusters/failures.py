@@ -87,8 +87,7 @@ def explained(
     if _is_refusal(cause):
         return _no_login(cluster, role, cause)
     if cause.code() in _AUTHORIZATION:
-        hint = f"; grant {grant} to the user of {cluster.alias}" if grant else ""
-        return NotAuthorized(f"{where} does not allow {doing}: {cause.str().rstrip('.')}{hint}")
+        return denied(cluster, doing, grant, cause.str().rstrip("."))
     reason = f"{cause.str()} ({earlier.str()})" if earlier is not None and earlier is not cause else cause.str()
     hint = f"; check {cluster.alias}.bootstrap.servers and security.protocol" if cause.code() < 0 else ""
     return ClusterUnreachable(f"{where}: {doing} failed: {reason}{hint}")
@@ -113,6 +112,22 @@ def _no_login(cluster: Cluster, role: ClientRole | None, cause: KafkaError) -> F
         return refused(cluster, role, f"{NOT_ACCEPTED}: {text}", tls=True)
     tls = cause.code() == KafkaError._SSL  # noqa: SLF001 - a public name
     return refused(cluster, role, (certificate_problem(cluster, role, text) if tls else None) or text, tls=tls)
+
+
+def denied(cluster: Cluster, doing: str, grant: str, said: str = "") -> NotAuthorized:
+    """The error for a missing right; `said` is the broker's own text."""
+    what = f"cluster {cluster.alias} ({cluster.bootstrap}) does not allow {doing}{': ' if said else ''}{said}"
+    return NotAuthorized(f"{what}; {granting(cluster, grant)}" if grant else what)
+
+
+def granting(cluster: Cluster, right: str) -> str:
+    """What an administrator is to do; `right` as `Read on topic orders`."""
+    return f"grant {right} {recipient(cluster)}"
+
+
+def recipient(cluster: Cluster) -> str:
+    """Where rights are to be granted, and to whom."""
+    return f"at cluster {cluster.alias} to {cluster.principal or f'the user of {cluster.alias}'}"
 
 
 def refusal(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaError | None = None, *, grant: str = "") -> FerryError:

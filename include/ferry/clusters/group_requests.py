@@ -17,7 +17,7 @@ import kafka.errors as kafka_errors
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
-from ferry.errors import FerryError, GroupFailed, NotAuthorized
+from ferry.errors import FerryError, GroupFailed
 
 T = TypeVar("T")
 
@@ -178,9 +178,11 @@ class GroupRequests:
         state.answered += 1
         if value is not None:
             state.done[group] = value
-        elif code in {GROUP_REFUSED, TOPIC_REFUSED}:
-            state.done[group] = NotAuthorized(
-                f"cluster {alias} does not allow {question.doing} group {group}: grant {question.grant} {group}"
+        elif code == GROUP_REFUSED:
+            state.done[group] = self._connections[0].denied(f"{question.doing} group {group}", f"{question.grant} {group}")
+        elif code == TOPIC_REFUSED:  # of its members (ConsumerGroupDescribe), or of its offsets
+            state.done[group] = self._connections[0].denied(
+                f"{question.doing} group {group}", "Describe on every topic that its members read"
             )
         else:
             state.done[group] = GroupFailed(f"cluster {alias}: {question.doing} group {group}: {error_name(code)}")

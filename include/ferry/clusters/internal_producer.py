@@ -46,7 +46,8 @@ def append_records(
             producer.poll(0)
         left = producer.flush(WRITE_SECONDS)
     except KafkaException as problem:
-        raise ClusterUnreachable(f"cluster {cluster.alias}: {topic}: {problem.args[0].str()}") from problem
+        # An idempotent producer asks for its id first, which takes Write on any topic (KIP-679).
+        raise explained(cluster, f"writing to {topic}", problem.args[0], grant=f"Write on topic {topic}") from problem
     if problems:
         raise explained(cluster, f"writing to {topic}", problems[0], grant=f"Write on topic {topic}", role=ClientRole.PRODUCER)
     if left:

@@ -99,15 +99,15 @@ async def _producers(
     request = DescribeProducersRequest(topics=[topic_type(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()])
     answer = await connection.send(request, node)
     return {
-        TopicPartition(topic.name, part.partition_index): _refusal(topic.name, part) if part.error_code else _open(part)
+        TopicPartition(topic.name, part.partition_index): _refusal(connection, topic.name, part) if part.error_code else _open(part)
         for topic in answer.topics
         for part in topic.partitions
     }
 
 
-def _refusal(topic: str, part: Any) -> str:
+def _refusal(connection: ClusterConnection, topic: str, part: Any) -> str:
     if part.error_code == TOPIC_REFUSED:
-        return f"its producers are hidden: grant Read on topic {topic}"
+        return f"its producers are hidden: {connection.granting(f'Read on topic {topic}')}"
     return f"its producers cannot be described: error {part.error_code} {part.error_message or ''}".rstrip()
 
 

@@ -29,6 +29,7 @@ class Verdict(Enum):
     TOO_LARGE = "too large"
     RECORD_REFUSED = "record refused"  # not appended, because of a record in it
     REFUSED = "refused"  # not appended, and never will be, whatever the records
+    DENIED = "denied"  # not appended, for want of a right
     FENCED = "fenced"
     UNKNOWN = "unknown"
 
@@ -41,13 +42,12 @@ REFUSAL_TEXTS = {
     10: "MESSAGE_TOO_LARGE: raise max.message.bytes of the remote topic",
     17: "INVALID_TOPIC_EXCEPTION: the broker does not let clients write to this topic",
     18: "RECORD_LIST_TOO_LARGE: raise segment.bytes of the remote topic",
-    29: "TOPIC_AUTHORIZATION_FAILED: grant Write on the remote topic",
     32: "INVALID_TIMESTAMP: widen message.timestamp.before.max.ms / message.timestamp.after.max.ms of the remote topic",
     44: "POLICY_VIOLATION: a policy of the target refuses it",
-    53: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED: grant Write on the flow's transactional ids",
     76: "UNSUPPORTED_COMPRESSION_TYPE: the target does not know this codec",
     87: "INVALID_RECORD: the remote topic does not take such records (a compacted topic needs keys)",
 }
+DENIED = {29: "TOPIC_AUTHORIZATION_FAILED", 53: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"}
 _OUT_OF_ORDER = 45
 _RECORD_REFUSED = frozenset({32, 44, 87})
 _REFUSED = frozenset(REFUSAL_TEXTS) - _TOO_LARGE - _RECORD_REFUSED
@@ -60,6 +60,11 @@ class Answer(NamedTuple):
     base_offset: int
     problem: str
 
+    @property
+    def of_transaction(self) -> bool:
+        """Whether it is about the transactional id, not about the partition."""
+        return self.problem == DENIED[53]
+
 
 def verdict_of(code: int) -> Verdict:
     """Classify an error code of a Produce answer. What is not listed may have been appended: UNKNOWN."""
@@ -69,6 +74,7 @@ def verdict_of(code: int) -> Verdict:
         return Verdict.OUT_OF_ORDER
     for codes, verdict in (
         (FENCING, Verdict.FENCED),
+        (frozenset(DENIED), Verdict.DENIED),
         (_TOO_LARGE, Verdict.TOO_LARGE),
         (_RECORD_REFUSED, Verdict.RECORD_REFUSED),
         (_REFUSED, Verdict.REFUSED),
@@ -100,6 +106,6 @@ def produce_answers(answer: BatchesAnswer, leaders: Leaders) -> dict[tuple[str, 
     found = {}
     for topic, index, code, base_offset, message in answer.partitions:
         name = topic if isinstance(topic, str) else leaders.name_of(None, topic)
-        problem = "" if code == 0 else REFUSAL_TEXTS.get(code) or f"error {code} {message or ''}".rstrip()
+        problem = "" if code == 0 else DENIED.get(code) or REFUSAL_TEXTS.get(code) or f"error {code} {message or ''}".rstrip()
         found[name, index] = Answer(verdict_of(code), base_offset, problem)
     return found

@@ -73,10 +73,11 @@ class Refused(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a partition takes no more; `passing` when trying again later may succeed."""
+    """Why a partition takes no more; `passing` when trying again later may succeed, `denied` when a right is missing."""
 
     problem: str
     passing: bool
+    denied: bool = False
 
 
 @dataclass
@@ -228,6 +229,9 @@ class Appender:
                 self.leaders_stale = True
             case Verdict.OUT_OF_ORDER if not first:
                 queue.rejected.append(item.unit)
+            case Verdict.DENIED:
+                queue.rejected.append(item.unit)
+                queue.refusal = queue.refusal or self._denial(queue.key[0], answer)
             case Verdict.TOO_LARGE | Verdict.RECORD_REFUSED | Verdict.REFUSED:
                 if self._is_left_out(queue, item.unit, answer, first=first):
                     self.own_bytes -= item.unit.own
@@ -236,6 +240,10 @@ class Appender:
                 raise OutcomeUnknown(f"Produce to {queue.key[0]}-{queue.key[1]}: {answer.verdict.value}: {answer.problem}", queue.key)
         if not queue.in_flight:
             self._regroup(queue)
+
+    def _denial(self, topic: str, answer: Answer) -> Refusal:
+        right = f"Write on transactional id {self._transactional_id}" if answer.of_transaction else f"Write on topic {topic}"
+        return Refusal(f"{answer.problem}: {self._connection.granting(right)}", passing=False, denied=True)
 
     def _is_left_out(self, queue: _Queue, unit: Appendable, answer: Answer, *, first: bool) -> bool:
         """A unit that was refused for good is divided; where that is of no use it stops the partition or (True) is left out."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.failures import granting, recipient
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.copying.fencing import RunHold
 from ferry.copying.formats import place_of
@@ -49,7 +50,16 @@ Log = Callable[[str], None]
 def rules_of(flow: Flow, request: RunRequest) -> PlanRules:
     """The settings that the plan goes by."""
     start = flow.start if isinstance(flow.start, str) else flow.start.isoformat()
-    return PlanRules(flow.name, request.run_id, flow.on_recreate, flow.on_target_recreate, start, flow.on_unexplained, flow.on_unclear)
+    return PlanRules(
+        flow.name,
+        request.run_id,
+        flow.on_recreate,
+        flow.on_target_recreate,
+        start,
+        flow.on_unexplained,
+        flow.on_unclear,
+        recipient(flow.target),
+    )
 
 
 @dataclass
@@ -193,21 +203,33 @@ class CopyDriver:
         return seen, plans
 
     def _note_failures(self, seen: Survey, plans: Iterable[PartitionPlan], lanes: Collection[int] | None = None) -> None:
+        unread = self._unread({plan.facts.topic for plan in plans if plan.failure is None and plan.facts.remote_topic_id is None})
         for plan in plans:
             if not self._concerns(lanes, plan.facts.topic, plan.facts.partition):
                 continue
             if plan.failure is not None:
                 self._fail(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
+            elif plan.facts.topic in unread:
+                problem = unread[plan.facts.topic]
+                self._fail(plan.facts.topic, plan.facts.partition, type(problem).__name__, str(problem))
             elif plan.facts.remote_topic_id is None:
-                problem = (
-                    f"remote topic {plan.facts.remote_topic} does not exist and could not be created: create it, or grant Create on it"
+                missing = (
+                    f"remote topic {plan.facts.remote_topic} does not exist and could not be created: create it, or "
+                    f"{granting(self._flow.target, f'Create on topic {plan.facts.remote_topic}')}"
                 )
-                self._fail(plan.facts.topic, plan.facts.partition, "TargetMissing", problem)
-        for (topic, partition), problem in seen.partition_problems.items():
+                self._fail(plan.facts.topic, plan.facts.partition, "TargetMissing", missing)
+        for (topic, partition), trouble in seen.partition_problems.items():
             if self._concerns(lanes, topic, partition):
-                self._fail(topic, partition, "PartitionUnavailable", problem)
+                self._fail(topic, partition, "PartitionUnavailable", trouble)
         for denied in seen.denied:
             self._fail(denied.topic, denied.partition, denied.error, denied.problem)
+
+    def _unread(self, topics: Collection[str]) -> Mapping[str, FerryError]:
+        """Why remote topics were not created: those whose configs the source does not tell."""
+        if not topics:
+            return {}
+        with ClusterAdmin(self._flow.source) as source:
+            return source.visible_configs(topics)[1]
 
     def _concerns(self, lanes: Collection[int] | None, topic: str, partition: int) -> bool:
         return lanes is None or lane_of(topic, partition, self._flow.lanes) in lanes

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
-from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, ProducerIdentity
+from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
 from ferry.clusters.leaders import Leaders
 from ferry.copying.appender import PartitionKey
 from ferry.copying.internal_writer import InternalWriter, KeyValue
@@ -101,6 +101,9 @@ class FencedWriter:
     def _call(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         try:
             return self._loop.run(coroutine, *arguments)
+        except PositionsRefused as problem:
+            topic, _ = problem.partitions[0]
+            raise self._connection.denied(f"writing to {topic}", f"{problem.right} on topic {topic}") from problem
         except Fenced as problem:
             raise Superseded(f"flow {self._flow}: a newer run took over ({problem})") from problem
 

@@ -9,7 +9,7 @@ from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.leaders import Leaders
 from ferry.copying.appender import Appender, PartitionKey
 from ferry.copying.internal_batch import internal_batches, split_batch
-from ferry.errors import ClusterUnreachable
+from ferry.errors import ClusterUnreachable, NotAuthorized
 
 # Wakes the loop for back-offs.
 IDLE_SECONDS = 0.05
@@ -35,7 +35,7 @@ class InternalWriter:
         self._appender.adopt(identity)
 
     async def append(self, records: Mapping[PartitionKey, Sequence[KeyValue]]) -> None:
-        """Return when all records are accepted. Fenced, OutcomeUnknown, or ClusterUnreachable when a topic takes no records."""
+        """Return when all records are accepted. Fenced, OutcomeUnknown; NotAuthorized or ClusterUnreachable when a topic takes none."""
         for key, pairs in records.items():
             for batch in internal_batches(pairs):
                 self._appender.enqueue(key, batch)
@@ -50,4 +50,5 @@ class InternalWriter:
         for topic, partition in records:
             refusal = self._appender.refusal((topic, partition))
             if refusal is not None:
-                raise ClusterUnreachable(f"cluster {self._alias}: {topic}-{partition} takes no records: {refusal.problem}")
+                kind = NotAuthorized if refusal.denied else ClusterUnreachable
+                raise kind(f"cluster {self._alias}: {topic}-{partition} takes no records: {refusal.problem}")

@@ -15,9 +15,19 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import NoReturn
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
-from ferry.clusters.coordination import NO_IDENTITY, Coordinator, Fenced, OutcomeUnknown, Position, PositionsRefused, ProducerIdentity
+from ferry.clusters.coordination import (
+    CLUSTER_REFUSED,
+    NO_IDENTITY,
+    Coordinator,
+    Fenced,
+    OutcomeUnknown,
+    Position,
+    PositionsRefused,
+    ProducerIdentity,
+)
 from ferry.clusters.leaders import Leaders
 from ferry.copying.allowance import allowance_of
 from ferry.copying.appender import Accepted, Appender, PartitionKey
@@ -178,6 +188,8 @@ class Lane:
         answer = await self._target.send(
             InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0, producer_id=-1, producer_epoch=-1, max_version=5)
         )
+        if answer.error_code == CLUSTER_REFUSED:
+            raise self._target.denied("writing without a transaction", "IdempotentWrite on the cluster")
         if answer.error_code:
             raise OutcomeUnknown(f"InitProducerId: error {answer.error_code}")
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
@@ -310,7 +322,10 @@ class Lane:
         if missing:
             if self._state is TransactionState.READY:
                 self._open()
-            await self._coordinator.add_partitions(self._identity, missing)
+            try:
+                await self._coordinator.add_partitions(self._identity, missing)
+            except PositionsRefused as problem:
+                self._stop_denied(problem)
             self._registered.update(missing)
 
     async def _commit(self) -> None:
@@ -323,15 +338,27 @@ class Lane:
         try:
             await self._coordinator.commit_positions(self._identity, positions, transactions_v2=self._transactions_v2)
         except PositionsRefused as problem:
-            for key in problem.partitions:
-                task = self._cursors[key].task
-                self._cursors[key].fail(TargetRecreated(task.topic, task.partition, f"remote topic {task.remote_topic} was deleted"))
-            raise OutcomeUnknown(str(problem)) from problem
+            self._stop_denied(problem)
         self._state = advance(self._state, TransactionEvent.COMMIT)
         self._adopt(await self._coordinator.end(self._identity, committed=True, transactions_v2=self._transactions_v2))
         self._state = advance(self._state, TransactionEvent.DONE)
         for cursor in touched.values():
             cursor.confirm()
+
+    def _stop_denied(self, problem: PositionsRefused) -> NoReturn:
+        """The others go on in a new transaction: what this one holds of the refused partitions must not be committed."""
+        for topic, partition in problem.partitions:
+            if (topic, partition) not in self._cursors:
+                raise self._target.denied(f"writing to {topic}", f"{problem.right} on topic {topic}") from problem
+            task = self._cursors[topic, partition].task
+            right = self._target.granting(f"{problem.right} on topic {topic}")
+            failure = (
+                BatchRefused(task.topic, task.partition, f"remote topic {topic}, source offset {task.position}: not allowed: {right}")
+                if problem.right
+                else TargetRecreated(task.topic, task.partition, f"remote topic {topic} was deleted")
+            )
+            self._cursors[topic, partition].fail(failure)
+        raise OutcomeUnknown(str(problem)) from problem
 
     def _adopt(self, identity: ProducerIdentity) -> None:
         self._identity = identity

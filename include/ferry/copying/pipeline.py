@@ -92,6 +92,7 @@ def _planned_run(flow: Flow, request: RunRequest, *, looks_for_open: bool) -> Ru
         if plan.failure is not None and not _will_be_grown(plan, topics)
     ]
     failed += [*seen.denied, *overdue(behind)]
+    failed += [PartitionFailure(topic, -1, type(problem).__name__, str(problem)) for (topic, _), problem in topics.unread.items()]
     failed += [PartitionFailure(topic, number, "PartitionUnavailable", why) for (topic, number), why in seen.partition_problems.items()]
     skipped = tuple(Skipped(what, reason) for what, reason in seen.selection.skipped)
     heartbeats = frozenset(topic for topic in seen.source_topics if policy_for(flow).is_heartbeats_topic(topic))

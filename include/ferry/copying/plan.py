@@ -68,7 +68,7 @@ class PartitionFacts:
 
 @dataclass(frozen=True)
 class PlanRules:
-    """The settings of a flow that the plan goes by."""
+    """The settings of a flow that the plan goes by. `recipient`: to whom rights on the target are granted, for messages."""
 
     flow: str
     run_id: str
@@ -77,6 +77,7 @@ class PlanRules:
     start_policy: str = "earliest"
     on_unexplained: Literal["fail", "local"] = "fail"
     on_unclear: Literal["fail", "local"] = "fail"
+    recipient: str = "at the target"
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
         raise AlreadyClaimed(facts.topic, facts.partition, problem)
     if facts.remote_topic_id is not None and facts.partition >= facts.remote_partitions:
         problem = f"remote topic {facts.remote_topic} has {facts.remote_partitions} partitions and could not be grown: "
-        problem += "add partitions to it, or grant Alter on it"
+        problem += f"add partitions to it, or grant Alter on topic {facts.remote_topic} {rules.recipient}"
         raise TargetTooNarrow(facts.topic, facts.partition, problem)
 
     if facts.stamps_itself:

@@ -218,7 +218,7 @@ class SourceFeed:
         elif code == CORRUPT_MESSAGE:
             cursor.fail(UnreadableBatch(task.topic, task.partition, f"the source finds its log corrupt at offset {cursor.fetched}"))
         elif code == NOT_AUTHORIZED:
-            cursor.fail(_refusal(cursor, f"the source refuses to read it: grant Read on topic {task.topic}"))
+            cursor.fail(_refusal(cursor, f"the source refuses to read it: {self._connection.granting(f'Read on topic {task.topic}')}"))
         else:
             cursor.fail(_refusal(cursor, f"the source answers error {code} at offset {cursor.fetched}"))
 

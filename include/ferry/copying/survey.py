@@ -22,9 +22,10 @@ from ferry.copying.plan import PartitionFacts
 from ferry.copying.receipts import Receipt, decode_receipt, ledger_partition
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.state import CLAIM_KEY, FLOW_KEY, FlowState, decode_state, fold_state
-from ferry.errors import ArgumentError, ConfigError, NotAuthorized
+from ferry.errors import ArgumentError, ConfigError, FerryError, NotAuthorized
+from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, is_ferry_topic, ledger_topic, policy_for, position_group, state_topic
-from ferry.policy.selection import Selection, named_topics, select_topics
+from ferry.policy.selection import Selection, select_topics
 from ferry.reporting.run_report import PartitionFailure
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ NOT_A_COPY = "the config is that of a connector that copies no records"
 @dataclass(frozen=True)
 class Survey:
     """Everything the plan needs. `claims` name the flow that writes each remote topic, over all flows into the target; `denied` are topics
-    that the flow names and the source hides."""
+    of the flow that the source hides, or whose remote topic may not be described."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
@@ -69,13 +70,14 @@ def survey(
     source_topics, target_topics = source.topics(), target.topics()
     policy = policy_for(flow)
     selection = select_topics(flow, source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
-    denied = _denied(flow, request, source, source_topics) if flow.copies else ()
+    state, claims = read_state(flow, target_topics, settled=settled)
+    copied = {head.topic for head in state.heads.values()}
+    hidden = hidden_topics(flow, source, source_topics, copied) if flow.copies and not request.topics else ()
+    denied = [PartitionFailure(entry.name, -1, "NotAuthorized", entry.problem) for entry in hidden if entry.needed]
     if denied and not selection.selected:
         raise NotAuthorized("; ".join(failure.problem for failure in denied))
-    if request.topics:
-        selection = narrow(selection, request)
+    selection = narrow(selection, request) if request.topics else _with_hidden(selection, hidden)
     wanted = [TopicPartition(topic, partition) for topic, _ in selection.selected for partition in range(source_topics[topic].partitions)]
-    state, claims = read_state(flow, target_topics, settled=settled)
     remote = dict(selection.selected)
     ids = {topic: (_id_of(source_topics[topic]), _id_of(target_topics.get(name))) for topic, name in selection.selected}
     resting = {
@@ -87,10 +89,14 @@ def survey(
     explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
     remote_ends = _remote_ends(target, wanted, remote, target_topics, explained)
     coverage = read_coverage(flow, wanted, source_topics, target_topics, remote) if request.since is not None else {}
-    configs = _remote_configs(target, {remote[key.topic] for key in wanted if key not in offsets.at_rest} & set(target_topics))
+    moving = {key.topic for key in wanted if key not in offsets.at_rest}
+    configs, unread = _remote_configs(target, {remote[topic] for topic in moving} & set(target_topics))
+    denied += [
+        PartitionFailure(topic, -1, type(unread[name]).__name__, str(unread[name])) for topic, name in remote.items() if name in unread
+    ]
     facts = []
     for key in wanted:
-        if key in offsets.problems:
+        if key in offsets.problems or remote[key.topic] in unread:
             continue
         remote_topic = remote[key.topic]
         description = target_topics.get(remote_topic)
@@ -124,17 +130,13 @@ def survey(
         )
     lanes = state.flow.lanes if state.flow else 0
     known = guarded(flow, facts, source_topics, settled=settled)
-    return Survey(selection, source_topics, target_topics, known, state, claims, lanes, offsets.problems, denied)
+    return Survey(selection, source_topics, target_topics, known, state, claims, lanes, offsets.problems, tuple(denied))
 
 
-def _denied(flow: Flow, request: RunRequest, source: ClusterAdmin, seen: Iterable[str]) -> tuple[PartitionFailure, ...]:
-    """Kafka leaves topics that the user may not describe out of every listing: left alone, they would count as copied."""
-    hidden = () if request.topics else source.denied_topics(named_topics(flow, seen))
-    where = f"cluster {flow.source.alias} ({flow.source.bootstrap})"
-    return tuple(
-        PartitionFailure(topic, -1, "NotAuthorized", f"{where} hides topic {topic}: grant Read and DescribeConfigs on it")
-        for topic in hidden
-    )
+def _with_hidden(selection: Selection, hidden: Iterable[Hidden]) -> Selection:
+    """Heartbeats come along if they may: hidden ones are left out, and named."""
+    more = tuple((f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed)
+    return Selection(selection.selected, (*selection.skipped, *more))
 
 
 def narrow(selection: Selection, request: RunRequest) -> Selection:
@@ -289,6 +291,7 @@ def _remote_ends(
     return {(key.topic, key.partition): offset for key, offset in found.items()}
 
 
-def _remote_configs(target: ClusterAdmin, topics: set[str]) -> dict[str, dict[str, str]]:
-    configs = target.topic_configs(sorted(name for name in topics if not is_ferry_topic(name)))
-    return {topic: {name: entry.value or "" for name, entry in entries.items()} for topic, entries in configs.items()}
+def _remote_configs(target: ClusterAdmin, topics: set[str]) -> tuple[dict[str, dict[str, str]], dict[str, FerryError]]:
+    """By remote topic, and what went wrong: a topic whose limits are not known is not written to."""
+    configs, problems = target.visible_configs(sorted(name for name in topics if not is_ferry_topic(name)))
+    return {topic: {name: entry.value or "" for name, entry in entries.items()} for topic, entries in configs.items()}, problems

@@ -36,7 +36,7 @@ def sync_acls(flow: Flow, dry_run: bool) -> SyncOutcome:
     here = read_acls(flow.source)
     if here is None:
         return _without_authorizer(flow.source, "there are no ACLs to copy")
-    there = read_acls(flow.target)
+    there = read_acls(flow.target, to_alter=not (dry_run or flow.acls.report_only))
     if there is None:
         return _without_authorizer(flow.target, "it takes no ACLs")
     with ClusterAdmin(flow.source) as source, AclAdmin(flow.target) as target:

@@ -64,10 +64,11 @@ def write_decisions(target: ConsumerGroups, alias: str, decisions: Sequence[Grou
         else:
             for entry in decision.partitions:
                 if entry.write is not None:
-                    _settle(entry, tally, alias=alias, outcome=outcome, back=back, now=now.get(decision.group))
+                    _settle(target, entry, tally, alias=alias, outcome=outcome, back=back, now=now.get(decision.group))
 
 
 def _settle(
+    target: ConsumerGroups,
     entry: PartitionDecision,
     tally: GroupTally,
     *,
@@ -79,7 +80,7 @@ def _settle(
     """What became of one partition that was to be written."""
     refusal = "" if isinstance(outcome, FerryError) else outcome.get(entry.remote, "")
     if refusal:
-        _tell_refusal(entry, alias, refusal, tally)
+        _tell_refusal(target, entry, alias, refusal, tally)
         return
     found = back.get(entry.remote)
     wanted = entry.write.offset if entry.write is not None else None
@@ -99,11 +100,12 @@ def _settle(
         )
 
 
-def _tell_refusal(entry: PartitionDecision, alias: str, refusal: str, tally: GroupTally) -> None:
+def _tell_refusal(target: ConsumerGroups, entry: PartitionDecision, alias: str, refusal: str, tally: GroupTally) -> None:
     if refusal in GONE:
         tally.skipped.append(Skipped(partition_name(entry), f"{alias} has no partition {_where(entry)} any more"))
     elif refusal == "TOPIC_AUTHORIZATION_FAILED":
-        problem = NotAuthorized(f"cluster {alias} does not allow writing offsets: grant Read on topic {entry.remote.topic}")
+        right = target.granting(f"Read on topic {entry.remote.topic}")
+        problem = NotAuthorized(f"cluster {alias} does not allow writing offsets of {_where(entry)}; {right}")
         tally.failure(partition_name(entry), problem)
     else:
         tally.failure(partition_name(entry), GroupFailed(f"cluster {alias} refused {_where(entry)}: {refusal}"))

@@ -42,11 +42,10 @@ def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
         runs_topic(alias): (1, EXPIRING),
     }
     existing = set(target.topics())
-    configs = target.topic_configs(sorted(set(wanted) & existing))
-    for name, entries in configs.items():
-        policy = wanted[name][1]["cleanup.policy"]
+    compacted = {name for name, (_, config) in wanted.items() if config is COMPACTED}
+    for name, entries in target.topic_configs(compacted & existing).items():
         found = entries["cleanup.policy"].value or ""
-        if policy == "compact" and found != "compact":
+        if found != "compact":
             raise ConfigError(
                 f"cluster {target.alias}: topic {name} has cleanup.policy={found}: set it to compact, "
                 "or records that explain the copy expire"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,8 @@ from ferry.clusters.describe import TopicDescription
 from ferry.copying.state import FlowState
 from ferry.copying.survey import read_state, refuse_same_cluster
 from ferry.mirroring.outcome import SyncFailure
-from ferry.policy.selection import named_topics, select_topics
+from ferry.permissions.hidden import Hidden, hidden_topics
+from ferry.policy.selection import select_topics
 from ferry.reporting.run_report import Skipped
 
 if TYPE_CHECKING:
@@ -45,15 +46,13 @@ def sync_scope(flow: Flow, source: ClusterAdmin, target: ClusterAdmin) -> SyncSc
     skipped = [Skipped(f"topic {topic}", reason) for topic, reason in selection.skipped]
     others = {remote: claims[remote] for _, remote in selection.selected if claims.get(remote, flow.name) != flow.name}
     claimed = tuple(Skipped(f"topic {remote}", f"flow {writer} writes to it") for remote, writer in others.items())
+    hidden = hidden_topics(flow, source, source_topics, {head.topic for head in state.heads.values()})
+    skipped += [Skipped(f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed]
     pairs = tuple((topic, remote) for topic, remote in selection.selected if remote not in others)
     copied = {head.topic for head in state.heads.values()}
     lost = frozenset((topic, remote) for topic, remote in pairs if topic in copied and remote not in target_topics)
-    return SyncScope(pairs, source_topics, target_topics, state, lost, tuple(skipped), claimed, _hidden(flow, source, source_topics))
+    return SyncScope(pairs, source_topics, target_topics, state, lost, tuple(skipped), claimed, _failures(hidden))
 
 
-def _hidden(flow: Flow, source: ClusterAdmin, seen: Mapping[str, TopicDescription]) -> tuple[SyncFailure, ...]:
-    where = f"cluster {flow.source.alias} ({flow.source.bootstrap})"
-    return tuple(
-        SyncFailure(f"topic {topic}", "NotAuthorized", f"{where} hides it: grant Describe and DescribeConfigs on topic {topic}")
-        for topic in source.denied_topics(named_topics(flow, seen))
-    )
+def _failures(hidden: Iterable[Hidden]) -> tuple[SyncFailure, ...]:
+    return tuple(SyncFailure(f"topic {entry.name}", "NotAuthorized", entry.problem) for entry in hidden if entry.needed)

@@ -16,7 +16,7 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.formats import place_of
 from ferry.copying.state import Head, fold_state
-from ferry.errors import FerryError, GroupFailed
+from ferry.errors import FerryError, GroupFailed, NotAuthorized
 from ferry.mirroring.outcome import Change, SyncFailure, SyncOutcome
 from ferry.mirroring.sync_names import SyncName, not_enabled
 from ferry.policy.naming import state_topic
@@ -76,7 +76,15 @@ def _write(groups: ConsumerGroups, group: str, wanted: GroupOffsets) -> tuple[Sy
     refusals = groups.commit(group, wanted)
     if refusals and set(refusals.values()) == {"UNKNOWN_MEMBER_ID"}:
         raise GroupFailed(f"group {group} has members: it must be Ferry's alone; stop them, or name another ferry.publish.source.group")
-    return tuple(SyncFailure(_name(group, key), GroupFailed.__name__, f"the source answers {why}") for key, why in refusals.items())
+    return tuple(_failure(groups, group, key, why) for key, why in refusals.items())
+
+
+def _failure(groups: ConsumerGroups, group: str, key: TopicPartition, why: str) -> SyncFailure:
+    if why == "TOPIC_AUTHORIZATION_FAILED":
+        return SyncFailure(
+            _name(group, key), NotAuthorized.__name__, f"the source answers {why}; {groups.granting(f'Read on topic {key.topic}')}"
+        )
+    return SyncFailure(_name(group, key), GroupFailed.__name__, f"the source answers {why}")
 
 
 def _changes(group: str, found: GroupOffsets, wanted: GroupOffsets) -> tuple[Change, ...]:

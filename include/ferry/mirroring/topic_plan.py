@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ferry.errors import FerryError
 from ferry.mirroring.config_plan import ConfigRules, Entries, creation_config
 
 if TYPE_CHECKING:
@@ -40,11 +41,15 @@ class GrowthPlan:
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """What to create and to grow; `wider` are remote topics with more partitions than their source (`partitions`), which stay."""
+    """What to create and to grow; `wider` are remote topics with more partitions than their source (`partitions`), which stay.
+
+    `unread`: pairs whose remote topics are not created, because the configs of the source topics cannot be described.
+    """
 
     create: tuple[NewTopicPlan, ...] = ()
     grow: tuple[GrowthPlan, ...] = ()
     wider: tuple[GrowthPlan, ...] = ()
+    unread: Mapping[tuple[str, str], FerryError] = field(default_factory=dict)
 
     def grows(self, remote_topic: str) -> bool:
         """Whether the plan grows or creates this topic."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferry.clusters.admin import ClusterAdmin
@@ -60,6 +60,7 @@ def sync_topics(flow: Flow, dry_run: bool) -> SyncOutcome:
         plan = plan_topics(flow, pairs, scope.source_topics, scope.target_topics, source=source, target=target)
         done = TopicChanges() if dry_run else apply_topics(plan, target)
     refused = {failure.remote_topic for failure in done.failed}
+    failures = _unread(plan) if dry_run else done.failed
     changes = [_creation(new, flow) for new in plan.create if new.remote_topic not in refused]
     changes += [_growth(growth) for growth in plan.grow if growth.remote_topic not in refused]
     skipped = [
@@ -71,7 +72,7 @@ def sync_topics(flow: Flow, dry_run: bool) -> SyncOutcome:
         "topics",
         tuple(changes),
         (*scope.skipped, *scope.claimed, *skipped),
-        (*scope.failed, *(SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)),
+        (*scope.failed, *(SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in failures)),
         notices=tuple(_wider(growth) for growth in plan.wider),
         counts=_counts(scope, plan),
     )
@@ -89,12 +90,14 @@ def plan_topics(
     """Compare both listings; the configs of topics to create are read from the source."""
     pairs = list(selected)
     missing = [topic for topic, remote in pairs if remote not in target_topics]
-    configs = source.topic_configs(missing) if missing else {}
+    configs, unread = source.visible_configs(missing) if missing else ({}, {})
+    # A topic that was made without them would be another one.
+    left = {pair: unread[pair[0]] for pair in pairs if pair[0] in unread}
+    pairs = [pair for pair in pairs if pair not in left]
     limit = batch_limit(target) if missing else DEFAULT_BATCH_LIMIT
     replicas = Replicas(flow.replication_factor, target.brokers() if missing else 0)
-    return plan_from(
-        pairs, source_topics, target_topics, configs=configs, rules=ConfigRules(config_property_filter(flow), limit), replicas=replicas
-    )
+    rules = ConfigRules(config_property_filter(flow), limit)
+    return replace(plan_from(pairs, source_topics, target_topics, configs=configs, rules=rules, replicas=replicas), unread=left)
 
 
 def batch_limit(cluster: ClusterAdmin) -> int:
@@ -114,11 +117,18 @@ def apply_topics(plan: TopicPlan, target: ClusterAdmin) -> TopicChanges:
     entries: tuple[NewTopicPlan | GrowthPlan, ...] = (*plan.create, *plan.grow)
     upstream = {entry.remote_topic: entry.topic for entry in entries}
     failed = [TopicFailure(upstream[name], name, str(problem), type(problem).__name__) for name, problem in problems.items()]
-    return TopicChanges(tuple(created), tuple(grown), tuple(failed))
+    return TopicChanges(tuple(created), tuple(grown), (*failed, *_unread(plan)))
+
+
+def _unread(plan: TopicPlan) -> tuple[TopicFailure, ...]:
+    return tuple(TopicFailure(topic, remote, str(problem), type(problem).__name__) for (topic, remote), problem in plan.unread.items())
 
 
 def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int]) -> None:
-    """Return when all these topics have that many partitions with leaders. ClusterUnreachable when for a while no more of them get some."""
+    """Return when all these topics have that many partitions with leaders.
+
+    ClusterUnreachable when for a while no more of them get some; NotAuthorized for one that exists and is hidden from the user.
+    """
     deadline, pause = time.monotonic() + LEADERS_SECONDS, PAUSE_SECONDS
     waiting = dict(widths)
     while waiting:

@@ -15,9 +15,10 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import CommittedOffset, GroupListing, GroupType
 from ferry.clusters.partitions import TopicPartition
-from ferry.errors import ArgumentError, FerryError
+from ferry.errors import ArgumentError, FerryError, NotAuthorized
 from ferry.mirroring.group_routes import Route, find_route
 from ferry.mirroring.partition_translators import Translator, read_translators
+from ferry.permissions.hidden import groups_to_ask, hidden_group
 from ferry.policy.filters import group_filter
 from ferry.policy.naming import is_ferry_group
 from ferry.translation.model import TranslatedPosition
@@ -61,7 +62,10 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
     """
     onward = replace(flow, source=flow.target, target=flow.source) if reverse else flow
     with ConsumerGroups(onward.source) as home:
-        chosen, left_out = _choose(onward, home.list(), groups)
+        listed = home.list()
+        chosen, left_out = _choose(onward, listed, groups)
+        if groups is None:
+            left_out += _hidden(onward, home, listed)
         committed: dict[str, Mapping[TopicPartition, CommittedOffset]] = {}
         for group, found in home.offsets(chosen).items():
             if isinstance(found, FerryError):
@@ -99,6 +103,14 @@ def _choose(flow: Flow, listed: Iterable[GroupListing], named: Collection[str] |
         else:
             left_out.append(GroupLeftOut(group, reason))
     return chosen, left_out
+
+
+def _hidden(flow: Flow, home: ConsumerGroups, listed: Iterable[GroupListing]) -> list[GroupLeftOut]:
+    """Groups of the filter that the cluster hides: a listing leaves them out without a word."""
+    asked = groups_to_ask(flow, frozenset(entry.group for entry in listed))
+    refused = [name for name, answer in home.offsets(sorted(asked)).items() if isinstance(answer, NotAuthorized)] if asked else []
+    found = [hidden_group(flow.source, name, asked[name]) for name in refused]
+    return [GroupLeftOut(entry.name, entry.problem, NotAuthorized.__name__) for entry in found]
 
 
 def _unsupported(entry: GroupListing) -> str | None:

@@ -75,11 +75,14 @@ def _way_back(flow: Flow) -> Iterator[Right]:
 
 def _remote_topics(flow: Flow) -> Iterator[Right]:
     configs = ALTER_CONFIGS if flow.mirroring.sync_topic_configs_enabled else DESCRIBE_CONFIGS
+    policy = policy_for(flow)
+    heartbeats = topic(policy.format_remote_topic(flow.source.alias, policy.heartbeats_topic()))
     for found in remote_topics(flow):
         yield Right(found, CREATE, ("creation",))
         yield Right(found, WRITE, ("the copy",))
         yield Right(found, READ, ("positions (group offsets of remote topics)", "group offsets", "ferry verify"))
-        yield Right(found, ALTER, ("more partitions",))
+        if found != heartbeats:  # they have one partition
+            yield Right(found, ALTER, ("more partitions",))
         yield Right(found, configs, ("config sync",) if configs is ALTER_CONFIGS else ("their limits",))
     yield Right(THE_CLUSTER, DESCRIBE_CONFIGS, ("creation (the brokers' message.max.bytes)",))
 

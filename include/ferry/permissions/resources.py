@@ -31,7 +31,7 @@ def topic(name: str) -> Resource:
 
 def topics_beginning(prefix: str) -> Resource:
     """Every topic whose name begins so; every topic for an empty prefix."""
-    return _resource(AclResource.TOPIC, Cover(prefix, open=True))
+    return resource_of(AclResource.TOPIC, Cover(prefix, open=True))
 
 
 def source_topics(flow: Flow) -> tuple[Resource, ...]:
@@ -39,7 +39,7 @@ def source_topics(flow: Flow) -> tuple[Resource, ...]:
     rules = topic_rules(flow)
     covers = [cover for cover in topic_covers(flow) if cover.open or rules.why_not(cover.text) is None]
     heartbeats = policy_for(flow).heartbeats_topic()
-    found = [_resource(AclResource.TOPIC, cover) for cover in covers]
+    found = [resource_of(AclResource.TOPIC, cover) for cover in covers]
     return (*found, *((topic(heartbeats),) if rules.heartbeats else ()))
 
 
@@ -66,7 +66,7 @@ def group_covers(flow: Flow) -> tuple[Cover, ...]:
 
 def groups(flow: Flow) -> tuple[Resource, ...]:
     """What covers every group that the flow checkpoints or syncs."""
-    return tuple(_resource(AclResource.GROUP, cover) for cover in group_covers(flow))
+    return tuple(resource_of(AclResource.GROUP, cover) for cover in group_covers(flow))
 
 
 def inexact(flow: Flow) -> Iterable[str]:
@@ -76,9 +76,9 @@ def inexact(flow: Flow) -> Iterable[str]:
             if not cover.exact and not cover.open:
                 yield f"{key}: {cover.text} is taken for one name, though its dots match any character"
             elif not cover.exact:
-                yield f"{key}: no ACL says just this; {_resource(kind, cover)} is the least that covers it"
+                yield f"{key}: no ACL says just this; {resource_of(kind, cover)} is the least that covers it"
             elif cover.open:
-                yield f"{key}: {_resource(kind, cover)} covers names too that {key}.exclude leaves out, or that are never copied"
+                yield f"{key}: {resource_of(kind, cover)} covers names too that {key}.exclude leaves out, or that are never copied"
 
 
 def _remote(flow: Flow, resource: Resource) -> Resource:
@@ -90,7 +90,8 @@ def _remote(flow: Flow, resource: Resource) -> Resource:
     return topics_beginning(policy_for(flow).format_remote_topic(flow.source.alias, prefix) if policy_for(flow).renames else prefix)
 
 
-def _resource(kind: AclResource, cover: Cover) -> Resource:
+def resource_of(kind: AclResource, cover: Cover) -> Resource:
+    """What an ACL says for it."""
     if not cover.open:
         return Resource(kind, cover.text)
     return Resource(kind, cover.text, AclPattern.PREFIXED) if cover.text else Resource(kind, ANYTHING)

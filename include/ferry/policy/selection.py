@@ -6,7 +6,6 @@ Rules from MirrorSourceConnector.shouldReplicateTopic: `(filter or heartbeats) a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,8 +17,6 @@ from ferry.policy.replication_policy import MOST_HOPS
 
 if TYPE_CHECKING:
     from ferry.config import Flow
-
-_PLAIN_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 @dataclass(frozen=True)
@@ -90,14 +87,6 @@ def select_topics(flow: Flow, names: Iterable[str]) -> Selection:
             )
         selected[remote] = name
     return Selection(tuple((name, remote) for remote, name in selected.items()), tuple(skipped))
-
-
-def named_topics(flow: Flow, seen: Iterable[str]) -> tuple[str, ...]:
-    """Entries of `topics` that match nothing of what was seen, and are plain names: such a topic is missing, or hidden from the user."""
-    names = set(seen)
-    plain = [entry for entry in flow.topics if entry not in names and _PLAIN_NAME.fullmatch(entry)]
-    plain = [entry for entry in plain if not any(re.fullmatch(entry, name) for name in names)]
-    return tuple(name for name, _ in select_topics(flow, plain).selected)
 
 
 def is_cycle(name: str, source: str, target: str, policy: ReplicationPolicy) -> bool:

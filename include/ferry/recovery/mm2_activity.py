@@ -15,7 +15,7 @@ from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import GroupDescription
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
-from ferry.errors import ReplicatorActive
+from ferry.errors import NotAuthorized, ReplicatorActive
 from ferry.policy.naming import policy_for
 from ferry.wire.connect_offsets import SourcePartition, decode_source_key
 
@@ -38,6 +38,9 @@ def refuse_workers(flow: Flow) -> tuple[str, ...]:
         names = [listed.group for listed in groups.list() if listed.protocol_type == CONNECT]
         described = groups.describe([*names, worker_group(flow)])
     active = {name: entry for name, entry in described.items() if isinstance(entry, GroupDescription) and entry.active}
+    workers = described[worker_group(flow)]
+    if isinstance(workers, NotAuthorized):  # then nobody can say whether it runs
+        raise workers
     own = active.pop(worker_group(flow), None)
     if own is not None:
         hosts = ", ".join(sorted({member.host.lstrip("/") for member in own.members})) or own.state

@@ -1,0 +1,83 @@
+"""What a flow is about and the user may not see.
+
+Kafka leaves out of every listing what the user may not describe: left alone, it would count as copied. But asked for one name, it says
+whether the user may describe it, whether it exists or not. So names are asked for that the filters give and no listing shows: literal ones,
+topics that were copied before, and one made-up name for each pattern that nothing visible matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ferry.clusters.acl_binding import AclResource
+from ferry.clusters.failures import granting
+from ferry.permissions.model import Resource
+from ferry.permissions.names import Cover
+from ferry.permissions.resources import group_covers, resource_of, topic_covers
+from ferry.policy.naming import policy_for
+from ferry.policy.selection import topic_rules
+
+if TYPE_CHECKING:
+    from ferry.clusters.admin import ClusterAdmin
+    from ferry.config import Cluster, Flow
+
+# Stands behind a prefix in names that are asked for; nobody has a topic or group of that name.
+_MADE_UP = "ferry-asks-whether-it-may"
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Names that the user may not see: one, or all that begin so (`name` with a star). `needed`: the flow names them."""
+
+    name: str
+    problem: str
+    needed: bool = True
+
+
+def hidden_topics(flow: Flow, source: ClusterAdmin, seen: Collection[str], copied: Iterable[str]) -> tuple[Hidden, ...]:
+    """Topics of the flow that `seen` lacks because the source hides them; `copied` are those that it knows from earlier runs."""
+    asked = topics_to_ask(flow, frozenset(seen), frozenset(copied))
+    heartbeats = policy_for(flow).heartbeats_topic()
+    found = []
+    for name in source.denied_topics(asked):
+        resource = asked[name]
+        problem = _problem(flow.source, resource, "Read", ", and DescribeConfigs")
+        found.append(Hidden(_short(name), problem, needed=name != heartbeats or heartbeats in flow.topics))
+    return tuple(found)
+
+
+def topics_to_ask(flow: Flow, seen: frozenset[str], copied: frozenset[str]) -> Mapping[str, Resource]:
+    """Names to ask for, each with what it stands for (pure)."""
+    rules = topic_rules(flow)
+    asked = _to_ask(AclResource.TOPIC, topic_covers(flow), seen)
+    literal = {name for name in copied - seen if rules.why_not(name) is None}
+    if rules.heartbeats:
+        literal |= {policy_for(flow).heartbeats_topic()} - seen
+    asked |= {name: Resource(AclResource.TOPIC, name) for name in literal}
+    return {name: resource for name, resource in asked.items() if name.endswith(_MADE_UP) or rules.why_not(name) is None}
+
+
+def groups_to_ask(flow: Flow, seen: frozenset[str]) -> Mapping[str, Resource]:
+    """As topics_to_ask, for consumer groups."""
+    return _to_ask(AclResource.GROUP, group_covers(flow), seen)
+
+
+def hidden_group(cluster: Cluster, name: str, resource: Resource) -> Hidden:
+    """What to say of a group that was asked for and is not allowed."""
+    return Hidden(_short(name), _problem(cluster, resource, "Describe"))
+
+
+def _to_ask(kind: AclResource, covers: Iterable[Cover], seen: frozenset[str]) -> dict[str, Resource]:
+    unseen = [cover for cover in covers if not any(cover.covers(Cover(name)) or cover.text == name for name in seen)]
+    return {f"{cover.text}{_MADE_UP}" if cover.open else cover.text: resource_of(kind, cover) for cover in unseen}
+
+
+def _short(name: str) -> str:
+    return f"{name.removesuffix(_MADE_UP)}*" if name.endswith(_MADE_UP) else name
+
+
+def _problem(cluster: Cluster, resource: Resource, right: str, besides: str = "") -> str:
+    where = f"cluster {cluster.alias} ({cluster.bootstrap})"
+    return f"{where} hides {resource}: {granting(cluster, f'{right} on {resource}')}{besides}"

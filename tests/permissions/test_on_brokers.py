@@ -1,0 +1,253 @@
+"""With exactly the rights of `ferry acls` everything works; with any one of them missing, the error names it.
+
+The clusters deny by default. Each right is taken away in turn, and what it is for is done: something must complain, and name the cluster,
+the user, the operation and the resource. A right whose absence nobody notices is one too many. `make rights` tries them all.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.permissions.landscape import READER, USERS, WRITER, Complaint, Side, Stage, done
+from tests.permissions.variants import GROUP, LONG, TOPIC, VARIANTS, lines, rights_of
+
+from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.errors import ExitCode
+from ferry.permissions.commands import commands
+from ferry.permissions.model import Operation, Right
+from ferry.permissions.required import required_rights
+from ferry.sandbox import SandboxCluster, read_all
+from ferry.sandbox.jars import java, resolve_jars
+
+pytestmark = pytest.mark.brokers
+
+# An error that takes longer is a retry until some time-out. A whole run on a loaded machine needs up to ten.
+LONGEST_SECONDS = 30.0
+IMPLIED = {
+    Operation.READ: {"Read", "Describe"},
+    Operation.WRITE: {"Write", "Describe"},
+    Operation.ALTER: {"Alter", "Describe"},
+    Operation.ALTER_CONFIGS: {"AlterConfigs", "DescribeConfigs"},
+}
+# What to try first without a right for this; then everything else.
+FIRST = {
+    "ACL sync": "sync acls",
+    "heartbeats": "sync heartbeat",
+    "B->A.emit.heartbeats.enabled=true": "sync heartbeat",
+    "offset syncs": "sync offset-syncs, again",
+    "offset-syncs.topic.location=source": "sync offset-syncs, again",
+    "checkpoints": "sync checkpoints, again",
+    "group offsets": "sync groups",
+    "ferry explain": "explain",
+    "ferry.publish.source.group": "sync source-group",
+    "more partitions": "more partitions",
+    "config sync": "sync configs",
+    "run reports": "run",
+    "creation (the brokers' message.max.bytes)": "plan",
+}
+# Tried in every test run; `make rights` tries the rest.
+SHORT = frozenset(
+    {
+        "source Describe the cluster",
+        "source Describe every group that begins with billing-",
+        "source DescribeConfigs every topic that begins with orders-",
+        "source Read every topic that begins with orders-",
+        "source Write topic heartbeats",
+        "target Alter the cluster",
+        "target Alter every topic that begins with A.orders-",
+        "target AlterConfigs every topic that begins with A.orders-",
+        "target Create every topic that begins with A.orders-",
+        "target Read every group that begins with billing-",
+        "target Read every topic that begins with A.orders-",
+        "target Read topic mm2-offset-syncs.A.internal",
+        "target Write every topic that begins with A.orders-",
+        "target Write every transactional id that begins with ferry-A->B-",
+        "target Write topic mm2-ferry-ledger.A.internal",
+    }
+)
+
+
+STATES = ("mm2-ferry-state.A.internal", "mm2-ferry-state.B.internal")
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxCluster, SandboxCluster]]:
+    """Source and target that deny by default."""
+    directory = tmp_path_factory.mktemp("denying")
+    with ExitStack() as running, ThreadPoolExecutor(2) as pool:
+
+        def start(name: str) -> SandboxCluster:
+            return SandboxCluster.start(directory / name, name, properties={"log.retention.ms": "-1"}, users=USERS, authorizer=True)
+
+        starting = [pool.submit(start, name) for name in ("source", "target")]
+        for future in starting:
+            if future.exception() is None:
+                running.enter_context(future.result())
+        source, target = (future.result() for future in starting)
+        yield source, target
+
+
+@pytest.fixture(scope="module")
+def stages(clusters: tuple[SandboxCluster, SandboxCluster], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Stage]:
+    """A stage for each variant; only one is in use at a time."""
+    source, target = Side.of(clusters[0], READER), Side.of(clusters[1], WRITER)
+    found = {}
+    for variant in VARIANTS:
+        path = tmp_path_factory.mktemp("config") / "mm2.properties"
+        logins = {"A": (READER, USERS[READER]), "B": (WRITER, USERS[WRITER])}
+        path.write_text("\n".join(lines(variant, clusters[0].bootstrap, clusters[1].bootstrap, logins)) + "\n", encoding="latin-1")
+        found[variant] = Stage(path, source, target, TOPIC, GROUP)
+    return found
+
+
+IN_USE: list[str] = []
+
+
+def stage_of(stages: dict[str, Stage], variant: str, *, new: bool = False) -> Stage:
+    """The variant's stage, with all its rights, and something new to do; on first use, or `new`, as if Ferry had never run."""
+    stage = stages[variant]
+    if new or [variant] != IN_USE:
+        stage.empty()
+        for other in stages.values():
+            stage.produced = max(stage.produced, other.produced)
+        IN_USE[:] = [variant]
+    needed = required_rights(stage.flow)
+    stage.source.allow(needed.source)
+    stage.target.allow(needed.target)
+    stage.fill()
+    return stage
+
+
+def everything(stage: Stage) -> list[Complaint]:
+    return [complaint for errand, act in stage.errands().items() for complaint in done(errand, act)]
+
+
+def copied(stage: Stage, variant: str) -> list[int]:
+    """The numbers in the remote topic; at-least-once, a run that was refused may have written some before."""
+    name = TOPIC if variant == "same names" else f"A.{TOPIC}"
+    numbers = [int(record.value or b"") for record in read_all(stage.target.cluster.client_settings(), name)[0]]
+    return numbers if stage.flow.exactly_once else list(dict.fromkeys(numbers))
+
+
+@pytest.mark.parametrize("variant", [pytest.param(name, marks=pytest.mark.rights) if name in LONG else name for name in VARIANTS])
+def test_exactly_these_rights_are_enough(stages: dict[str, Stage], variant: str) -> None:
+    stage = stage_of(stages, variant, new=True)
+    assert everything(stage) == []
+    assert copied(stage, variant) == list(range(stage.produced))
+
+
+def _cases() -> Iterator[object]:
+    for variant in VARIANTS:
+        for side, right in rights_of(variant):
+            name = f"{side} {right.operation} {right.resource}"
+            marks = () if variant == "everything" and name in SHORT else (pytest.mark.rights,)
+            yield pytest.param(variant, side, right, marks=marks, id=f"{variant}: {name}")
+
+
+@pytest.mark.parametrize(("variant", "side", "missing"), [*_cases()])
+def test_a_missing_right_is_named(stages: dict[str, Stage], variant: str, side: str, missing: Right) -> None:
+    # What is only needed to create topics is missed where none are there yet.
+    fresh = missing.operation is Operation.CREATE or any(feature.startswith("creation") for feature in missing.needed_for)
+    stage = stage_of(stages, variant, new=fresh)
+    if not fresh and not stage_is_ready(stage, variant):
+        assert everything(stage) == []
+        stage.fill()
+    needed = required_rights(stage.flow)
+    assert missing in getattr(needed, side)
+    getattr(stage, side).allow(right for right in getattr(needed, side) if right != missing)
+    complaints = list(until_somebody_complains(stage, missing))
+    assert complaints, "nobody misses it"
+    assert [complaint for complaint in complaints if not is_well_told(complaint)] == []
+    assert [complaint for complaint in complaints if names(complaint, stage, side, missing)]
+
+
+def stage_is_ready(stage: Stage, variant: str) -> bool:
+    """Whether the flow has run with all its rights."""
+    return bool(stage.target.topics() & {TOPIC if variant == "same names" else f"A.{TOPIC}"})
+
+
+def until_somebody_complains(stage: Stage, missing: Right) -> Iterator[Complaint]:
+    errands = stage.errands()
+    first = next((FIRST[feature] for feature in missing.needed_for if feature in FIRST), "run")
+    for errand in (first, *(name for name in errands if name != first)):
+        began = time.monotonic()
+        complaints = done(errand, errands[errand])
+        assert time.monotonic() - began < LONGEST_SECONDS, f"{errand} took too long"
+        yield from complaints
+        if complaints:
+            return
+
+
+def is_well_told(complaint: Complaint) -> bool:
+    """One of a missing right, with an exit code of a refusal: 3 where nothing could be done, 5 beside what was."""
+    return "grant " in complaint.problem and complaint.code in {ExitCode.UNREACHABLE, ExitCode.PARTLY_FAILED}
+
+
+def names(complaint: Complaint, stage: Stage, side: str, missing: Right) -> bool:
+    alias, user = ("A", READER) if side == "source" else ("B", WRITER)
+    operations = IMPLIED.get(missing.operation, {missing.operation.value})
+    resource = missing.resource
+    kind = resource.kind.value.replace("-", " ")
+    if resource.kind is AclResource.CLUSTER:
+        told = {"the cluster"}
+    else:
+        told = {str(resource), *(f"{kind} {name}" for name in (resource.name, TOPIC, f"A.{TOPIC}", GROUP, *STATES))}
+        if resource.pattern is AclPattern.PREFIXED:
+            told |= {f"{kind} {resource.name}{end}" for end in ("run", "0", "1")}
+    wanted = {f"grant {operation} on {what} at cluster {alias} to User:{user}" for operation in operations for what in told}
+    return any(text in complaint.problem for text in wanted)
+
+
+@pytest.mark.rights
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_nothing_was_half_done(stages: dict[str, Stage], variant: str) -> None:
+    """After all that, with every right again, the copies are what was produced."""
+    stage = stage_of(stages, variant)
+    assert everything(stage) == []
+    assert copied(stage, variant) == list(range(stage.produced))
+
+
+@pytest.mark.rights
+@pytest.mark.timeout(600)
+def test_kafkas_own_tool_takes_the_commands(stages: dict[str, Stage], tmp_path: Path) -> None:
+    """The commands as they are printed, in a shell; and a whole run by Spark with what they gave."""
+    stage = stage_of(stages, "all topics", new=True)
+    tool = tmp_path / "kafka-acls.sh"
+    tool.write_text(
+        f'#!/bin/bash\nexec {java()} -XX:TieredStopAtLevel=1 -cp "{resolve_jars("tools")}/*" org.apache.kafka.tools.AclCommand "$@"\n'
+    )
+    tool.chmod(0o755)
+    needed = required_rights(stage.flow)
+    for side, rights in ((stage.source, needed.source), (stage.target, needed.target)):
+        side.allow(())
+        admin = tmp_path / "admin.properties"
+        settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+        jaas = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" password="{USERS["admin"]}";'
+        admin.write_text("".join(f"{name}={value}\n" for name, value in {**settings, "sasl.jaas.config": jaas}.items()))
+        script = "\n".join(command for _, command in commands(side.cluster.bootstrap, side.principal, rights, str(admin)))
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        done_by_tool = subprocess.run(
+            ["/bin/bash", "-e"], input=script, text=True, check=False, capture_output=True, env=environment, timeout=240
+        )
+        assert done_by_tool.returncode == 0, done_by_tool.stderr + done_by_tool.stdout
+    document = subprocess.run(
+        ["ferry", "run", str(stage.path), "--flow", "A->B", "--master", "local[2]"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert document.returncode == 0, document.stderr
+    assert copied(stage, "all topics") == list(range(stage.produced))
+    # What the tool wrote is what the tests above apply.
+    for side, rights in ((stage.source, needed.source), (stage.target, needed.target)):
+        written = side.bindings()
+        side.allow(rights)
+        assert (side.bindings(), len(written)) == (written, len(rights))
