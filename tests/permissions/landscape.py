@@ -44,6 +44,9 @@ from ferry.mirroring.sync_names import SyncName
 from ferry.mirroring.syncs import run_sync
 from ferry.mirroring.translated_groups import translated_groups
 from ferry.permissions.model import Right
+from ferry.proving.range_runner import InlineRangeRunner
+from ferry.proving.request import VerifyRequest
+from ferry.proving.verifying import verify
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import seed
 from ferry.reporting.coverage import covered_ranges
@@ -228,6 +231,7 @@ class Stage:
             "seed": lambda: self._seed(flow, f"seed-{name}"),
             "status": lambda: _looked(lambda: flow_status(flow)),
             "ledger": lambda: _looked(lambda: covered_ranges(read_receipts(flow))),
+            "verify": lambda: self._verify(flow, f"verify-{name}"),
             "upkeep": lambda: _looked(lambda: keep_ledger_tidy(flow)),
         }
         if flow.mirroring.emit_checkpoints_enabled:
@@ -267,6 +271,12 @@ class Stage:
     def _seed(self, flow: Flow, run_id: str) -> list[Complaint]:
         outcome = seed(flow, RunRequest(flow.name, run_id), GivenPositions("file", {(self.topic, 0): self.produced}))
         return [Complaint("seed", entry.error, entry.problem, outcome.exit_code) for entry in outcome.failed]
+
+    def _verify(self, flow: Flow, run_id: str) -> list[Complaint]:
+        report = verify(flow, VerifyRequest(flow.name, run_id), InlineRangeRunner(), lambda _: None)
+        told = [Complaint("verify", entry.error, entry.problem, ExitCode.PARTLY_FAILED) for entry in report.failed]
+        missing = [entry for entry in report.not_covered if any(word in str(entry) for word in WORDS)]
+        return [*told, *(Complaint("verify", "not covered", str(entry), ExitCode.PARTLY_FAILED) for entry in missing)]
 
     def _translate(self, flow: Flow) -> list[Complaint]:
         onward, back = translated_groups(flow), translated_groups(flow, reverse=True)

@@ -352,6 +352,17 @@ class Coordinator:
         return OutcomeUnknown(f"{what} for {self._transactional_id}: error {code}")
 
 
+async def idempotent_identity(connection: ClusterConnection) -> ProducerIdentity:
+    """A producer id of no transactional id, for writing at least once. NotAuthorized, or OutcomeUnknown."""
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0, producer_id=-1, producer_epoch=-1, max_version=5)
+    answer = await connection.send(request)
+    if answer.error_code == CLUSTER_REFUSED:
+        raise connection.denied("writing without a transaction", "IdempotentWrite on the cluster")
+    if answer.error_code:
+        raise OutcomeUnknown(f"InitProducerId: error {answer.error_code}")
+    return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+
+
 def _grouped(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     by_topic: dict[str, list[int]] = {}
     for topic, number in partitions:

@@ -19,7 +19,6 @@ from typing import NoReturn
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
 from ferry.clusters.coordination import (
-    CLUSTER_REFUSED,
     NO_IDENTITY,
     Coordinator,
     Fenced,
@@ -27,6 +26,7 @@ from ferry.clusters.coordination import (
     Position,
     PositionsRefused,
     ProducerIdentity,
+    idempotent_identity,
 )
 from ferry.clusters.leaders import Leaders
 from ferry.copying.allowance import allowance_of
@@ -179,20 +179,7 @@ class Lane:
             skips=not self._job.flow.handling.abort_on_send_failure,
         )
         self._ledger.adopt(self._identity)
-        self._records.adopt(self._identity if exactly_once else await self._idempotent_identity())
-
-    async def _idempotent_identity(self) -> ProducerIdentity:
-        """At-least-once: records go by an idempotent producer outside the transaction."""
-        from kafka.protocol.producer import InitProducerIdRequest  # noqa: PLC0415 - the rare mode
-
-        answer = await self._target.send(
-            InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0, producer_id=-1, producer_epoch=-1, max_version=5)
-        )
-        if answer.error_code == CLUSTER_REFUSED:
-            raise self._target.denied("writing without a transaction", "IdempotentWrite on the cluster")
-        if answer.error_code:
-            raise OutcomeUnknown(f"InitProducerId: error {answer.error_code}")
-        return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+        self._records.adopt(self._identity if exactly_once else await idempotent_identity(self._target))
 
     async def _copy_and_recover(self) -> None:
         recoveries, known = 0, self._committed_total()
