@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import NoReturn
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
 from ferry.clusters.coordination import (
@@ -36,6 +35,7 @@ from ferry.copying.cursor import PartitionCursor
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.interruption import Interruption
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
+from ferry.copying.position_refusals import stop_refused
 from ferry.copying.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.state import encode_state
@@ -312,7 +312,7 @@ class Lane:
             try:
                 await self._coordinator.add_partitions(self._identity, missing)
             except PositionsRefused as problem:
-                self._stop_denied(problem)
+                stop_refused(problem, self._cursors, self._target)
             self._registered.update(missing)
 
     async def _commit(self) -> None:
@@ -325,27 +325,12 @@ class Lane:
         try:
             await self._coordinator.commit_positions(self._identity, positions, transactions_v2=self._transactions_v2)
         except PositionsRefused as problem:
-            self._stop_denied(problem)
+            stop_refused(problem, self._cursors, self._target)
         self._state = advance(self._state, TransactionEvent.COMMIT)
         self._adopt(await self._coordinator.end(self._identity, committed=True, transactions_v2=self._transactions_v2))
         self._state = advance(self._state, TransactionEvent.DONE)
         for cursor in touched.values():
             cursor.confirm()
-
-    def _stop_denied(self, problem: PositionsRefused) -> NoReturn:
-        """The others go on in a new transaction: what this one holds of the refused partitions must not be committed."""
-        for topic, partition in problem.partitions:
-            if (topic, partition) not in self._cursors:
-                raise self._target.denied(f"writing to {topic}", f"{problem.right} on topic {topic}") from problem
-            task = self._cursors[topic, partition].task
-            right = self._target.granting(f"{problem.right} on topic {topic}")
-            failure = (
-                BatchRefused(task.topic, task.partition, f"remote topic {topic}, source offset {task.position}: not allowed: {right}")
-                if problem.right
-                else TargetRecreated(task.topic, task.partition, f"remote topic {topic} was deleted")
-            )
-            self._cursors[topic, partition].fail(failure)
-        raise OutcomeUnknown(str(problem)) from problem
 
     def _adopt(self, identity: ProducerIdentity) -> None:
         self._identity = identity
