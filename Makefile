@@ -7,10 +7,11 @@ export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 PYTHON_DIRECTORIES := include tests dags plugins spark_jobs benchmarks
 SEED ?= 1
 ROUNDS ?= 40
+EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration parity rights exactness faults bounces soak coverage mutants bench lock clean
+.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration fuzz parity rights exactness faults bounces soak coverage mutants bench lock clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -56,6 +57,9 @@ soak: setup ## Two clusters under load while everything breaks: make soak MINUTE
 
 bounces: setup ## Brokers and copiers bounced, networks broken: Kafka's transactions_test and kafka-mirror-tester's experiments
 	python -m tests.bounces.run
+
+fuzz: setup ## Damaged input for every decoder, more of it than in the tests: make fuzz EXAMPLES=5000
+	FERRY_FUZZ_EXAMPLES=$(EXAMPLES) pytest --timeout 0 tests/fuzz
 
 parity: setup ## Every combination of properties side by side with MirrorMaker 2
 	pytest -m parity

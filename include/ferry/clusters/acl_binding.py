@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 
+from ferry.wire.documents import text
+
 
 class AclResource(StrEnum):
     """What an ACL is about."""
@@ -64,4 +66,4 @@ class AclBinding:
     def from_list(cls, values: list[str]) -> AclBinding:
         """The inverse of `as_list`; ValueError or TypeError for anything else."""
         resource, name, pattern, *rest = values
-        return cls(AclResource(resource), name, AclPattern(pattern), *rest)
+        return cls(AclResource(resource), text(name), AclPattern(pattern), *map(text, rest))

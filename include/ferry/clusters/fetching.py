@@ -96,9 +96,9 @@ def fetched_partitions(answer: Any, asked: Iterable[FetchPosition], leaders: Lea
     if answer.error_code:
         return [Fetched(position, answer.error_code, memoryview(b""), [], None, -1) for position in wanted.values()]
     found = []
-    for topic in answer.responses:
+    for topic in answer.responses or ():
         name = leaders.name_of(getattr(topic, "topic", None), getattr(topic, "topic_id", None))
-        for part in topic.partitions:
+        for part in topic.partitions or ():
             position = wanted.get((name, part.partition_index))
             if position is not None:
                 found.append(_fetched(position, part))

@@ -10,7 +10,6 @@ Whether the config file knows the other flow does not matter: its ledger lies on
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from ferry.copying.receipts import decode_receipt
 from ferry.copying.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
 from ferry.errors import ConfigError, UnreadableRecord
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, ledger_topic, policy_for, state_topic
+from ferry.wire.documents import number, read_document
 from ferry.wire.ranges import within
 
 if TYPE_CHECKING:
@@ -126,9 +126,9 @@ def _concerned(
     if record.value is None:
         return None
     try:
-        name, what = json.loads(record.key), json.loads(record.value)
+        name, what = read_document(record.key), read_document(record.value)
         require_version(what, where)
-        remote, partition, end = what["remote_topic"], name["partition"], max(what["downstream_end"], what.get("found", -1))
+        remote, partition, end = what["remote_topic"], name["partition"], max(number(what["downstream_end"]), number(what.get("found", -1)))
         today = remote in pairs and pairs[remote].is_told_of(what["remote_id"], name["topic"], name["id"])
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise UnreadableRecord(f"{where}: record {record.key!r} is not readable: {problem}") from problem

@@ -17,6 +17,7 @@ from zlib import crc32
 from ferry.copying.formats import FORMAT_VERSION, require_version
 from ferry.copying.spread import Spread
 from ferry.errors import UnreadableRecord
+from ferry.wire.documents import number, read_document, text
 from ferry.wire.ranges import Ranges, size, union, within
 from ferry.wire.runs import decode_runs, encode_runs
 
@@ -142,40 +143,40 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
 def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Receipt:
     """The inverse of `encode_receipt`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
     try:
-        name, what = json.loads(key), json.loads(value)
+        name, what = read_document(key), read_document(value)
         require_version(what, where)
         handled, dropped, added = what.get("handled", (0, 0, 0))
         record_age, latency = (Spread.of_parts(parts) for parts in what["delays"]) if "delays" in what else (None, None)
         return Receipt(
             kind=ReceiptKind(name["kind"]),
-            topic=name["topic"],
-            partition=int(name["partition"]),
-            source_topic_id=name["id"],
-            remote_topic=what["remote_topic"],
-            remote_topic_id=what["remote_id"],
-            upstream_start=int(name["start"]),
-            upstream_end=int(what["end"]),
-            downstream_end=int(what["downstream_end"]),
+            topic=text(name["topic"]),
+            partition=number(name["partition"]),
+            source_topic_id=text(name["id"]),
+            remote_topic=text(what["remote_topic"]),
+            remote_topic_id=text(what["remote_id"]),
+            upstream_start=number(name["start"]),
+            upstream_end=number(what["end"]),
+            downstream_end=number(what["downstream_end"]),
             runs=decode_runs(base64.b64decode(what["runs"], validate=True)) if what["runs"] else (),
-            records=int(what["records"]),
-            bytes=int(what["bytes"]),
-            forwarded=int(what["forwarded"]),
-            reframed=int(what["reframed"]),
-            handled=int(handled),
-            dropped=int(dropped),
-            added=int(added),
-            written=tuple((int(start), int(end)) for start, end in what.get("written", ())),
-            transactions=int(what["transactions"]),
-            from_target=int(what.get("from_target", 0)),
-            found=int(what.get("found", -1)),
-            min_timestamp=int(what["timestamps"][0]),
-            max_timestamp=int(what["timestamps"][1]),
+            records=number(what["records"]),
+            bytes=number(what["bytes"]),
+            forwarded=number(what["forwarded"]),
+            reframed=number(what["reframed"]),
+            handled=number(handled),
+            dropped=number(dropped),
+            added=number(added),
+            written=tuple((number(start), number(end)) for start, end in what.get("written", ())),
+            transactions=number(what["transactions"]),
+            from_target=number(what.get("from_target", 0)),
+            found=number(what.get("found", -1)),
+            min_timestamp=number(what["timestamps"][0]),
+            max_timestamp=number(what["timestamps"][1]),
             record_age=record_age,
             latency=latency,
-            source_epoch=int(what["source_epoch"]),
-            run_id=what["run"],
-            reason=what["reason"],
-            series=name.get("series", ""),
+            source_epoch=number(what["source_epoch"]),
+            run_id=text(what["run"]),
+            reason=text(what["reason"]),
+            series=text(name.get("series", "")),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, binascii.Error) as problem:
         raise UnreadableRecord(f"{where}: record {key!r} is not a receipt: {problem}") from problem

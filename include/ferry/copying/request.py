@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ferry.errors import ArgumentError
+from ferry.wire.documents import read_document
+from ferry.wire.documents import text as text_of
 
 
 @dataclass(frozen=True)
@@ -60,16 +62,16 @@ class RunRequest:
     def from_json(cls, text: str) -> RunRequest:
         """The inverse of `to_json`; ArgumentError when it is something else."""
         try:
-            fields = json.loads(text)
+            fields = read_document(text)
             request = cls(
-                flow=fields["flow"],
-                run_id=fields["run_id"],
+                flow=text_of(fields["flow"]),
+                run_id=text_of(fields["run_id"]),
                 until=parse_time(fields["until"]) if fields.get("until") else None,
                 since=parse_time(fields["since"]) if fields.get("since") else None,
                 backfill=bool(fields.get("backfill", False)),
-                topics=tuple(fields.get("topics", ())),
+                topics=tuple(text_of(topic) for topic in fields.get("topics", ())),
             )
-        except (ValueError, KeyError, TypeError) as problem:
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ArgumentError(f"not a run request: {problem}") from problem
         return request
 

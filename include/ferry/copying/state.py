@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ferry.clusters.acl_binding import AclBinding
 from ferry.copying.formats import FORMAT_VERSION, require_version
 from ferry.errors import UnreadableRecord
+from ferry.wire.documents import number, read_document, text
 
 PartitionKey = tuple[str, int]  # source topic, partition
 
@@ -147,33 +148,33 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
 def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> StateEntry:
     """The inverse of `encode_state`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
     try:
-        name, what = json.loads(key), json.loads(value)
+        name, what = read_document(key), read_document(value)
         require_version(what, where)
         if "head" in name:
             topic, partition = name["head"]
             return Head(
-                topic,
-                int(partition),
-                int(what["position"]),
-                what["source_id"],
-                what["remote_topic"],
-                what["remote_id"],
-                what["ledger_id"],
-                int(what["source_epoch"]),
-                what["run"],
-                what.get("series", ""),
+                text(topic),
+                number(partition),
+                number(what["position"]),
+                text(what["source_id"]),
+                text(what["remote_topic"]),
+                text(what["remote_id"]),
+                text(what["ledger_id"]),
+                number(what["source_epoch"]),
+                text(what["run"]),
+                text(what.get("series", "")),
             )
         if "flow" in name:
-            exactly_once, receipts = bool(what.get("exactly_once", True)), int(what.get("receipts", 0))
-            return FlowRecord(name["flow"], int(what["lanes"]), int(what["tidied"]), exactly_once, receipts)
+            exactly_once, receipts = bool(what.get("exactly_once", True)), number(what.get("receipts", 0))
+            return FlowRecord(text(name["flow"]), number(what["lanes"]), number(what["tidied"]), exactly_once, receipts)
         if "claim" in name:
-            return Claim(name["claim"], what["remote_id"], what["flow"])
+            return Claim(text(name["claim"]), text(what["remote_id"]), text(what["flow"]))
         if "sync" in name:
-            return SyncDone(name["sync"], int(what["finished"]), what["run"])
+            return SyncDone(text(name["sync"]), number(what["finished"]), text(what["run"]))
         if "acl" in name:
             return OwnedAcl(AclBinding.from_list(name["acl"]), tuple(AclBinding.from_list(source) for source in what["sources"]))
         topic_id, partition, start = name["ack"]
-        return LossAcknowledged(topic_id, int(partition), int(start))
+        return LossAcknowledged(text(topic_id), number(partition), number(start))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise UnreadableRecord(f"{where}: record {key!r} is not readable: {problem}") from problem
 

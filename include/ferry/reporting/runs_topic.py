@@ -20,6 +20,7 @@ from ferry.copying.formats import place_of, require_version
 from ferry.errors import UnreadableRecord
 from ferry.policy.naming import runs_topic
 from ferry.reporting.run_report import PartitionFailure, Skipped
+from ferry.wire.documents import read_document
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -98,7 +99,7 @@ def read_run_records(flow: Flow, run_id: str) -> RunRecords:
 def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
     """`found` with one more record of the run (pure). NewerFormat or UnreadableRecord. `where`: as of formats.place_of."""
     try:
-        document = json.loads(value)
+        document = read_document(value)
         require_version(document, where, RECORD_VERSION)
         kind = document["kind"]
         if kind == "opened":

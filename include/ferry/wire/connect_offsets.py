@@ -14,6 +14,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
+from ferry.wire.documents import number, read_document, text
+
 SOURCE_CONNECTOR = "MirrorSourceConnector"
 
 
@@ -44,23 +46,25 @@ class SourcePartition(NamedTuple):
 def decode_source_key(key: bytes) -> SourcePartition | None:
     """The source partition that a key means; None for keys of other connectors."""
     try:
-        connector, where = json.loads(key)
-        found = SourcePartition(connector, where["cluster"], where["topic"], where["partition"])
+        connector, where = read_document(key)
+        found = SourcePartition(text(connector), text(where["cluster"]), text(where["topic"]), number(where["partition"]))
     except (ValueError, KeyError, TypeError):
         return None
-    texts = all(isinstance(text, str) for text in found[:3])
-    return found if texts and type(found.partition) is int and found.partition >= 0 and len(where) == 3 else None
+    return found if found.partition >= 0 and len(where) == 3 else None
 
 
 def decode_source_offset(value: bytes | None) -> int | None:
     """The last offset copied; None where it was removed, or where MM2 would not go by it (negative). ValueError for anything else."""
     try:
-        offset = None if value is None else json.loads(value)["offset"]
+        offset = None if value is None else read_document(value)["offset"]
     except (KeyError, TypeError) as problem:
         raise ValueError(f"it has no offset: {problem}") from problem
-    if offset is not None and type(offset) is not int:
-        raise ValueError(f"its offset is {offset!r}")
-    return None if offset is None or offset < 0 else offset
+    if offset is None:
+        return None
+    try:
+        return number(offset) if number(offset) >= 0 else None
+    except TypeError as problem:
+        raise ValueError(f"its offset is {offset!r:.40}") from problem
 
 
 def encode_source_key(where: SourcePartition) -> bytes:

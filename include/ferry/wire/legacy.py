@@ -39,16 +39,12 @@ def convert(header: BatchHeader, view: memoryview, limit: int = compression.LARG
         raise MalformedBatch(f"an empty message set at offset {header.base_offset}")
     first = messages[0]
     body = bytearray()
-    for message in messages:
-        record = (
-            b"\0"
-            + varint.encode(message.timestamp - first.timestamp)
-            + varint.encode(message.offset - first.offset)
-            + _field(message.key)
-            + _field(message.value)
-            + b"\0"  # no headers
-        )
-        body += varint.encode(len(record)) + record
+    try:
+        for message in messages:
+            record = _record(message, first)
+            body += varint.encode(len(record)) + record
+    except ValueError as error:
+        raise MalformedBatch(f"timestamps or offsets too far apart in the message set at offset {header.base_offset}: {error}") from error
     converted = BatchHeader(
         base_offset=first.offset,
         length=49 + len(body),
@@ -107,6 +103,17 @@ def _nullable(view: memoryview, at: int) -> tuple[memoryview | None, int]:
     if not 0 <= length <= len(view) - at:
         raise MalformedBatch(f"a key or value of {length} bytes in a message with {len(view) - at} left")
     return view[at : at + length], at + length
+
+
+def _record(message: Message, first: Message) -> bytes:
+    return (
+        b"\0"
+        + varint.encode(message.timestamp - first.timestamp)
+        + varint.encode(message.offset - first.offset)
+        + _field(message.key)
+        + _field(message.value)
+        + b"\0"  # no headers
+    )
 
 
 def _field(data: memoryview | None) -> bytes:
