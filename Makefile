@@ -11,7 +11,7 @@ EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration fuzz parity rights exactness faults bounces soak coverage mutants bench lock clean
+.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration model fuzz parity rights exactness faults bounces soak coverage mutants bench lock clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -57,6 +57,9 @@ soak: setup ## Two clusters under load while everything breaks: make soak MINUTE
 
 bounces: setup ## Brokers and copiers bounced, networks broken: Kafka's transactions_test and kafka-mirror-tester's experiments
 	python -m tests.bounces.run
+
+model: setup ## The model of exactly-once in larger worlds than in the tests
+	FERRY_MODEL_LARGER=1 pytest -s --timeout 0 -m unit tests/model
 
 fuzz: setup ## Damaged input for every decoder, more of it than in the tests: make fuzz EXAMPLES=5000
 	FERRY_FUZZ_EXAMPLES=$(EXAMPLES) pytest --timeout 0 tests/fuzz

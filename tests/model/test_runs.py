@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from tests.model.exploring import Exploration, explore
 from tests.model.rules import Rules
@@ -15,22 +17,34 @@ DUPLICATE = "a record is there twice"
 FALSE_ALARM = "PositionDisagrees for no reason"
 
 
+ONE_MORE_TRY = NEW._replace(again=(1, 0))
+SCENES = [
+    (ONE_MORE_TRY, True),
+    (ONE_MORE_TRY._replace(end=1, losses=1), True),
+    (ONE_MORE_TRY._replace(end=1, timeouts=1), False),
+    (HISTORY._replace(losses=1, timeouts=1), True),
+    (HISTORY._replace(losses=1, timeouts=1), False),
+    (HISTORY._replace(losses=2), True),
+]
+# `make model`: minutes.
+LARGER = [
+    (NEW._replace(again=(0, 1)), True),
+    (ONE_MORE_TRY._replace(losses=1), True),
+    (ONE_MORE_TRY._replace(losses=1), False),
+    (NEW._replace(again=(0, 1), losses=1), True),
+    (HISTORY._replace(again=(1, 0), losses=1), True),
+    (HISTORY._replace(again=(0, 1), losses=1), False),
+    (NEW._replace(end=1, again=(1, 1)), True),
+]
+
+
 def found(scene: Scene, rules: Rules, *, strict: bool = True) -> Exploration:
-    return explore(RunModel(scene, rules, strict=strict).world(bound=60_000))
+    return explore(RunModel(scene, rules, strict=strict).world(bound=500_000))
 
 
 @pytest.mark.parametrize(
     ("scene", "bumps"),
-    [
-        (NEW._replace(again=(1, 0)), True),
-        (NEW._replace(again=(0, 1)), True),
-        (NEW._replace(end=1, again=(1, 0), losses=1), True),
-        (NEW._replace(end=1, again=(1, 0), losses=1), False),
-        (NEW._replace(end=1, again=(1, 0), timeouts=1), False),
-        (HISTORY._replace(losses=1, timeouts=1), True),
-        (HISTORY._replace(losses=1, timeouts=1), False),
-        (HISTORY._replace(losses=2), True),
-    ],
+    [*SCENES, *(LARGER if "FERRY_MODEL_LARGER" in os.environ else ())],
     ids=str,
 )
 def test_with_all_rules_every_interleaving_is_exactly_once(scene: Scene, bumps: bool) -> None:
