@@ -105,9 +105,12 @@ RUN_RECORDS = tuple(
 @given(value=damaged_json(st.sampled_from(RUN_RECORDS)))
 def test_run_records(value: bytes) -> None:
     try:
-        fold_run_record(RunRecords(), value, "here")
+        found = fold_run_record(RunRecords(), value, "here")
     except (UnreadableRecord, NewerFormat):
         return
+    for entry in (found.opened, found.result, *(found.result.failed if found.result else ())):
+        if entry is not None:
+            assert_typed(entry)
 
 
 REQUEST = RunRequest("A->B", "r", topics=("t",)).to_json().encode()

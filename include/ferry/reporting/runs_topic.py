@@ -20,12 +20,15 @@ from ferry.copying.formats import place_of, require_version
 from ferry.errors import UnreadableRecord
 from ferry.policy.naming import runs_topic
 from ferry.reporting.run_report import PartitionFailure, Skipped
-from ferry.wire.documents import read_document
+from ferry.wire.documents import number, read_document, text
 
 if TYPE_CHECKING:
     from ferry.config import Flow
 
 T = TypeVar("T")
+
+# What JSON may hold where a record's class says this.
+_HELD_AS: Mapping[str, Any] = {"str": str, "int": int, "float": int | float, "str | None": str | None}
 
 RECORD_VERSION = 1
 # A month of runs with many syncs is much to read for every run. Receipts of a run can be told for a day, whatever stands here.
@@ -104,10 +107,10 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
         kind = document["kind"]
         if kind == "opened":
             opened = _known(RunOpened, document)
-            opened = replace(opened, ledger_ends={int(partition): offset for partition, offset in opened.ledger_ends.items()})
+            opened = replace(opened, ledger_ends={int(partition): number(offset) for partition, offset in opened.ledger_ends.items()})
             return found if found.opened else replace(found, opened=opened)
         if kind == "sync":
-            return replace(found, syncs={**found.syncs, document["sync"]: document["outcome"]})
+            return replace(found, syncs={**found.syncs, text(document["sync"]): dict(document["outcome"])})
         if kind != "result":
             raise UnreadableRecord(f"{where}: a run's record is of kind {kind!r}")
         failed = tuple(_known(PartitionFailure, failure) for failure in document["failed"])
@@ -119,6 +122,12 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
 
 
 def _known(kind: type[T], document: Mapping[str, Any]) -> T:
-    """From the fields that this Ferry knows."""
-    names = {entry.name for entry in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in document.items() if name in names})
+    """From the fields that this Ferry knows; TypeError or ValueError where one holds something else."""
+    kinds = {entry.name: _HELD_AS.get(str(entry.type), object) for entry in fields(kind)}  # type: ignore[arg-type]
+    known = {name: value for name, value in document.items() if name in kinds}
+    for name, value in known.items():
+        if not isinstance(value, kinds[name]) or isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r:.40}")
+        if isinstance(value, str):
+            text(value)
+    return kind(**known)
