@@ -58,6 +58,7 @@ legacy.offset.commit.interval.ms = 5000
 JAAS = b"""org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password='hun\\164er2'; /* end */"""
 SEEDS = b'topic,partition,position\nt,0,5\nt,1,17\n"a,b",2,0\n'
 PASSWORD = "hun"
+PROVIDERS = "org.apache.kafka.common.config.provider"
 # Beyond this a message is not worth printing; Java's own are shorter.
 READABLE = 4_000
 
@@ -79,6 +80,24 @@ def test_config_files(data: bytes, tmp_path: Path) -> None:
     try:
         load_config(path)
     except (ConfigError, ArgumentError) as problem:
+        refused(problem, "mm2.properties")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A.security.protocol = SSL\nA.ssl.truststore.location = a\0b\nA.ssl.truststore.type = PEM",
+        f"config.providers = f\nconfig.providers.f.class = {PROVIDERS}.FileConfigProvider\nx = ${{f:a\0b:k}}",
+        f"config.providers = d\nconfig.providers.d.class = {PROVIDERS}.DirectoryConfigProvider\nx = ${{d:/tmp:a\0b}}",
+    ],
+    ids=["store", "file provider", "directory provider"],
+)
+def test_paths_with_a_nul(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_bytes(MM2 + line.encode() + b"\n")
+    try:
+        load_config(path)
+    except ConfigError as problem:
         refused(problem, "mm2.properties")
 
 

@@ -66,8 +66,9 @@ def read_properties(path: Path) -> PropertiesFile:
     """ConfigError when the file cannot be read or holds a malformed `\\u` escape."""
     try:
         data = path.read_bytes()
-    except OSError as problem:
-        raise ConfigError(f"{path}: cannot be read: {problem.strerror}; give the path of an mm2.properties file") from problem
+    except (OSError, ValueError) as problem:  # ValueError: the path holds a NUL
+        told = getattr(problem, "strerror", None) or problem
+        raise ConfigError(f"{path}: cannot be read: {told}; give the path of an mm2.properties file") from problem
     return parse_properties(path, data)
 
 

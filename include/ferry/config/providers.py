@@ -68,7 +68,7 @@ class Provider:
 
     def _file(self, directory: Path, key: str) -> str:
         # Kafka takes plain files of the directory itself only.
-        if key != Path(key).name or not (directory / key).is_file():
+        if key != Path(key).name or "\0" in key or not (directory / key).is_file():
             raise UnresolvedReference(f"provider {self.name} has no file {key} in {directory}")
         try:
             return (directory / key).read_text(encoding="utf-8")

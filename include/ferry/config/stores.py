@@ -122,8 +122,8 @@ def client_identity(settings: ClientSettings) -> Identity | None:
 def _read(settings: ClientSettings, name: str, location: str) -> bytes:
     try:
         return Path(location.strip()).read_bytes()
-    except OSError as problem:
-        raise settings.problem(name, f"{location.strip()} cannot be read: {problem.strerror}") from None
+    except (OSError, ValueError) as problem:  # ValueError: the path holds a NUL
+        raise settings.problem(name, f"{location.strip()} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
 
 
 def _blocks(text: str) -> list[tuple[str, str]]:

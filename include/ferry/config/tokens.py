@@ -46,7 +46,7 @@ def read_token_file(credentials: TokenFile) -> str:
     """The token in the file; ConfigError when it cannot be read, AuthenticationFailed when it is a JWT that has expired."""
     try:
         token = Path(credentials.path).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as problem:
+    except (OSError, ValueError) as problem:
         raise ConfigError(f"token file {credentials.path} cannot be read: {type(problem).__name__}") from None
     if not token:
         raise ConfigError(f"token file {credentials.path} is empty")
