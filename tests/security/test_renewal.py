@@ -1,0 +1,114 @@
+"""Brokers that want a new login every few seconds (KIP-368): copies go on, on the connections that they have."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.security.conftest import SNIPPETS, Grounds
+from tests.security.guarded import BRIEF_SECONDS
+from tests.security.test_connections import unencrypted
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.config import Flow
+from ferry.errors import ExitCode
+from ferry.reporting.run_report import RunReport
+from ferry.sandbox import compare_topics
+
+pytestmark = pytest.mark.brokers
+
+# Lanes follow each other on the same two connections. None holds up its process for as long as a login lasts.
+LANES, RECORDS = 8, 400
+# The copy takes this long by a handler that dawdles: several logins.
+COPY_SECONDS = 8.0
+HANDLER = f"""
+import time
+
+class Dawdler:
+    def __init__(self, args=None):
+        pass
+
+    def handle(self, record):
+        time.sleep({COPY_SECONDS / RECORDS})
+        return [record]
+"""
+
+
+class Renewals(logging.Handler):
+    """Counts the data path's renewed logins."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = self.failed = 0
+        self.reasons: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.begun += "Beginning SASL re-authentication" in str(record.msg)
+        if "re-authentication failed" in str(record.msg):
+            self.failed += 1
+            self.reasons.append(record.getMessage())
+
+
+SCRAM, OAUTH = (unencrypted(SNIPPETS[name]) for name in ("SASL SCRAM", "SASL OAUTHBEARER with client credentials"))
+
+
+def test_a_long_copy_outlives_its_logins(
+    grounds: Grounds,
+    guarded_flow: Callable[..., Flow],
+    run_flow: Callable[..., RunReport],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = f"t-{secrets.token_hex(4)}"
+    source = {"bootstrap.servers": grounds.source.address("PLAIN")}
+    admin = AdminClient(source)
+    admin.create_topics([NewTopic(topic, LANES, 1)])[topic].result(30)
+    producer = Producer(source)
+    for number in range(RECORDS):
+        producer.produce(topic, value=str(number).encode(), partition=number % LANES)
+    assert producer.flush(30) == 0
+    (tmp_path / "dawdling.py").write_text(HANDLER)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(grounds.endpoint, "life", BRIEF_SECONDS)
+    granted = grounds.endpoint.granted
+    flow = guarded_flow(
+        grounds.source.address("BRIEF"),
+        grounds.target.address("BRIEF"),
+        *grounds.login(SCRAM, "A"),
+        *grounds.login(OAUTH, "B"),
+        f"A->B.topics = {topic}",
+        f"A->B.ferry.lanes = {LANES}",
+        "A->B.ferry.message.handler = dawdling:Dawdler",
+    )
+    renewals, log = Renewals(), logging.getLogger("kafka.net.connection")
+    monkeypatch.setattr(log, "handlers", [renewals])
+    monkeypatch.setattr(log, "propagate", False)
+    monkeypatch.setattr(log, "level", logging.DEBUG)
+    started = time.monotonic()
+    report = run_flow(flow)
+    assert time.monotonic() - started > COPY_SECONDS
+    assert (report.exit_code, report.records) == (ExitCode.DONE, RECORDS)
+    target = {"bootstrap.servers": grounds.target.address("PLAIN")}
+    found = compare_topics(source, target, {topic: f"{flow.source.alias}.{topic}"})
+    assert (found.equal, found.records) == (True, RECORDS)
+    # On a machine that stands still for seconds, a login may end first: then the connection is made anew.
+    assert renewals.begun - renewals.failed >= 2, renewals.reasons
+    assert grounds.endpoint.granted - granted > 4
+
+
+def test_administration_outlives_its_logins(grounds: Grounds, guarded_flow: Callable[..., Flow], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grounds.endpoint, "life", BRIEF_SECONDS)
+    addresses = (grounds.source.address("BRIEF"), grounds.target.address("BRIEF"))
+    flow = guarded_flow(*addresses, *grounds.login(SCRAM, "A"), *grounds.login(OAUTH, "B"))
+    deadline = time.monotonic() + 2.5 * BRIEF_SECONDS
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        identities = source.cluster_id(), target.cluster_id()
+        while time.monotonic() < deadline:
+            assert (source.cluster_id(), target.cluster_id()) == identities
+            time.sleep(0.3)
