@@ -168,13 +168,13 @@ class Side:
         return set(self.admin.list_topics(timeout=10).topics)
 
     def produce(self, topic: str, values: Iterable[str]) -> None:
-        producer = Producer({**self.cluster.client_settings(), "linger.ms": 5})
+        producer = Producer({**self.cluster.client_settings(), "linger.ms": 5, "log_level": 2})
         for value in values:
             producer.produce(topic, value=value.encode(), partition=0)
         assert producer.flush(30) == 0
 
     def commit(self, group: str, topic: str, offset: int) -> None:
-        consumer = Consumer({**self.cluster.client_settings(), "group.id": group, "enable.auto.commit": False})
+        consumer = Consumer({**self.cluster.client_settings(), "group.id": group, "enable.auto.commit": False, "log_level": 2})
         deadline = time.monotonic() + SETTLED_SECONDS
         while True:  # the first group of a cluster makes it create the topic of the groups
             try:
