@@ -18,7 +18,7 @@ ROOMS = ("wire", "translation", "copying")
 SETTINGS = """
 [tool.mutmut]
 source_paths = ["src"]
-only_mutate = ["src/ferry/{room}/*.py"]
+only_mutate = {modules}
 also_copy = ["docs", "dags", "setup"]
 mutate_only_covered_lines = true
 pytest_add_cli_args = ["-m", "unit", "-p", "no:cacheprovider", "-p", "no:xdist", "-q", "-k", "not hundreds_of_thousands"]
@@ -31,14 +31,18 @@ TESTS = {
 }
 
 
-def stage(room: str, directory: Path) -> None:
-    """Lay out the copy. Anything there before is removed, so nothing is taken from an older state of the code."""
+def stage(room: str, modules: list[str], directory: Path) -> None:
+    """Lay out the copy; `modules` are changed, shell patterns allowed.
+
+    Anything there before is removed, so nothing is taken from an older state of the code.
+    """
     shutil.rmtree(directory, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "include" / "ferry", directory / "src" / "ferry", ignore=ignored)
     for name in ("tests", "docs", "dags", "setup"):
         shutil.copytree(ROOT / name, directory / name, ignore=ignored)
-    settings = SETTINGS.format(room=room, tests=TESTS[room])
+    changed = [f"src/ferry/{room}/{module}.py" for module in modules]
+    settings = SETTINGS.format(modules=changed, tests=TESTS[room])
     (directory / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text(encoding="utf-8") + settings, encoding="utf-8")
 
 
@@ -54,11 +58,12 @@ def mutmut(directory: Path, *arguments: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--room", choices=ROOMS, required=True)
+    parser.add_argument("--module", action="append", help="only this module, a shell pattern; may be repeated (default: all)")
     parser.add_argument("--directory", type=Path, default=ROOT / ".ferry" / "mutants")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args()
     directory = options.directory / options.room
-    stage(options.room, directory)
+    stage(options.room, options.module or ["*"], directory)
     print(mutmut(directory, "run", "--max-children", str(options.processes))[-600:])  # noqa: T201 - the report
     for line in mutmut(directory, "results").splitlines():
         print(line)  # noqa: T201 - the report

@@ -87,6 +87,7 @@ def test_no_position_skips_a_record_and_an_exact_one_repeats_none(sides: Sides) 
     forward, opposite = maps_of(here, there)
     for offset in range(len(here.log) + 1):
         said = merged(forward, opposite, offset)
+        assert said.offset == offset
         known = set(here.names()[: len(here.names()) - len(here.names(offset))])
         unread = [name for name in there.names() if name not in known]
         ahead = there.names(said.image)
@@ -111,3 +112,42 @@ def test_while_one_side_writes_all_is_exact() -> None:
     assert [(entry.image, entry.exact) for entry in said] == [(there.offset_of(f"there-{number}"), True) for number in range(4)]
     older = merged(forward, opposite, 10)
     assert (older.image, older.reason) == (there.log.index(here.log[10]), Inexact.MERGED)
+
+
+def skipped(start: int, end: int) -> Receipt:
+    """What came back was left out."""
+    return replace(BLANK, upstream_start=start, upstream_end=end)
+
+
+def test_readers_of_what_came_from_the_other_side_alone() -> None:
+    here, there = played([("there", 5, 0), ("back", 5, 0), ("over", 6, 0)])
+    said = [merged(*maps_of(here, there), offset) for offset in range(8)]
+    assert [(entry.image, entry.reason) for entry in said[:5]] == [(offset, None) for offset in range(5)]
+    assert (said[6].image, said[6].reason) == (5, None)
+    # The forward flow's own reason tells more than that two images were compared.
+    assert said[7].reason is Inexact.AHEAD
+
+
+def test_what_the_other_side_copied_in_another_order_is_not_exact() -> None:
+    came_back = [
+        replace(BLANK, upstream_start=10, upstream_end=20, runs=((10, 0, 10),), records=10, downstream_end=10),
+        replace(BLANK, kind=ReceiptKind.BACKFILLED, upstream_end=10, runs=((0, 11, 10),), records=10, downstream_end=21),
+    ]
+    forward = OffsetMap([skipped(0, 22)], LogBounds(target_end=20))
+    said = merged(forward, OffsetMap(came_back, LogBounds(target_end=22)), 5)
+    assert (said.image, said.reason) == (0, Inexact.MERGED)
+
+
+def test_what_came_back_since_the_end_was_looked_up_is_read_again() -> None:
+    came_back = replace(BLANK, upstream_end=5, runs=((0, 0, 5),), records=5, downstream_end=5)
+    forward = OffsetMap([skipped(0, 6)], LogBounds(target_end=0))
+    said = merged(forward, OffsetMap([came_back], LogBounds(target_end=6)), 6)
+    assert (said.image, said.reason) == (0, Inexact.MERGED)
+
+
+def test_copies_that_left_the_log_hide_nothing() -> None:
+    forgotten = replace(BLANK, upstream_end=10, records=10, downstream_end=10)
+    later = replace(BLANK, upstream_start=10, upstream_end=15, runs=((10, 11, 5),), records=5, downstream_end=16)
+    forward = OffsetMap([forgotten, later], LogBounds(target_start=10, target_end=17))
+    said = merged(forward, OffsetMap([skipped(0, 17)], LogBounds(target_end=15)), 12)
+    assert (said.image, said.reason) == (13, None)

@@ -13,8 +13,8 @@ from tests.translation.worlds import BLANK, World, worlds
 from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.copying.upkeep import tidy
 from ferry.translation.model import Inexact
-from ferry.translation.offset_map import LogBounds, OffsetMap
-from ferry.translation.unexplained import unexplained_ranges
+from ferry.translation.offset_map import LogBounds, OffsetMap, seeded_again
+from ferry.translation.unexplained import Strangers, unexplained_ranges
 
 pytestmark = pytest.mark.unit
 
@@ -43,6 +43,8 @@ def test_no_image_skips_a_record_and_an_exact_one_repeats_none(world: World) -> 
     on_target = [(upstream, place) for upstream, place in [*world.copies, *world.strangers] if place >= world.target_start]
     for offset in OFFSETS:
         said = found.translate(offset)
+        assert said.offset == offset
+        assert (said.reason is Inexact.AHEAD) == (offset > world.position)
         # What lies behind a position that was taken back is copied again, unless it is lost by then.
         wanted = {upstream for upstream, _ in on_target if offset <= upstream < world.position} - world.lost
         assert wanted <= {upstream for upstream, place in on_target if place >= said.image}
@@ -95,6 +97,8 @@ def test_no_origin_skips_a_record_and_an_exact_one_repeats_none(world: World) ->
     found = map_of(world)
     for place in range(world.target_start, world.end + 3):
         said = found.invert(place)
+        assert said.offset == place
+        assert (said.reason is Inexact.AHEAD) == (place > world.end)
         behind = {upstream for upstream, downstream in [*world.copies, *world.strangers] if downstream >= place and upstream >= 0}
         assert all(upstream >= said.image for upstream in behind if upstream >= world.source_start)
         if said.exact:
@@ -193,14 +197,51 @@ def test_behind_the_position_of_another_replicator_all_is_exact() -> None:
     ]
     before_any_copy = OffsetMap(taken_over[:2], LogBounds(target_end=1200))
     assert (before_any_copy.translate(1000).image, before_any_copy.translate(1000).exact) == (1200, True)
-    undeclared = OffsetMap([taken_over[0], taken_over[2]], LogBounds(target_end=1251))
-    assert (undeclared.translate(10).image, undeclared.translate(10).reason) == (0, Inexact.UNEXPLAINED)
+    assert told(found, 1199, 1200) == [(0, Inexact.UNEXPLAINED), (1000, None)]
+    expired = OffsetMap(taken_over, LogBounds(target_start=1200, target_end=1251))
+    assert (expired.translate(999).image, expired.translate(999).reason) == (1200, Inexact.TARGET_EXPIRED)
+    assert told(expired, 1199, 1200) == [(1000, None), (1000, None)]
+
+
+def told(found: OffsetMap, *places: int) -> list[tuple[int, Inexact | None]]:
+    return [(entry.image, entry.reason) for entry in map(found.invert, places)]
+
+
+def test_what_lies_in_front_of_the_first_copy_is_not_explained() -> None:
+    from_latest = [receipt(ReceiptKind.SEED, 5, 5), copied(5, 10, 5)]
+    found = OffsetMap(from_latest, LogBounds(target_end=16))
+    assert (found.translate(4).image, found.translate(4).reason) == (0, Inexact.UNEXPLAINED)
+    assert told(found, 3, 9, 10, 15) == [(0, Inexact.UNEXPLAINED), (0, Inexact.UNEXPLAINED), (5, None), (10, None)]
+    begins_there = OffsetMap(from_latest, LogBounds(target_start=10, target_end=16))
+    assert told(begins_there, 3, 10) == [(5, None), (5, None)]
+    # Older ones than were copied are not at the source either.
+    assert told(OffsetMap(from_latest, LogBounds(source_start=5, target_end=16)), 3) == [(5, None)]
+
+
+def test_the_other_way_a_reader_meets_what_expired_and_what_came_late() -> None:
+    plain = OffsetMap([receipt(ReceiptKind.SEED, 0, 0), copied(0, 0, 10)], LogBounds(source_start=5, target_end=11))
+    assert told(plain, 2, 5, 11, 12) == [(5, Inexact.TARGET_EXPIRED), (5, None), (10, None), (10, Inexact.AHEAD)]
+    late = [receipt(ReceiptKind.SEED, 5, 5), copied(5, 0, 5), copied(0, 6, 5, ReceiptKind.BACKFILLED)]
+    reasons = [reason for _, reason in told(OffsetMap(late, LogBounds(target_end=12)), 0, 4, 5, 6)]
+    assert reasons == [Inexact.BACKFILLED] * 4
+    assert told(OffsetMap([], LogBounds(source_start=3)), 0) == [(3, Inexact.NOT_COPIED)]
 
 
 def test_at_least_once_copies_are_exact_only_behind_the_last_hole() -> None:
     receipts = [receipt(ReceiptKind.SEED, 0, 0), copied(0, 0, 10), copied(10, 10, 10), copied(20, 25, 10)]
     found = OffsetMap(receipts, LogBounds(target_end=35, exactly_once=False))
     assert [found.translate(offset).reason for offset in (0, 19, 20, 30)] == [Inexact.UNEXPLAINED, Inexact.UNEXPLAINED, None, None]
+    repeated_at_the_end = OffsetMap(receipts, LogBounds(target_end=36, exactly_once=False))
+    assert {repeated_at_the_end.translate(offset).reason for offset in range(31)} == {Inexact.UNEXPLAINED}
+
+
+@pytest.mark.parametrize(
+    ("reasons", "again"),
+    [([], False), (["start policy earliest"], False), (["start policy latest"] * 2, True), (["operator: seeds.csv"], True)],
+)
+def test_a_position_was_said_anew(reasons: list[str], again: bool) -> None:
+    seeds = [receipt(ReceiptKind.SEED, 7 * number, 7 * number, reason=reason) for number, reason in enumerate(reasons)]
+    assert seeded_again([*seeds, copied(0, 0, 5), copied(5, 6, 5)]) == again
 
 
 def test_a_reader_among_several_outputs_of_one_record_reads_that_record_again() -> None:
@@ -209,6 +250,9 @@ def test_a_reader_among_several_outputs_of_one_record_reads_that_record_again() 
     assert [found.translate(offset).image for offset in range(4)] == [0, 3, 5, 5]
     assert [found.invert(place).image for place in range(7)] == [0, 0, 0, 1, 1, 3, 3]
     assert [found.invert(place).exact for place in (0, 1, 3, 4, 5)] == [True, False, True, False, True]
+    behind_others = replace(handled, upstream_start=4, upstream_end=7, runs=((4, 5, 1), (5, 8, 1)), downstream_end=10)
+    found = OffsetMap([receipt(ReceiptKind.SEED, 0, 0), copied(0, 0, 4), behind_others], LogBounds(target_end=11))
+    assert [found.invert(place).image for place in range(12)] == [0, 1, 2, 3, 4, 4, 4, 4, 5, 5, 7, 7]
 
 
 def test_a_receipt_within_another_says_nothing_twice() -> None:
@@ -228,8 +272,38 @@ def test_of_two_copies_the_first_counts() -> None:
 def test_a_reader_in_front_of_what_the_target_forgot_goes_back_to_all_of_it() -> None:
     forgotten = receipt(ReceiptKind.COPIED, 5, 15, records=10, downstream_end=10)
     found = OffsetMap([receipt(ReceiptKind.SEED, 5, 5), forgotten, copied(15, 11, 5)], LogBounds(target_start=11, target_end=17))
-    said = [found.invert(place) for place in (3, 11)]
-    assert [(entry.image, entry.reason) for entry in said] == [(5, Inexact.TARGET_EXPIRED), (15, None)]
+    assert told(found, 3, 9, 10, 11) == [(5, Inexact.TARGET_EXPIRED), (5, Inexact.TARGET_EXPIRED), (15, None), (15, None)]
+    said = [found.translate(offset) for offset in (5, 14, 15)]
+    assert [(entry.image, entry.reason) for entry in said] == [(11, Inexact.TARGET_EXPIRED), (11, Inexact.TARGET_EXPIRED), (11, None)]
+
+
+def test_what_others_wrote_behind_records_that_the_target_forgot_still_counts() -> None:
+    receipts = [
+        receipt(ReceiptKind.SEED, 0, 0),
+        receipt(ReceiptKind.COPIED, 0, 10, records=10, downstream_end=10),
+        receipt(ReceiptKind.FOREIGN, 10, 20, downstream_end=20),
+        copied(20, 20, 5),
+    ]
+    found = OffsetMap(receipts, LogBounds(target_start=11, target_end=26))
+    said = [found.translate(offset) for offset in (10, 19, 20)]
+    assert [(entry.image, entry.reason) for entry in said] == [(11, Inexact.UNEXPLAINED), (11, Inexact.UNEXPLAINED), (20, None)]
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), max_size=4), st.integers(0, 30), st.integers(0, 30))
+def test_the_next_offset_that_nothing_explains(widths: list[tuple[int, int]], start: int, end: int) -> None:
+    ranges, at = [], 0
+    for gap, width in widths:
+        ranges.append((at + gap, at + gap + width))
+        at += gap + width
+    unexplained = (offset for low, high in ranges for offset in range(low, high) if offset >= start)
+    expected = min(unexplained, default=max(start, end))
+    assert Strangers((), tuple(ranges), 0, doubted=False).first_from(start, end) == expected
+
+
+BACKFILL = copied(0, 0, 5, ReceiptKind.BACKFILLED)
+HOLED = replace(copied(0, 0, 6), runs=((0, 0, 2), (2, 4, 4)), downstream_end=8)
+MERGED = replace(copied(0, 10, 5), runs=((0, 10, 2), (2, 13, 3)), downstream_end=16, transactions=2)
+BEHIND_A_HOLE = replace(copied(5, 9, 5), runs=((5, 9, 3), (8, 14, 2)), downstream_end=16)
 
 
 @pytest.mark.parametrize(
@@ -241,12 +315,35 @@ def test_a_reader_in_front_of_what_the_target_forgot_goes_back_to_all_of_it() ->
         pytest.param([copied(5, 0, 5), copied(0, 6, 5, ReceiptKind.BACKFILLED)], True, ((5, 6),), id="perhaps one transaction"),
         pytest.param([copied(0, 0, 5), replace(copied(5, 6, 5), transactions=0)], True, ((5, 6),), id="pieces of one receipt"),
         pytest.param([copied(0, 0, 5), receipt(ReceiptKind.LOSS, 5, 7), copied(7, 6, 5)], True, ((5, 6),), id="a loss between"),
-        pytest.param([replace(copied(0, 0, 5), runs=((0, 0, 2), (2, 3, 3)), downstream_end=6)], True, ((2, 3),), id="within one"),
-        pytest.param([replace(copied(0, 0, 5), runs=((0, 0, 2), (2, 3, 3)), downstream_end=6, transactions=2)], True, (), id="merged"),
+        pytest.param([copied(0, 0, 5), copied(7, 6, 5)], True, (), id="a seed between"),
+        pytest.param([BACKFILL, copied(7, 6, 5, ReceiptKind.BACKFILLED)], True, ((5, 6),), id="gaps filled, perhaps by one"),
+        pytest.param([copied(0, 0, 5), copied(3, 6, 5)], True, ((5, 6),), id="taken back"),
+        pytest.param([copied(6, 8, 2), copied(0, 0, 5), copied(5, 6, 1)], True, (), id="in any order"),
+        pytest.param([copied(0, 0, 10), copied(3, 3, 4), copied(10, 11, 5)], True, (), id="one within another"),
+        pytest.param([HOLED], True, ((2, 4),), id="within one"),
+        pytest.param([HOLED], False, ((2, 4),), id="within one, no markers"),
+        pytest.param([copied(0, 2, 5), replace(MERGED, upstream_start=5)], True, ((0, 2), (7, 10)), id="in front and between"),
+        pytest.param(
+            [replace(copied(0, 1, 5), downstream_end=7), BEHIND_A_HOLE], True, ((0, 1), (6, 7), (7, 9), (12, 14)), id="everywhere"
+        ),
+        pytest.param([MERGED], True, ((0, 10),), id="merged"),
+        pytest.param([MERGED], False, ((0, 10), (12, 13)), id="merged, no markers"),
+        pytest.param([replace(MERGED, transactions=1)], False, ((0, 10), (12, 13)), id="one hole, no markers"),
+        pytest.param([replace(HOLED, transactions=3)], True, ((2, 4),), id="two transactions of three put nothing"),
     ],
 )
 def test_what_may_hold_records_of_others(receipts: list[Receipt], marked: bool, expected: tuple[tuple[int, int], ...]) -> None:
     assert unexplained_ranges(receipts, 0, marked=marked) == expected
+
+
+def test_what_nothing_explains_at_the_end() -> None:
+    for marked, held, end, expected in (
+        (True, [copied(0, 0, 5)], 6, ()),
+        (True, [copied(0, 0, 5)], 7, ((5, 7),)),
+        (False, [copied(0, 0, 5)], 6, ((5, 6),)),
+        (True, [], 1, ((0, 1),)),
+    ):
+        assert unexplained_ranges(held, end, marked=marked) == expected
 
 
 @pytest.mark.timeout(200)  # a look through all runs for each question would take hours

@@ -93,7 +93,7 @@ class OffsetMap:
     def _why_inexact(self, offset: int, image: int) -> Inexact | None:
         if self.position is not None and offset > self.position:
             return Inexact.AHEAD
-        if self._strangers.present(offset, image) or self._before_everything(offset):
+        if self._strangers.behind(image) or self._before_everything(offset):
             return Inexact.UNEXPLAINED
         if self.position is None or max(offset, self.bounds.source_start) < self._uncopied_to:
             return Inexact.NOT_COPIED
@@ -101,9 +101,7 @@ class OffsetMap:
         expired = first is not None and first < self.bounds.target_start
         if expired or offset < self._forgotten_to or self._strangers.expired(offset):
             return Inexact.TARGET_EXPIRED
-        following = self._index.upstream_at(image)
-        older = following is not None and following < offset
-        return Inexact.BACKFILLED if older or image < self._index.ordered_from or self._taken_back else None
+        return Inexact.BACKFILLED if image < self._index.ordered_from or self._taken_back else None
 
     def invert(self, offset: int) -> Translation:
         """Where a reader that stands at downstream `offset` goes on upstream. Reasons as of `translate`, with the sides exchanged."""

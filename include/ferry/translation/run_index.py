@@ -48,13 +48,6 @@ class RunIndex:
             return here if later is None else min(here, later)
         return later
 
-    def upstream_at(self, downstream: int) -> int | None:
-        """The upstream offset of the first record at `downstream` or behind."""
-        at = bisect_right(self._places, downstream)
-        if at and downstream < _end(self._runs[at - 1]):
-            return self._runs[at - 1][0] + downstream - self._runs[at - 1][1]
-        return self._runs[at][0] if at < len(self._runs) else None
-
     def upstream_before(self, downstream: int) -> int:
         """The end (exclusive) of the upstream offsets of all records in front of `downstream`; 0 when there are none."""
         at = bisect_right(self._places, downstream - 1)

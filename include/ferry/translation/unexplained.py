@@ -52,12 +52,6 @@ class Strangers:
         """Where records of upstream `offset` or behind may be."""
         return [self._first] if any(offset < receipt.upstream_end for receipt in self.foreign) else []
 
-    def present(self, offset: int, image: int) -> bool:
-        """Whether a reader from `image` may meet others' records, or misses its own among theirs."""
-        return image < self._doubted_to or any(
-            offset < receipt.upstream_end and self._holds(receipt.downstream_end) for receipt in self.foreign
-        )
-
     def expired(self, offset: int) -> bool:
         """Whether records of upstream `offset` or behind were others', and have left the log."""
         return any(offset < receipt.upstream_end for receipt in self.foreign)
@@ -73,9 +67,6 @@ class Strangers:
     def first_from(self, start: int, end: int) -> int:
         """The first offset at or behind `start` that is in an unexplained range, at the latest `end`, where copies end."""
         return next((max(start, low) for low, high in self.ranges if high > start), max(start, end))
-
-    def _holds(self, end: int) -> bool:
-        return any(low < end for low, _ in self.ranges)
 
 
 def unexplained_ranges(receipts: Iterable[Receipt], end: int, *, marked: bool) -> tuple[Range, ...]:

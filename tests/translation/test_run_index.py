@@ -1,0 +1,54 @@
+"""The index of runs against the same records written down one by one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.translation.run_index import RunIndex
+from ferry.wire.runs import Run
+
+pytestmark = pytest.mark.unit
+
+# What stands on the target: records with consecutive upstream offsets, anywhere at the source, each with a gap in front of it.
+STRETCHES = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 6), st.integers(0, 3)), max_size=7)
+# Parts that a further receipt names too: which stretch, from where, how many.
+PARTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 5), st.integers(1, 6)), max_size=4)
+
+
+@st.composite
+def named_runs(draw: st.DrawFn) -> tuple[list[Run], list[tuple[int, int]]]:
+    """Runs in any order, of which some name records that others name too, and (downstream, upstream) of every record."""
+    stretches: list[Run] = []
+    place = 0
+    for upstream, count, gap in draw(STRETCHES):
+        place += gap
+        stretches.append((upstream, place, count))
+        place += count
+    runs = list(stretches)
+    for which, start, count in draw(PARTS):
+        if which < len(stretches) and start < stretches[which][2]:
+            upstream, place, length = stretches[which]
+            # A stretch may be known only by its parts, which may overlap.
+            if (upstream, place, length) in runs and draw(st.booleans()):
+                runs.remove((upstream, place, length))
+                runs += [(upstream, place, start + 1), (upstream + start, place + start, length - start)]
+            runs.append((upstream + start, place + start, min(count, length - start)))
+    return draw(st.permutations(runs)), [(place + step, upstream + step) for upstream, place, count in stretches for step in range(count)]
+
+
+@given(named_runs())
+def test_every_answer_is_that_of_the_records(named: tuple[list[Run], list[tuple[int, int]]]) -> None:
+    runs, records = named
+    index = RunIndex(runs)
+    assert index.first == min((place for place, _ in records), default=None)
+    falls = [place + 1 for (place, upstream), (_, following) in pairwise(records) if following <= upstream]
+    assert index.ordered_from == max(falls, default=0)
+    for offset in range(40):
+        assert index.first_downstream(offset) == min((place for place, upstream in records if upstream >= offset), default=None)
+    for offset in range(max((place for place, _ in records), default=0) + 3):
+        assert index.first_upstream(offset) == min((upstream for place, upstream in records if place >= offset), default=None)
+        assert index.upstream_before(offset) == max((upstream + 1 for place, upstream in records if place < offset), default=0)
