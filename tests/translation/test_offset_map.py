@@ -267,6 +267,8 @@ def test_of_two_copies_the_first_counts() -> None:
     found = OffsetMap([receipt(ReceiptKind.SEED, 0, 0), copied(0, 0, 10), again, copied(4, 11, 8)], LogBounds(target_end=20))
     said = [found.translate(offset) for offset in (3, 4, 9, 10, 11)]
     assert [(entry.image, entry.exact) for entry in said] == [(3, False), (4, False), (9, False), (17, True), (18, True)]
+    taken_back = OffsetMap([receipt(ReceiptKind.SEED, 0, 0), copied(0, 0, 10), again], LogBounds(target_end=11, position=4))
+    assert told(taken_back, 3, 8, 10) == [(3, Inexact.BACKFILLED), (4, Inexact.BACKFILLED), (4, Inexact.BACKFILLED)]
 
 
 def test_a_reader_in_front_of_what_the_target_forgot_goes_back_to_all_of_it() -> None:
@@ -289,7 +291,7 @@ def test_what_others_wrote_behind_records_that_the_target_forgot_still_counts() 
     assert [(entry.image, entry.reason) for entry in said] == [(11, Inexact.UNEXPLAINED), (11, Inexact.UNEXPLAINED), (20, None)]
 
 
-@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), max_size=4), st.integers(0, 30), st.integers(0, 30))
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), max_size=4), st.integers(0, 12), st.integers(0, 12))
 def test_the_next_offset_that_nothing_explains(widths: list[tuple[int, int]], start: int, end: int) -> None:
     ranges, at = [], 0
     for gap, width in widths:
