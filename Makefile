@@ -5,13 +5,15 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 PYTHON_DIRECTORIES := include tests dags plugins spark_jobs benchmarks
+# What has a target of its own is not among the tests.
+QUICK := "not parity and not migration and not bounces and not rights"
 SEED ?= 1
 ROUNDS ?= 40
 EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration model fuzz parity rights exactness faults bounces soak coverage mutants bench lock clean
+.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration model fuzz parity rights exactness faults bounces soak coverage mutants bench scale lock clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -26,8 +28,8 @@ demo: setup ## Two clusters, sample topics, Airflow, one run: then look at the U
 demo-stop: setup ## Stop the demo and remove what it made
 	@python -m ferry.airflow.demo down
 
-test: setup lint types ## Lint, types and all tests but the long comparisons with MirrorMaker 2, with a short series of kills
-	pytest -m "not parity and not migration and not bounces and not rights" -n 2 --dist loadfile
+test: setup lint types ## Lint, types and all tests but those with a target of their own, with a short series of kills
+	pytest -m $(QUICK) -n 2 --dist loadfile
 
 test-unit: setup ## Tests without I/O
 	pytest -m unit
@@ -74,7 +76,7 @@ exactness: setup ## Translated offsets of 500 groups beside MirrorMaker 2's: mak
 	python -m tests.exactness.run --seed $(SEED)
 
 coverage: setup ## As test, and which lines no test reached
-	pytest -m "not parity and not migration" -n 2 --dist loadfile --cov --cov-report=term:skip-covered
+	pytest -m $(QUICK) -n 2 --dist loadfile --cov --cov-report=term:skip-covered
 
 mutants: setup ## One change at a time that a unit test must notice: make mutants ROOM=wire
 	python tests/mutation/run.py --room $(ROOM)
