@@ -13,22 +13,22 @@ HEAD = """\
 `make bounces` runs two suites that others made for others, with Ferry as the copier, and writes this page. Kafka 4.3.1 on one machine
 of two cores: two clusters of three brokers each (KRaft, all three are controllers too), three replicas, two must acknowledge. Ferry
 runs as a process, `ferry run` after `ferry run`; all its connections go by TCP proxies, which make the network worse. Feeders and the
-readers that judge go to the brokers themselves; they are librdkafka. At the end of each suite both sides are compared byte for byte,
-keys, headers and timestamps too.
+readers that judge go to the brokers themselves; they are librdkafka. At the end of each scenario of the first suite, and of the whole
+second one, both sides are compared record by record: keys, values, headers and timestamps.
 
 - **lost**, **twice**, **order**: records that a read_committed reader, which watched the target all along, did not get, got again, or
   got before one that the source has earlier in the same partition. A second reader afterwards must find the same. The source is what
   librdkafka reads there, so records of aborted transactions count as foreign, and none may come.
 - **behind**: seconds from the end of the fault until that reader had all that the source had acknowledged by then. It holds the run
-  that was going on and the one after it.
-- **runs**: exit codes of `ferry run`, and how often. 5 and 3 are runs that told a failure and were repeated; -9 and -15 were bounced.
+  that was going on and the one after it. In the first suite: all 100,000 records.
+- **runs**: exit codes of `ferry run`, and how often. 5 and 3 are runs that told a failure and were repeated; -9 and 143 (SIGTERM) were bounced.
 """
 KAFKA = """\
 ## Apache Kafka's `transactions_test`
 
 Source of scenario and numbers: `tests/kafkatest/tests/core/transactions_test.py` of Apache Kafka. It copies 100,000 records within one
 cluster of three brokers, 2 partitions, by a transactional copier, 750 records a transaction; bounces each broker once, or the copiers
-three times after another 20 % of progress; hard (SIGKILL) and clean. It asks for: output equal to input as sets, no duplicates, the
+three times, each time after 20 % of progress; hard (SIGKILL) and clean. It asks for: output equal to input as sets, no duplicates, the
 same for a reader that read all along, and the order if there is one partition.
 
 Here: two clusters, either of which is bounced; the order is asked for always; every fourth transaction of the source is aborted; the
@@ -72,8 +72,8 @@ the first suite kills those.
 Rows = Sequence[Mapping[str, Any]]
 
 
-def page(rows: Rows) -> str:
-    """The whole page."""
+def page(rows: Rows, circumstances: str) -> str:
+    """The whole page; `circumstances` of this run: when, and what else the machine did."""
     kafka = [row for row in rows if row["suite"] == "transactions_test"]
     mirror = [row for row in rows if row["suite"] != "transactions_test"]
     return "\n".join(

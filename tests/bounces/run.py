@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from tests.bounces.page import page
@@ -19,7 +20,9 @@ def main() -> int:
     """The exit code of pytest."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=Path, help="only make the page of these results: the JSON lines of an earlier run")
-    given: Path | None = parser.parse_args().rows
+    parser.add_argument("--circumstances", default="", help="what a reader should know about this run")
+    options = parser.parse_args()
+    given: Path | None = options.rows
     code = 0
     with tempfile.TemporaryDirectory(prefix="ferry-bounces-") as directory:
         rows = given or Path(directory) / "rows.jsonl"
@@ -27,7 +30,9 @@ def main() -> int:
             command = [sys.executable, "-m", "pytest", "-m", "bounces", "tests/bounces"]
             code = subprocess.run(command, check=False, env={**os.environ, "FERRY_BOUNCES": str(rows)}).returncode
         if rows.exists():
-            PAGE.write_text(page([json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()]), encoding="utf-8")
+            found = [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()]
+            text = page(found, f"{time.strftime('%Y-%m-%d')}. {options.circumstances}".strip())
+            PAGE.write_text(text, encoding="utf-8")
     return code
 
 
