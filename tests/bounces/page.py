@@ -21,7 +21,8 @@ second one, both sides are compared record by record: keys, values, headers and 
   librdkafka reads there, so records of aborted transactions count as foreign, and none may come.
 - **behind**: seconds from the end of the fault until that reader had all that the source had acknowledged by then. It holds the run
   that was going on and the one after it. In the first suite: all 100,000 records.
-- **runs**: exit codes of `ferry run`, and how often. 5 and 3 are runs that told a failure and were repeated; -9 and 143 (SIGTERM) were bounced.
+- **runs**: exit codes of `ferry run`, and how often. 5 and 3 are runs that told a failure and were repeated; -9 and 143
+  (SIGTERM) were bounced.
 """
 KAFKA = """\
 ## Apache Kafka's `transactions_test`
@@ -77,7 +78,20 @@ def page(rows: Rows, circumstances: str) -> str:
     kafka = [row for row in rows if row["suite"] == "transactions_test"]
     mirror = [row for row in rows if row["suite"] != "transactions_test"]
     return "\n".join(
-        [HEAD, KAFKA, *_table(kafka), "", MIRROR, *_table(mirror), "", EXPERIMENTS_LEFT_OUT, *_published(mirror), "", *_late(mirror)]
+        [
+            HEAD,
+            f"This run: {circumstances}\n",
+            KAFKA,
+            *_table(kafka),
+            "",
+            MIRROR,
+            *_table(mirror),
+            "",
+            EXPERIMENTS_LEFT_OUT,
+            *_published(mirror),
+            "",
+            *_late(mirror),
+        ]
     )
 
 
