@@ -77,7 +77,8 @@ class Both:
 
 
 @pytest.fixture
-def both(source_cluster, target_cluster, config_file, topic_factory, produce, run_flow) -> Both:
+def both(source_cluster, target_cluster, config_file, topic_factory, produce, run_flow) -> Iterator[Both]:
+    """Its internal topics are removed in the end: flows of other tests look at all state topics of the clusters."""
     topic = topic_factory(source_cluster)
     lines = (IDENTITY, "B->A.enabled = true", f"A->B.topics = {topic}", f"B->A.topics = {topic}", "sync.group.offsets.enabled = true")
     made = Both(config_file(*lines, "emit.heartbeats.enabled = false"), topic, source_cluster, target_cluster)
@@ -88,7 +89,13 @@ def both(source_cluster, target_cluster, config_file, topic_factory, produce, ru
     report: RunReport = run_flow(made.flow)
     assert report.records == 3
     produce(source_cluster, topic, [(0, b"k", b"v")])
-    return made
+    try:
+        yield made
+    finally:
+        alias = made.flow.source.alias
+        client = AdminClient(target_cluster.client_settings())
+        for future in client.delete_topics([ledger_topic(alias), state_topic(alias), runs_topic(alias)]).values():
+            future.result(30)
 
 
 def newer(pair: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
