@@ -16,14 +16,15 @@ from confluent_kafka.admin import AdminClient
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
+from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, compare_topics
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
 
 
-def run_dag(config: Path, **params: object) -> str:
+def run_dag(config: Path, suffix: str = "", **params: object) -> str:
     flow = load_config(config).flows[0]
-    command = [sys.executable, "-m", "airflow", "dags", "test", dag_id(flow), "--conf", json.dumps(params)]
+    command = [sys.executable, "-m", "airflow", "dags", "test", dag_id(flow) + suffix, "--conf", json.dumps(params)]
     environment = {**os.environ, "FERRY_CONFIG": str(config)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
     return done.stdout + done.stderr
@@ -61,3 +62,29 @@ def test_a_run_copies_and_the_next_one_starts_no_spark(
     assert "nothing to copy: Spark is not started" in second
     assert "sync.topic.configs.interval.seconds=600" in second
     assert "successful" in second
+
+
+def test_a_verify_names_what_differs(
+    airflow_database: None,
+    config_file: Callable[..., Path],
+    topic_factory: Callable[..., str],
+    run_flow: Callable[..., RunReport],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    copy_only: tuple[str, ...],
+) -> None:
+    topic = topic_factory(source_cluster, partitions=2)
+    config = config_file(f"A->B.topics = {topic}", *copy_only)
+    flow = load_config(config).flows[0]
+    for cluster, name, count in ((source_cluster, topic, 200), (target_cluster, f"{flow.source.alias}.{topic}", 1)):
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        for number in range(count):
+            producer.produce(name, value=str(number).encode(), partition=number % 2)
+        assert producer.flush(30) == 0
+        if cluster is source_cluster:
+            run_flow(flow)
+    said = run_dag(config, ".verify", topics=[topic])
+    assert f"{topic}-0 downstream 101: extra" in said, said[-4000:]
+    assert "1 differences, 0 parts not compared" in said
+    assert "CopiesDiffer" in said
+    assert "200 records" in said
