@@ -12,7 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 from tests.model.exploring import World
-from tests.model.runs import COPIED, as_receipts
+from tests.model.run_worlds import COPIED, as_receipts
 
 from ferry.copying.coverage import covered
 from ferry.copying.receipts import Receipt

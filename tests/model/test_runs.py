@@ -7,7 +7,8 @@ import os
 import pytest
 from tests.model.exploring import Exploration, explore
 from tests.model.rules import Rules
-from tests.model.runs import RunModel, Scene
+from tests.model.run_worlds import Scene
+from tests.model.runs import RunModel
 
 pytestmark = pytest.mark.unit
 
