@@ -203,7 +203,7 @@ def test_what_was_fetched_ahead_of_a_commit_whose_answer_is_lost(
         await commit(self)
 
     monkeypatch.setattr(lane.Lane, "_commit", seen)
-    BadNetwork(monkeypatch, lambda request: "lost" if request.name == "EndTxnRequest" and any(waiting[-1:]) else None)
+    BadNetwork(monkeypatch, lambda request: "lost" if request.name == "EndTxnRequest" and request.committed and any(waiting[-1:]) else None)
     monkeypatch.setattr(lane, "RECOVERIES", 1)  # every transaction meets a lost answer, none comes twice
     assert run_flow(flow).exit_code is ExitCode.DONE
     assert sum(map(bool, waiting)) > 2

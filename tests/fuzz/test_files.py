@@ -101,6 +101,19 @@ def test_paths_with_a_nul(line: str, tmp_path: Path) -> None:
         refused(problem, "mm2.properties")
 
 
+@pytest.mark.parametrize(
+    "key", ["sasl.mechanism", "security.protocol", "client.id", "ferry.lanes", "bootstrap.servers", "no.such.property"]
+)
+def test_a_line_that_goes_on_with_a_password(key: str, tmp_path: Path) -> None:
+    """One backslash too many, and what a message quotes holds the next line."""
+    path = tmp_path / "mm2.properties"
+    path.write_bytes(MM2.replace(b"B.sasl.mechanism = PLAIN\n", f"B->A.{key} = x\nB.{key} = PLAI\\\n".encode()))
+    try:
+        load_config(path)
+    except ConfigError as problem:
+        refused(problem, "mm2.properties")
+
+
 @fuzzed
 @given(data=damaged(st.just(MM2)) | st.binary(max_size=200))
 def test_properties(data: bytes) -> None:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ferry.config.secret import HIDDEN
 from ferry.errors import ConfigError
 
 NO_LINE = 0
+# A backslash at the end of a line makes the next one, perhaps with a password, a part of a value that a message quotes.
+_SECRET = re.compile(r"""((?:password|secret)\S*\s*[=:]\s*)(?:\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|\S+)""", re.IGNORECASE)
 
 
 def located(path: Path | str, line: int, key: str, what: str) -> str:
-    """`<file>:<line>: <key>: what`, without the parts that are not known. A line that knows its file (LineOf) wins over `path`."""
+    """`<file>:<line>: <key>: what`, without the parts that are not known. A line that knows its file (LineOf) wins over `path`.
+
+    What looks like a password in `what` is left out.
+    """
     path = getattr(line, "path", path)
     place = f"{path}:{line}" if line else f"{path}"
-    return f"{place}: {key}: {what}" if key else f"{place}: {what}"
+    told = _SECRET.sub(rf"\1{HIDDEN}", what)
+    return f"{place}: {key}: {told}" if key else f"{place}: {told}"
 
 
 class PropertyError(ConfigError):
