@@ -16,7 +16,7 @@ _LONG = 1 << 63
 def read_document(data: bytes | str) -> Any:
     """The document; ValueError when it is none."""
     try:
-        return json.loads(data, parse_constant=_refuse, parse_float=_finite)
+        return _DECODER.decode(data if isinstance(data, str) else data.decode())
     except RecursionError:
         raise ValueError("values in too many levels") from None
 
@@ -48,3 +48,7 @@ def _finite(digits: str) -> float:
     if not math.isfinite(found):
         raise ValueError("a number that is too large")
     return found
+
+
+# One for all documents: json.loads would make one for each.
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
