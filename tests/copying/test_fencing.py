@@ -201,6 +201,42 @@ def test_a_run_superseded_while_it_takes_a_lane_back_does_not_use_it(
     assert equal()
 
 
+def test_a_broker_that_forgets_the_last_pair_supersedes_nobody(
+    flow: Flow, topic_factory: Callable[..., str], target_cluster: SandboxCluster
+) -> None:
+    """The answer to a commit is lost, and the coordinator restarts: it then knows the current pair only."""
+    topic, name = topic_factory(target_cluster, partitions=1), f"ferry-{flow.name}-x"
+    with FencedWriter(flow, "g", name, [topic]) as writer:
+        writer.write({(topic, 0): [(b"k", b"v")]})
+        answered = writer.identity
+        writer.identity = answered._replace(epoch=answered.epoch - 1)
+        target_cluster.restart()
+        writer.confirm()
+        writer.write({(topic, 0): [(b"k", b"w")]})
+        writer.identity = writer.identity._replace(epoch=writer.identity.epoch - 1)
+        target_cluster.restart()
+        with FencedWriter(flow, "g", name, [topic]), pytest.raises(Superseded):
+            writer.confirm()
+
+
+def test_a_newer_holder_whose_pair_is_the_next_one_keeps_it(
+    flow: Flow, topic_factory: Callable[..., str], target_cluster: SandboxCluster
+) -> None:
+    """Its epoch is the one that the older holder's commit would have led to."""
+    topic, name = topic_factory(target_cluster, partitions=1), f"ferry-{flow.name}-x"
+    with FencedWriter(flow, "g", name, [topic]) as older:
+        older.write({(topic, 0): [(b"k", b"v")]})
+        with FencedWriter(flow, "g", name, [topic]) as newer:
+            assert newer.identity == older.identity._replace(epoch=older.identity.epoch + 1)
+            with pytest.raises(Superseded):
+                older.confirm()
+            newer.confirm()
+            newer.write({(topic, 0): [(b"k", b"w")]})
+            with pytest.raises(Superseded):
+                older.confirm()
+            newer.confirm()
+
+
 def test_the_report_of_a_superseded_run_says_so(flow: Flow, fill: Callable[..., None], run_flow: RunFlow) -> None:
     from ferry.copying import pipeline  # noqa: PLC0415
     from ferry.copying.request import RunRequest  # noqa: PLC0415

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kafka.protocol.consumer.group import OffsetFetchRequest
@@ -123,9 +122,23 @@ class Coordinator:
         An init alone would do more and less: the broker aborts what is open also for a pair that it then refuses, so a superseded holder
         would disturb its successor; and before KIP-890 it fences the very holder whose transaction it aborts. EndTxn does neither.
         """
-        with suppress(OutcomeUnknown):  # INVALID_TXN_STATE: nothing is open, or it was committed
-            identity = await self.end(identity, committed=False, transactions_v2=transactions_v2)
-        return await self.init(identity)
+        try:
+            return await self.init(await self.end(identity, committed=False, transactions_v2=transactions_v2))
+        except OutcomeUnknown:  # INVALID_TXN_STATE: nothing is open, or it was committed
+            return await self._after_a_commit(identity, transactions_v2=transactions_v2)
+
+    async def _after_a_commit(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
+        """The next pair where `identity` may have committed and the answer was lost.
+
+        A coordinator that restarted since then has forgotten the pair before the current one (TransactionLog does not hold it), and refuses
+        it here; EndTxn above counts back from the current one. With KIP-890 a commit raises the epoch by one, so the current pair is known.
+        """
+        try:
+            return await self.init(identity)
+        except Fenced:
+            if not transactions_v2:
+                raise
+            return await self.init(identity._replace(epoch=identity.epoch + 1))
 
     async def add_partitions(self, identity: ProducerIdentity, partitions: Iterable[tuple[str, int]]) -> None:
         """Register remote partitions with the transaction (needed before KIP-890's protocol only). PositionsRefused without Write."""
