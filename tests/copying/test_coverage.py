@@ -45,3 +45,9 @@ def test_uncovered_is_the_complement_within_what_is_wanted(receipts: list[Receip
 
 def test_seeds_cover_nothing() -> None:
     assert covered([Receipt(ReceiptKind.SEED, "t", 0, "s", "A.t", "r", 5, 9)]) == ()
+
+
+def test_what_lies_before_between_and_behind() -> None:
+    assert uncovered((5, 20), ((0, 2), (3, 5), (8, 9), (12, 30))) == ((5, 8), (9, 12))
+    assert uncovered((5, 20), ((0, 6), (19, 20), (25, 30))) == ((6, 19),)
+    assert uncovered((5, 5), ((0, 1),)) == ()

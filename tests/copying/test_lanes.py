@@ -50,6 +50,13 @@ def test_as_many_groups_as_there_are_lanes_with_work() -> None:
     assert len(balance([Load(name, 5) for name in range(6)], 4)) == 4
 
 
+def test_the_heaviest_first_and_always_to_the_lightest() -> None:
+    spread = balance([Load(name, weight) for name, weight in enumerate([1, 1, 1, 3])], 2)
+    assert sorted(sum(load.weight for load in group) for group in spread) == [3, 3]
+    assert len(balance([Load(0, 1), Load(1, 1)], 1)) == 1
+    assert balance([], 3) == []
+
+
 def test_transactional_ids_never_meet() -> None:
     ids = [transactional_id("A->B", lane) for lane in range(100)] + [run_transactional_id("A->B"), upkeep_transactional_id("A->B")]
     assert len(set(ids)) == 102

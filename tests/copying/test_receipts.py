@@ -13,19 +13,25 @@ from hypothesis import strategies as st
 
 from ferry.copying.formats import FORMAT_VERSION
 from ferry.copying.receipts import (
+    REFUSED,
     RUNS_PER_RECEIPT,
     Receipt,
     ReceiptKind,
     decode_receipt,
     encode_receipt,
+    is_loss,
     ledger_partition,
     split_receipt,
 )
+from ferry.copying.spread import Spread
 from ferry.errors import UnreadableRecord
 
 pytestmark = pytest.mark.unit
 
 OFFSETS = st.integers(0, 2**62)
+
+
+DELAYS = {"record_age": Spread(1, 2.5, 4, 3), "latency": Spread(5, 6.5, 8, 2)}
 
 
 @st.composite
@@ -60,6 +66,9 @@ def receipts(draw: st.DrawFn) -> Receipt:
         run_id=draw(st.text(max_size=9)),
         reason=draw(st.text(max_size=9)),
         series=draw(st.sampled_from(["", "", "run-7"])),
+        from_target=draw(st.integers(0, 3)),
+        found=draw(st.integers(-1, 3)),
+        **draw(st.sampled_from([{}, {}, DELAYS])),
     )
 
 
@@ -129,7 +138,9 @@ def test_a_split_receipt_says_the_same(receipt: Receipt, limit: int) -> None:
     assert [piece.upstream_start for piece in pieces[1:]] == [piece.upstream_end for piece in pieces[:-1]]
     assert (pieces[0].upstream_start, pieces[-1].upstream_end) == (receipt.upstream_start, receipt.upstream_end)
     assert pieces[-1].downstream_end == receipt.downstream_end
-    for name in ("records", "bytes", "forwarded", "reframed", "transactions"):
+    assert [(piece.record_age, piece.latency) for piece in pieces[1:]] == [(None, None)] * (len(pieces) - 1)
+    assert len(pieces) == max(1, -(-len(receipt.runs) // limit))
+    for name in ("records", "bytes", "forwarded", "reframed", "transactions", "from_target"):
         assert sum(getattr(piece, name) for piece in pieces) == getattr(receipt, name)
     for piece in pieces:
         assert len(piece.runs) <= limit
@@ -147,6 +158,7 @@ def test_the_largest_receipt_stays_far_below_the_usual_limit() -> None:
 def test_receipts_of_one_partition_share_a_ledger_partition() -> None:
     assert len({ledger_partition("topic", 7, 5) for _ in range(3)}) == 1
     assert {ledger_partition("topic", number, 5) for number in range(5)} == set(range(5))
+    assert [ledger_partition("orders", number, 50) for number in range(3)] == [12, 13, 14]
 
 
 def test_receipts_of_handled_records_and_of_an_older_ferry() -> None:
@@ -173,3 +185,27 @@ def test_pieces_of_handled_records_count_no_records_of_others_between_them() -> 
     )
     pieces = split_receipt(handled, 2)
     assert [(piece.records, piece.added, piece.downstream_end) for piece in pieces] == [(4, 0, 9), (4, 2, 18), (3, 1, 29)]
+    assert [piece.written for piece in pieces] == [(), (), handled.written]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "loss"),
+    [
+        (ReceiptKind.LOSS, "", True),
+        (ReceiptKind.SKIPPED, f"{REFUSED}: too large", True),
+        (ReceiptKind.SKIPPED, "not there", False),
+        (ReceiptKind.COPIED, f"{REFUSED}: too large", False),
+        (ReceiptKind.COPIED, "", False),
+    ],
+)
+def test_what_is_a_loss(kind: ReceiptKind, reason: str, loss: bool) -> None:
+    assert is_loss(Receipt(kind, "t", 0, "s", "A.t", "r", 5, 9, reason=reason)) == loss
+
+
+def test_the_same_receipt_has_the_same_bytes() -> None:
+    """Compaction and tombstones go by the key: it may not change from release to release."""
+    assert KEY == b'{"id":"s","kind":"copied","partition":0,"start":5,"topic":"t"}'
+    assert VALUE.startswith(b'{"bytes":0,"downstream_end":11,"end":9,"forwarded":0,"reason":"","records":4,')
+    assert encode_receipt(Receipt(ReceiptKind.SEED, "t", 0, "s", "A.t", "r", 5, 5))[1].count(b'"runs":""') == 1
+    with pytest.raises(UnreadableRecord, match="the ledger: record b'' is not a receipt"):
+        decode_receipt(b"", VALUE)

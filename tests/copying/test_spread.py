@@ -24,6 +24,11 @@ def test_joining_keeps_what_the_values_say(moments: list[int]) -> None:
     assert found.mean == pytest.approx(fmean(moments), rel=1e-9)
 
 
+def test_a_mean_of_means_is_weighted() -> None:
+    assert Spread(1, 2.0, 3, 2).joined(Spread(0, 7.0, 9, 3)) == Spread(0, 5.0, 9, 5)
+    assert Spread(1, 2.26, 3, 2).parts() == [1, 2.3, 3, 2]
+
+
 def test_ages_are_counted_from_a_moment() -> None:
     assert Spread(100, 150.0, 300, 4).until(1000) == Spread(700, 850.0, 900, 4)
 

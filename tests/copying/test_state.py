@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.copying.formats import FORMAT_VERSION
-from ferry.copying.state import Claim, FlowRecord, Head, LossAcknowledged, OwnedAcl, StateEntry, decode_state, encode_state, fold_state
+from ferry.copying.state import (
+    Claim,
+    FlowRecord,
+    Head,
+    LossAcknowledged,
+    OwnedAcl,
+    StateEntry,
+    SyncDone,
+    decode_state,
+    encode_state,
+    fold_state,
+    state_key,
+)
 from ferry.errors import UnreadableRecord
 
 pytestmark = pytest.mark.unit
@@ -18,10 +30,11 @@ pytestmark = pytest.mark.unit
 NAMES, NUMBERS = st.text(max_size=8), st.integers(0, 2**62)
 ACLS = st.builds(AclBinding, st.sampled_from(AclResource), NAMES, st.sampled_from(AclPattern), NAMES, NAMES, NAMES, NAMES)
 ENTRIES: st.SearchStrategy[StateEntry] = st.one_of(
-    st.builds(Head, NAMES, st.integers(0, 9), NUMBERS, NAMES, NAMES, NAMES, NAMES, st.integers(-1, 99), NAMES),
+    st.builds(Head, NAMES, st.integers(0, 9), NUMBERS, NAMES, NAMES, NAMES, NAMES, st.integers(-1, 99), NAMES, NAMES),
     st.builds(FlowRecord, NAMES, st.integers(0, 500), NUMBERS, st.booleans(), NUMBERS),
     st.builds(Claim, NAMES, NAMES, NAMES),
     st.builds(LossAcknowledged, NAMES, st.integers(0, 9), NUMBERS),
+    st.builds(SyncDone, NAMES, NUMBERS, NAMES),
     st.builds(OwnedAcl, ACLS, st.lists(ACLS, max_size=2).map(tuple)),
 )
 HEAD = Head("t", 0, 5, "s", "A.t", "r", "l", 1, "run")
@@ -71,6 +84,28 @@ def test_the_newest_counts_and_a_tombstone_removes() -> None:
     state = fold_state([*records, (encode_state(other)[0], None), (b"never written", None)])
     assert state.heads == {("t", 0): newer}
     assert (state.claims, state.flow, state.acknowledged) == ({"A.t": claim}, flow, frozenset({seen}))
+
+
+def test_every_kind_has_its_own_place() -> None:
+    binding = AclBinding(next(iter(AclResource)), "t", next(iter(AclPattern)), "User:a", "*", "READ", "ALLOW")
+    acl, sync = OwnedAcl(binding, (binding,)), SyncDone("topics", 7, "run")
+    state = fold_state([encode_state(acl), encode_state(sync)])
+    assert (state.acls, state.syncs) == ({binding: acl}, {"topics": sync})
+    assert state_key(sync) == encode_state(sync)[0]
+
+
+def test_what_older_releases_did_not_write() -> None:
+    key, value = encode_state(FlowRecord("A->B", 8, exactly_once=False))
+    older = {name: content for name, content in json.loads(value).items() if name != "exactly_once"}
+    assert decode_state(key, json.dumps(older).encode()) == FlowRecord("A->B", 8, exactly_once=True)
+    assert b"series" not in encode_state(HEAD)[1]
+    with pytest.raises(UnreadableRecord, match=r"the state topic: record b'\{\}' is not readable"):
+        decode_state(b"{}", b'{"version":1}')
+
+
+def test_the_same_record_has_the_same_bytes() -> None:
+    """A tombstone must meet its record, whichever release wrote it."""
+    assert encode_state(Claim("A.t", "r", "A->B")) == (b'{"claim":"A.t"}', b'{"flow":"A->B","remote_id":"r","version":1}')
 
 
 def test_an_empty_topic_is_an_empty_state() -> None:

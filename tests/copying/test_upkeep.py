@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.copying.coverage import covered
-from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
-from ferry.copying.upkeep import tidy
+from ferry.copying.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt
+from ferry.copying.spread import Spread
+from ferry.copying.upkeep import YOUNG_MILLISECONDS, mergeable, tidy
 
 pytestmark = pytest.mark.unit
 
@@ -94,3 +97,93 @@ def test_backfills_in_any_order_stay_readable(receipts: list[Receipt], order: li
     assert again == tidied
     assert mapping(again, log_start) == mapping(moved, log_start)
     assert covered(tidied) == covered(moved)
+
+
+FIRST = replace(
+    receipt(ReceiptKind.COPIED, 0, 5, 10),
+    bytes=100,
+    forwarded=1,
+    reframed=2,
+    handled=3,
+    dropped=4,
+    added=5,
+    written=((10, 20),),
+    transactions=6,
+    from_target=7,
+    min_timestamp=0,
+    max_timestamp=80,
+    record_age=Spread(1, 2.0, 3, 4),
+    latency=Spread(5, 6.0, 7, 8),
+    source_epoch=1,
+)
+SECOND = replace(FIRST, upstream_start=5, upstream_end=9, downstream_end=35, runs=((5, 30, 4),), records=9, written=((30, 35),))
+SECOND = replace(SECOND, min_timestamp=-1, max_timestamp=90, source_epoch=2)
+
+
+def test_a_merged_receipt_is_the_sum_of_both() -> None:
+    (both,) = tidy([SECOND, FIRST], {("A.t", 0): 14}).merged
+    assert both == replace(
+        FIRST,
+        upstream_end=9,
+        downstream_end=35,
+        runs=((0, 10, 5), (5, 30, 4)),
+        records=14,
+        bytes=200,
+        forwarded=2,
+        reframed=4,
+        handled=6,
+        dropped=8,
+        added=10,
+        written=((10, 20), (30, 35)),
+        transactions=12,
+        from_target=14,
+        max_timestamp=90,
+        record_age=None,
+        latency=None,
+        source_epoch=2,
+        run_id="",
+    )
+    nothing_timed = [replace(entry, min_timestamp=-1) for entry in (FIRST, SECOND)]
+    assert tidy(nothing_timed, {}).merged[0].min_timestamp == -1
+
+
+@pytest.mark.parametrize(("log_start", "expired"), [(14, False), (15, True), (16, True)])
+def test_a_receipt_alone_loses_what_left_the_log_and_nothing_else(log_start: int, expired: bool) -> None:
+    expected = (replace(FIRST, runs=(), written=()),) if expired else ()
+    assert tidy([FIRST], {("A.t", 0): log_start, ("A.t", 1): 99, ("t", 0): 99}).merged == expected
+    assert tidy([FIRST], {("t", 0): 99}).merged == ()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"topic": "u"},
+        {"partition": 1},
+        {"source_topic_id": "older"},
+        {"remote_topic_id": "older"},
+        {"kind": ReceiptKind.BACKFILLED},
+        {"reason": "another"},
+        {"series": "run-7"},
+        {"upstream_start": 6},
+        {"runs": ((5, 14, 4),)},
+    ],
+)
+def test_what_is_of_another_kind_or_place_stays_apart(other: dict[str, object]) -> None:
+    assert len(tidy([FIRST, SECOND], {}).merged) == 1
+    assert tidy([FIRST, replace(SECOND, **other)], {}).merged == ()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_no_more_runs_than_a_receipt_holds(more: int) -> None:
+    runs = tuple((2 * number, 3 * number, 1) for number in range(RUNS_PER_RECEIPT - 1 + more))
+    many = replace(FIRST, upstream_end=80_000, downstream_end=90_000, runs=runs)
+    following = replace(SECOND, upstream_start=80_000, upstream_end=80_001, runs=((80_000, 90_001, 1),), downstream_end=90_002)
+    assert len(tidy([many, following], {}).merged) == 1 - more
+
+
+def test_only_old_receipts_and_never_the_newest_of_a_partition() -> None:
+    now = 10 * YOUNG_MILLISECONDS
+    old = now - YOUNG_MILLISECONDS - 1
+    elsewhere = replace(FIRST, partition=1)
+    assert mergeable([(FIRST, old), (SECOND, old), (elsewhere, old)], now) == [FIRST]
+    assert mergeable([(FIRST, old + 1), (SECOND, old)], now) == []

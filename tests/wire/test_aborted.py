@@ -46,6 +46,11 @@ def test_a_fetch_that_starts_within_an_aborted_transaction(kafka: Any, rows_at: 
     assert dropped(log, [(1, 10)]) == [50]
 
 
+def test_the_first_producer_id_of_a_cluster_is_0(kafka: Any, rows_at: Any) -> None:
+    log = kafka.build(rows_at([0]), producer_id=0, attributes=0x10) + kafka.control(1, 0, ABORT)
+    assert dropped(log, [(0, 0)]) == [0]
+
+
 def test_two_aborted_transactions_of_one_producer_given_in_any_order(kafka: Any, rows_at: Any) -> None:
     log = b"".join(
         kafka.build(rows_at([at]), producer_id=1, attributes=0x10) + kafka.control(at + 1, 1, kind)

@@ -41,12 +41,13 @@ def test_a_cut_tail_is_left_out_wherever_it_is_cut(kafka: Any, rows_at: Any) -> 
         (23, ">i", -1),
         (57, ">i", -1),
         (57, ">i", 3),
+        (23, ">iqqqhii", (-1, 0, 0, -1, -1, -1, 0)),
         (0, ">q", -5),
     ],
 )
-def test_nonsense_in_the_header_is_malformed(kafka: Any, rows_at: Any, at: int, layout: str, value: int) -> None:
+def test_nonsense_in_the_header_is_malformed(kafka: Any, rows_at: Any, at: int, layout: str, value: Any) -> None:
     data = bytearray(kafka.build(rows_at([0, 1])))
-    struct.pack_into(layout, data, at, value)
+    struct.pack_into(layout, data, at, *(value if isinstance(value, tuple) else (value,)))
     with pytest.raises(MalformedBatch, match="offset"):
         list(iterate_batches(memoryview(data)))
 
@@ -65,7 +66,20 @@ def test_legacy_entries_are_yielded_with_what_is_known(kafka: Any, magic: int, c
     known = [(header.base_offset, header.count, header.base_timestamp, header.max_timestamp) for header in headers]
     assert known == ([(6, -1, second, second)] if codec else [(4, 1, first, first), (6, 1, second, second)])
     last = headers[-1]
+    unknown = (last.leader_epoch, last.last_offset_delta, last.producer_id, last.producer_epoch, last.base_sequence)
+    assert unknown == (-1, 0, -1, -1, -1)
+    assert sum(header.size for header in headers) == len(data)
     assert (last.magic, last.codec, last.next_offset, last.is_control, last.is_transactional) == (magic, codec, 7, False, False)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_the_shortest_legacy_message_at_the_very_beginning(kafka: Any, magic: int) -> None:
+    data = bytearray(kafka.message_set([kafka.Row(0, 1, None, None)], magic))
+    ((header, _),) = iterate_batches(memoryview(data))
+    assert (header.base_offset, header.length) == (0, 14 + 8 * magic)
+    struct.pack_into(">q", data, 0, -1)
+    with pytest.raises(MalformedBatch, match="message at offset -1 has magic"):
+        list(iterate_batches(memoryview(data)))
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.wire.batch import MalformedBatch, read_header
+from ferry.wire.batch import BatchHeader, MalformedBatch, read_header
 from ferry.wire.reframe import Piece, Reframer, SmallBatches, assemble, reframe
 
 pytestmark = pytest.mark.unit
@@ -97,6 +97,7 @@ def test_gathering_stops_at_whatever_needs_more_care(kafka: Any, rows_at: Any) -
         kafka.build([], base_offset=6, last_offset=6),
         kafka.build(rows_at([6, 8])),
         kafka.build(rows_at([6]), last_offset=7),
+        kafka.build([], base_offset=6, last_offset=5),
         kafka.build(rows_at([4])),
         kafka.build(rows_at([10])),
         kafka.build(rows_at([6], size=300)),
@@ -108,6 +109,42 @@ def test_gathering_stops_at_whatever_needs_more_care(kafka: Any, rows_at: Any) -
     for stopper in stoppers:
         taken = Reframer().gather(memoryview(good + stopper + good), 0, SmallBatches(5, 10, 300, 3), 10_000)
         assert (taken.stop, taken.next_offset) == (len(good), 6), stopper
+        assert Reframer().gather(memoryview(stopper), 0, SmallBatches(5, 10, 300, 3), 10_000) == (0, -1, -1)
+
+
+def test_gathering_goes_up_to_its_limits(kafka: Any, rows_at: Any) -> None:
+    row = kafka.build(rows_at([5])) + kafka.build(rows_at([6, 7]))
+    length = len(kafka.build(rows_at([6, 7]))) - 12
+    assert Reframer().gather(memoryview(row), 0, SmallBatches(5, 8, length + 1, 3), 10_000).next_offset == 8
+    for narrower in (SmallBatches(5, 7, length + 1, 3), SmallBatches(5, 8, length, 3), SmallBatches(5, 8, length + 1, 2)):
+        assert Reframer().gather(memoryview(row), 0, narrower, 10_000).next_offset == 6
+
+
+@pytest.mark.parametrize("offsets", [[6, 7], [6, 8]])
+def test_what_was_taken_before_a_malformed_batch_stays(kafka: Any, rows_at: Any, offsets: list[int]) -> None:
+    good, bad = kafka.build(rows_at([5])), bytearray(kafka.build(rows_at(offsets)))
+    del bad[-2:]
+    row = good + kafka.seal(bad)
+    reframer = Reframer()
+    assert reframer.gather(memoryview(row), 0, SmallBatches(5, 10, 300, 3), 10_000).stop == len(good)
+    with pytest.raises(MalformedBatch, match="offset 6"):
+        reframer.add(piece(row[len(good) :]))
+    assert reframer.finish() == reframe([piece(good)])
+
+
+@pytest.mark.parametrize("offsets", [[0, 1], [0, 2]])
+def test_records_around_the_sizes_where_a_length_takes_another_byte(kafka: Any, offsets: list[int]) -> None:
+    for size in (*range(48, 66), *range(8_174, 8_194)):
+        rows = [kafka.Row(offset, 1_000 + 8_192 * index, None, b"v" * size) for index, offset in enumerate(offsets)]
+        reframed = reframe([piece(kafka.build(rows)), piece(kafka.build([rows[1]._replace(offset=9)]), 9)])
+        assert [record[1:] for record in reread(kafka, reframed)] == [record[1:] for record in (*rows, rows[1])]
+
+
+def test_the_template_is_a_whole_header_without_producer_and_checksum(kafka: Any) -> None:
+    batches = [kafka.build([kafka.Row(offset, time) for offset in (at, at + 2)]) for at, time in ((10, 900), (20, 400))]
+    whole = assemble(reframe(map(piece, batches)), 0)
+    assert read_header(memoryview(whole)) == BatchHeader(0, len(whole) - 12, -1, 2, 0, 0, 3, 900, 900, -1, -1, -1, 4)
+    assert [row.timestamp for row in kafka.read(kafka.seal(whole))] == [900, 900, 400, 400]
 
 
 @pytest.mark.parametrize("size", [5, 9000])

@@ -58,6 +58,13 @@ def test_runs_that_cannot_be_are_refused(bad: list[tuple[int, int, int]]) -> Non
         encode_runs(bad)
 
 
+def test_the_last_offset_there_is_may_be_in_a_run() -> None:
+    last = (((1 << 63) - 1, 0, 1),)
+    assert decode_runs(encode_runs(last)) == last
+    with pytest.raises(ValueError, match="version none; this Ferry reads version 1"):
+        decode_runs(b"")
+
+
 @pytest.mark.parametrize("data", ["", "00", "02", "010a", "010a07", "010a0700", "010a07ff", "01" + "ff" * 9 + "01" + "0001"])
 def test_malformed_bytes_are_refused(data: str) -> None:
     with pytest.raises(ValueError, match=r"runs?|integer"):
