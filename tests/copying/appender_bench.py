@@ -80,6 +80,9 @@ class Broker:
     def throttled(self, _: int) -> bool:
         return self.paused
 
+    def granting(self, right: str) -> str:
+        return f"grant {right}"
+
     def submit(self, request: Any, *_: object) -> Future:
         future = Future()
         self.requests.append((request, future))

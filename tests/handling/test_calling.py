@@ -61,7 +61,7 @@ def test_a_generator_that_raises_late() -> None:
 )
 def test_fields_of_the_wrong_type(kafka_batch: bytes, changes: dict[str, Any], problem: str) -> None:
     handling = PartitionHandling(lambda record: [replace(record, **changes)], "t", 1)
-    builder = HandlingBuilder(0, 100, 1_000, (), handling)
+    builder = HandlingBuilder(0, 100, 1_000, (), handling, 1_000)
     with pytest.raises(HandlerStopped, match=problem) as raised:
         builder.add(read_header(memoryview(kafka_batch)), memoryview(kafka_batch))
     assert "private" not in str(raised.value)
@@ -69,7 +69,7 @@ def test_fields_of_the_wrong_type(kafka_batch: bytes, changes: dict[str, Any], p
 
 def test_header_keys_that_are_no_utf_8_survive(kafka_batch: bytes) -> None:
     odd = (b"\xff\xfe".decode("utf-8", "surrogateescape"), None)
-    builder = HandlingBuilder(0, 100, 1_000, (), PartitionHandling(lambda record: [replace(record, headers=(odd,))], "t", 1))
+    builder = HandlingBuilder(0, 100, 1_000, (), PartitionHandling(lambda record: [replace(record, headers=(odd,))], "t", 1), 1_000)
     builder.add(read_header(memoryview(kafka_batch)), memoryview(kafka_batch))
     builder.finish()
     (unit,) = builder.units(1)
