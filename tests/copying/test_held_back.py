@@ -197,7 +197,8 @@ def test_a_transaction_that_its_coordinator_forgot_is_ended_by_the_command_that_
     administrator = AdminClient(source.client_settings())
     for future in administrator.create_acls([AclBinding(*binding)]).values():
         future.result(30)
-    assert open_transactions(blind.source, [Key(topic, 0)]) == {(topic, 0): f"its producers are hidden: grant Read on topic {topic}"}
+    wanted = f"its producers are hidden: grant Read on topic {topic} at cluster {blind.source.alias} to User:blind"
+    assert open_transactions(blind.source, [Key(topic, 0)]) == {(topic, 0): wanted}
 
     hidden = HeldBack(topic, 0, blind.source.alias, blind.source.bootstrap, Key(topic, 0), 1, 3, hidden="hidden")
     now = round(time.time() * 1000)
