@@ -133,6 +133,14 @@ def test_declared_records_came_from_the_other_side() -> None:
     assert excluded([foreign, copied, corrected]) == ((0, 20), (40, 44))
 
 
+def test_the_ends_of_declarations() -> None:
+    assert excluded([replace(BLANK, kind=ReceiptKind.FOREIGN, downstream_end=1)]) == ((0, 1),)
+    draft = GuardDraft()
+    assert draft.finish() == ((), 0)
+    draft.declare(replace(BLANK, kind=ReceiptKind.SEED, found=0))
+    assert draft.finish() == ((), 0)
+
+
 @pytest.mark.parametrize(("foreign_end", "unclear"), [(-1, 25), (24, 25), (25, 0), (30, 0)])
 def test_what_a_seed_found_is_unclear_until_it_is_declared(foreign_end: int, unclear: int) -> None:
     draft = GuardDraft()

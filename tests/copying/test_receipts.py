@@ -67,6 +67,7 @@ def receipts(draw: st.DrawFn) -> Receipt:
         reason=draw(st.text(max_size=9)),
         series=draw(st.sampled_from(["", "", "run-7"])),
         from_target=draw(st.integers(0, 3)),
+        dropped=draw(st.integers(0, 2)),
         found=draw(st.integers(-1, 3)),
         **draw(st.sampled_from([{}, {}, DELAYS])),
     )
@@ -102,6 +103,7 @@ def test_a_newer_version_is_refused_and_says_what_to_do() -> None:
         {"version": None},
         {"end": None},
         {"runs": "%%"},
+        {"runs": "A%Q=="},
         {"runs": base64.b64encode(b"\x09\x01").decode()},
         {"runs": base64.b64encode(b"\x01\xff").decode()},
         {"timestamps": [1]},
@@ -186,6 +188,14 @@ def test_pieces_of_handled_records_count_no_records_of_others_between_them() -> 
     pieces = split_receipt(handled, 2)
     assert [(piece.records, piece.added, piece.downstream_end) for piece in pieces] == [(4, 0, 9), (4, 2, 18), (3, 1, 29)]
     assert [piece.written for piece in pieces] == [(), (), handled.written]
+    alone = split_receipt(handled, 1)
+    assert [(piece.records, piece.added, piece.downstream_end) for piece in alone] == [
+        (2, 0, 2),
+        (2, 0, 9),
+        (3, 2, 17),
+        (1, 0, 18),
+        (3, 1, 29),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,9 @@ def test_every_kind_has_its_own_place() -> None:
 
 def test_what_older_releases_did_not_write() -> None:
     key, value = encode_state(FlowRecord("A->B", 8, exactly_once=False))
+    assert decode_state(key, value) == FlowRecord("A->B", 8, exactly_once=False)
+    again = Head("t", 0, 5, "s", "A.t", "r", series="run-7")
+    assert decode_state(*encode_state(again)) == again
     older = {name: content for name, content in json.loads(value).items() if name != "exactly_once"}
     assert decode_state(key, json.dumps(older).encode()) == FlowRecord("A->B", 8, exactly_once=True)
     assert b"series" not in encode_state(HEAD)[1]

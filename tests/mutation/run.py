@@ -27,7 +27,7 @@ pytest_add_cli_args_test_selection = {tests}
 TESTS = {
     "wire": ["tests/wire"],
     "translation": ["tests/translation", "tests/mirroring/test_translated_groups.py"],
-    "copying": ["tests/copying", "tests/reporting"],
+    "copying": ["tests/copying", "tests/reporting", "tests/upgrades"],
 }
 
 

@@ -147,11 +147,11 @@ def test_the_template_is_a_whole_header_without_producer_and_checksum(kafka: Any
     assert [row.timestamp for row in kafka.read(kafka.seal(whole))] == [900, 900, 400, 400]
 
 
-@pytest.mark.parametrize("size", [5, 9000])
+@pytest.mark.parametrize("size", [5, 300, 9000])
 def test_gathering_leaves_out_a_single_record_of_another_length_than_its_batch(kafka: Any, rows_at: Any, size: int) -> None:
     batch = bytearray(kafka.build(rows_at([0], size=size)))
     length = (len(batch) - 12 - 51) << 1
-    lengths = [bytes([length & 0x7F | 0x80, length >> 7])] if size > 100 else [bytes([batch[61] - 2]), bytes([batch[61] + 2])]
+    lengths = [bytes([batch[61] ^ 2]), bytes([batch[61] ^ 6])] if size < 1000 else [bytes([length & 0x7F | 0x80, length >> 7])]
     for wrong in lengths:
         batch[61 : 61 + len(wrong)] = wrong
         reframer = Reframer()
@@ -187,6 +187,39 @@ def test_a_delete_horizon_is_no_records_time(kafka: Any, rows_at: Any) -> None:
     reframed = reframe([piece(kafka.seal(holding))])
     assert (reframed.base_timestamp, reframed.runs) == (100, ((1, 2),))
     assert [row.timestamp for row in reread(kafka, reframed)] == [100, 103]
+
+
+def test_a_delete_horizon_of_a_batch_without_holes(kafka: Any) -> None:
+    rows = [kafka.Row(5, 900_000), kafka.Row(5, 100), kafka.Row(6, 103)]
+    batch = bytearray(kafka.build(rows, base_offset=5, attributes=0x40))
+    del batch[61 : len(kafka.build(rows[:1]))]
+    batch[57:61] = (2).to_bytes(4, "big")
+    reframed = reframe([piece(kafka.seal(batch))])
+    assert (reframed.base_timestamp, reframed.runs) == (100, ((5, 2),))
+    assert [row.timestamp for row in reread(kafka, reframed)] == [100, 103]
+
+
+@pytest.mark.parametrize("size", [5, 300])
+@pytest.mark.parametrize("moved", ["time", "offset"])
+def test_a_single_record_with_deltas_of_its_own(kafka: Any, size: int, moved: str) -> None:
+    """No producer writes it, but the format allows another base timestamp; an offset delta beyond the batch's is only counted up."""
+    rows = [kafka.Row(5, 900), kafka.Row(5 + (moved == "offset"), 900 + 7 * (moved == "time"), None, b"v" * size)]
+    batch = bytearray(kafka.build(rows, base_offset=5, last_offset=5))
+    del batch[61 : len(kafka.build(rows[:1]))]
+    batch[57:61] = (1).to_bytes(4, "big")
+    reframer = Reframer()
+    assert reframer.gather(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5), 10_000).next_offset == 6
+    assert [row.timestamp for row in reread(kafka, reframer.finish())] == [rows[1].timestamp]
+
+
+def test_gathering_where_the_tables_end(kafka: Any) -> None:
+    rows = [kafka.Row(offset, 1_000) for offset in range(1 << 14)]
+    late = [kafka.Row(offset, 1_000 + (1 << 14), None, b"v" * 8_100) for offset in (1 << 14, (1 << 14) + 1)]
+    reframer = Reframer()
+    reframer.add(piece(kafka.build(rows)))
+    row = memoryview(b"".join(kafka.build([entry]) for entry in late))
+    assert reframer.gather(row, 0, SmallBatches(0, EVERYTHING, 1 << 20, 5), 1 << 20).next_offset == late[-1].offset + 1
+    assert reread(kafka, reframer.finish()) == [*rows, *late]
 
 
 def test_records_without_a_timestamp_keep_minus_one(kafka: Any) -> None:

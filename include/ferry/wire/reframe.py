@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import crc32c
 
-from ferry.wire import compression, varint
+from ferry.wire import compression
 from ferry.wire.batch import (
     CRC_FROM,
     DELETE_HORIZON,
@@ -162,8 +162,8 @@ class Reframer:
                 start = 0 if b3 or b4 or b1 > 0x7F or (b0 & 0x7F | b1 << 7) != (length - _TWO_BYTE_LENGTH) << 1 else at + HEADER_SIZE + 5
             if start and 0 <= shift < limit and index < limit:
                 record = stamps[shift] + table[index] + data[start:stop]
-                length = len(record)
-                body += table[length] if length < limit else varint.encode(length)
+                # Its length took two bytes at most, and deltas from the tables take three each: it is in the table too.
+                body += table[len(record)]
                 body += record
             else:
                 size_before = len(body)
