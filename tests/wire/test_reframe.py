@@ -132,11 +132,11 @@ def test_what_was_taken_before_a_malformed_batch_stays(kafka: Any, rows_at: Any,
     assert reframer.finish() == reframe([piece(good)])
 
 
-@pytest.mark.parametrize("offsets", [[0, 1], [0, 2]])
+@pytest.mark.parametrize("offsets", [[0, 1], [0, 2], [0, 64], [0, 8192]])
 def test_records_around_the_sizes_where_a_length_takes_another_byte(kafka: Any, offsets: list[int]) -> None:
     for size in (*range(48, 66), *range(8_174, 8_194)):
         rows = [kafka.Row(offset, 1_000 + 8_192 * index, None, b"v" * size) for index, offset in enumerate(offsets)]
-        reframed = reframe([piece(kafka.build(rows)), piece(kafka.build([rows[1]._replace(offset=9)]), 9)])
+        reframed = reframe([piece(kafka.build(rows)), piece(kafka.build([rows[1]._replace(offset=9_000)]), 9_000)])
         assert [record[1:] for record in reread(kafka, reframed)] == [record[1:] for record in (*rows, rows[1])]
 
 
@@ -171,7 +171,7 @@ def test_timestamps_beyond_64_bits_are_malformed(kafka: Any) -> None:
 
 @pytest.mark.parametrize("offsets", [[3, 4, 5], [3, 4, 7]])
 def test_log_append_time_becomes_the_time_of_every_record(kafka: Any, offsets: list[int]) -> None:
-    rows = [kafka.Row(offset, time) for offset, time in zip(offsets, (10, 500, 90_000), strict=True)]
+    rows = [kafka.Row(offset, time) for offset, time in zip(offsets, (10, 40, 90_000), strict=True)]
     reframed = reframe([piece(kafka.build(rows, attributes=0x08, max_timestamp=5_000))])
     assert (reframed.base_timestamp, reframed.max_timestamp) == (5_000, 5_000)
     assert [row.timestamp for row in reread(kafka, reframed)] == [5_000] * 3

@@ -12,6 +12,7 @@ from ferry.copying.cursor import ReceiptDraft
 from ferry.copying.model import Segment
 from ferry.copying.receipts import ReceiptKind
 from ferry.handling.calling import PartitionHandling
+from ferry.wire.batch import MalformedBatch
 from ferry.wire.split import Indivisible, split_unit
 from ferry.wire.treatment import arrange
 from ferry.wire.unit import Unit
@@ -41,6 +42,23 @@ def test_splitting_ends_at_single_records(kafka: Any, rows_at: Any) -> None:
     assert kafka.read_units(units) == rows_at(range(7))
     with pytest.raises(ValueError, match="cannot be split"):
         split_unit(units[0])
+
+
+def test_a_half_takes_no_more_memory_than_there_is(kafka: Any, rows_at: Any) -> None:
+    (unit,) = arrange(memoryview(kafka.build(rows_at([0, 1], size=100_000), codec=1)), position=0, end=100).units
+    with pytest.raises(MalformedBatch):
+        split_unit(unit, 100_000)
+
+
+def test_a_handled_unit_is_divided_near_its_middle(kafka: Any, rows_at: Any) -> None:
+    outputs = [1, 1, 1, 5, 1, 1]
+    handling = PartitionHandling(lambda record: [record] * outputs[record.offset], "t", 0)
+    (unit,) = arrange(memoryview(kafka.build(rows_at(range(6)))), position=0, end=100, handling=handling).units
+    first, second = split_unit(unit)
+    assert (first.kind, second.kind, first.count, second.count) == ("handled", "handled", 3, 7)
+    single, _ = split_unit(second)
+    with pytest.raises(Indivisible, match="all 5 records that the handler made of the one at offset 3 must"):
+        split_unit(single)
 
 
 def smallest(unit: Unit) -> list[Unit]:
