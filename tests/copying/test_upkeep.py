@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.copying.coverage import covered
-from ferry.copying.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt
+from ferry.copying.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.copying.spread import Spread
-from ferry.copying.upkeep import YOUNG_MILLISECONDS, mergeable, tidy
+from ferry.copying.state import FlowRecord
+from ferry.copying.upkeep import UPKEEP_RECORDS, YOUNG_MILLISECONDS, Tidying, is_due, mergeable, records_of, tidy
 
 pytestmark = pytest.mark.unit
 
@@ -110,14 +111,14 @@ FIRST = replace(
     written=((10, 20),),
     transactions=6,
     from_target=7,
-    min_timestamp=0,
+    min_timestamp=40,
     max_timestamp=80,
     record_age=Spread(1, 2.0, 3, 4),
     latency=Spread(5, 6.0, 7, 8),
     source_epoch=1,
 )
 SECOND = replace(FIRST, upstream_start=5, upstream_end=9, downstream_end=35, runs=((5, 30, 4),), records=9, written=((30, 35),))
-SECOND = replace(SECOND, min_timestamp=-1, max_timestamp=90, source_epoch=2)
+SECOND = replace(SECOND, min_timestamp=0, max_timestamp=90, source_epoch=2)
 
 
 def test_a_merged_receipt_is_the_sum_of_both() -> None:
@@ -137,6 +138,7 @@ def test_a_merged_receipt_is_the_sum_of_both() -> None:
         written=((10, 20), (30, 35)),
         transactions=12,
         from_target=14,
+        min_timestamp=0,
         max_timestamp=90,
         record_age=None,
         latency=None,
@@ -186,4 +188,45 @@ def test_only_old_receipts_and_never_the_newest_of_a_partition() -> None:
     old = now - YOUNG_MILLISECONDS - 1
     elsewhere = replace(FIRST, partition=1)
     assert mergeable([(FIRST, old), (SECOND, old), (elsewhere, old)], now) == [FIRST]
+    assert mergeable([(SECOND, old), (FIRST, old), (elsewhere, old)], now) == [FIRST]
     assert mergeable([(FIRST, old + 1), (SECOND, old)], now) == []
+
+
+def test_refused_records_and_seeds_keep_their_own_receipts() -> None:
+    for changed in ({"kind": ReceiptKind.SKIPPED, "reason": f"{REFUSED}: too large"}, {"kind": ReceiptKind.SEED}):
+        assert tidy([replace(FIRST, **changed), replace(SECOND, **changed)], {}).merged == ()  # type: ignore[arg-type]
+
+
+def test_runs_that_go_on_become_one_and_three_receipts_count_together() -> None:
+    going_on = replace(SECOND, runs=((5, 15, 4),), downstream_end=19, written=())
+    assert tidy([FIRST, going_on], {}).merged[0].runs == ((0, 10, 9),)
+    half = RUNS_PER_RECEIPT // 2
+    row = [
+        replace(
+            FIRST, upstream_start=start, upstream_end=start + 2 * half, runs=tuple((start + 2 * n, start + 3 * n, 1) for n in range(half))
+        )
+        for start in (0, 100_000, 200_000)
+    ]
+    row = [replace(entry, upstream_end=following.upstream_start) for entry, following in zip(row, [*row[1:], SECOND], strict=True)]
+    row[2] = replace(row[2], upstream_end=300_000)
+    assert [len(entry.runs) for entry in tidy(row, {}).merged] == [2 * half]
+
+
+@pytest.mark.parametrize(
+    ("held_ever", "tidied", "receipts", "due"),
+    [
+        (UPKEEP_RECORDS - 1, 0, 0, False),
+        (UPKEEP_RECORDS, 0, 0, True),
+        (UPKEEP_RECORDS + 50, 51, 0, False),
+        (3 * UPKEEP_RECORDS, UPKEEP_RECORDS, 2 * UPKEEP_RECORDS, True),
+        (3 * UPKEEP_RECORDS, UPKEEP_RECORDS, 2 * UPKEEP_RECORDS + 1, False),
+        (50, 50, 0, False),
+        (49, 50, 9 * UPKEEP_RECORDS, True),
+    ],
+)
+def test_when_it_is_worth_reading_the_ledger(held_ever: int, tidied: int, receipts: int, due: bool) -> None:
+    assert is_due(held_ever, FlowRecord("A->B", 8, tidied, receipts=receipts)) == due
+
+
+def test_what_is_merged_is_written_before_what_it_replaces_goes() -> None:
+    assert records_of(Tidying((FIRST,), (SECOND,))) == [encode_receipt(FIRST), (encode_receipt(SECOND)[0], None)]

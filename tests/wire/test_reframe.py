@@ -212,9 +212,10 @@ def test_a_single_record_with_deltas_of_its_own(kafka: Any, size: int, moved: st
     assert [row.timestamp for row in reread(kafka, reframer.finish())] == [rows[1].timestamp]
 
 
-def test_gathering_where_the_tables_end(kafka: Any) -> None:
-    rows = [kafka.Row(offset, 1_000) for offset in range(1 << 14)]
-    late = [kafka.Row(offset, 1_000 + (1 << 14), None, b"v" * 8_100) for offset in (1 << 14, (1 << 14) + 1)]
+@pytest.mark.parametrize(("count", "later"), [(1 << 14, 0), (1, 1 << 14)])
+def test_gathering_where_the_tables_end(kafka: Any, count: int, later: int) -> None:
+    rows = [kafka.Row(offset, 1_000) for offset in range(count)]
+    late = [kafka.Row(offset, 1_000 + later, None, b"v" * 8_100) for offset in (count, count + 1)]
     reframer = Reframer()
     reframer.add(piece(kafka.build(rows)))
     row = memoryview(b"".join(kafka.build([entry]) for entry in late))
