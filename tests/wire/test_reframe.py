@@ -134,7 +134,7 @@ def test_what_was_taken_before_a_malformed_batch_stays(kafka: Any, rows_at: Any,
 
 @pytest.mark.parametrize("offsets", [[0, 1], [0, 2], [0, 64], [0, 8192]])
 def test_records_around_the_sizes_where_a_length_takes_another_byte(kafka: Any, offsets: list[int]) -> None:
-    for size in (*range(48, 66), *range(8_174, 8_194)):
+    for size in (*range(48, 66), *range(8_174, 8_194), *range(16_370, 16_386)):
         rows = [kafka.Row(offset, 1_000 + 8_192 * index, None, b"v" * size) for index, offset in enumerate(offsets)]
         reframed = reframe([piece(kafka.build(rows)), piece(kafka.build([rows[1]._replace(offset=9_000)]), 9_000)])
         assert [record[1:] for record in reread(kafka, reframed)] == [record[1:] for record in (*rows, rows[1])]
