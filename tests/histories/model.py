@@ -56,8 +56,10 @@ class History:
     """Everything that was recorded.
 
     transactions: outcome of each by name; FAILED is aborted. torn_at_source: transactions that the source itself may have broken (settled
-    by an operator), whose parts are judged one by one. complete: for each partition that must be copied, the source offset (exclusive) up
-    to which everything must have been seen in the end. compacted: topics whose older records of a key may be gone.
+    by an operator), whose parts are judged one by one. repeated_at_source: how often the source's own log holds a record, where that is
+    more than once: a producer that got no answer writes anew under a new producer id, and a copier must copy both. complete: for each
+    partition that must be copied, the source offset (exclusive) up to which everything must have been seen in the end. compacted: topics
+    whose older records of a key may be gone.
     """
 
     sends: Sequence[Send]
@@ -66,6 +68,7 @@ class History:
     complete: Mapping[Place, int] = field(default_factory=dict)
     compacted: frozenset[str] = frozenset()
     torn_at_source: frozenset[str] = frozenset()
+    repeated_at_source: Mapping[RecordId, int] = field(default_factory=dict)
 
     def outcome(self, send: Send) -> Outcome:
         """Of the send together with its transaction: a record of an aborted one was never written."""

@@ -41,9 +41,13 @@ def unseen(world: World, chance: random.Random) -> History:
     return without(world.history(chance), world.sends[9].id)
 
 
-def duplicate(world: World, chance: random.Random) -> History:
-    world.target[PLACE].append(world.seen(chance.choice(world.sends).id, PLACE))
+def duplicate_of(world: World, send: Send, chance: random.Random) -> History:
+    world.target[PLACE].append(world.seen(send.id, PLACE))
     return world.history(chance)
+
+
+def duplicate(world: World, chance: random.Random) -> History:
+    return duplicate_of(world, chance.choice(world.sends), chance)
 
 
 def aborted(world: World, chance: random.Random) -> History:
@@ -181,3 +185,24 @@ def test_what_the_source_tore_is_judged_part_by_part() -> None:
     world = plain_world()
     history = torn(world, random.Random(1))
     assert check(replace(history, torn_at_source=frozenset({"t"}))) == []
+
+
+@given(SEEDS)
+def test_what_the_source_itself_holds_twice_is_no_duplicate_and_a_third_is(seed: int) -> None:
+    chance = random.Random(seed)
+    world = plain_world()
+    twice = chance.choice(world.sends[:-1])
+    history = duplicate_of(world, twice, chance)
+    assert {anomaly.kind for anomaly in check(history)} == {Kind.DUPLICATE}
+    history = replace(history, repeated_at_source={twice.id: 2})
+    assert check(history) == []
+    again = duplicate_of(world, twice, chance)
+    assert {anomaly.kind for anomaly in check(replace(again, repeated_at_source={twice.id: 2}))} == {Kind.DUPLICATE}
+
+
+def test_a_record_that_its_producer_wrote_anew_is_acknowledged_where_it_stands_last() -> None:
+    world = plain_world()
+    early = world.sends[4]
+    world.replaced(early, offset=10)
+    history = duplicate_of(world, world.sends[4], random.Random(1))
+    assert check(replace(history, repeated_at_source={early.id: 2})) == []

@@ -96,6 +96,10 @@ class Ending:
         kinds = ", ".join(f"{kind} {count}" for kind, count in counted(found).items() if count) or "no anomaly"
         seen = sum(len(poll.records) for poll in history.polls)
         text = f"{len(history.sends):,} sends, {len(history.transactions):,} transactions, {seen:,} records polled: {kinds}"
+        if history.repeated_at_source:
+            text += (
+                f"; {len(history.repeated_at_source):,} records stand more than once in the source's own log, and as often on the target"
+            )
         self._log.verdict("history", text, [str(anomaly) for anomaly in found[:SHOWN]])
 
     def groups(self) -> None:

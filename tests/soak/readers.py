@@ -1,4 +1,4 @@
-"""Readers of the target while copying goes on: read_committed librdkafka consumers, from the beginning of every remote partition."""
+"""Readers of both sides while copying goes on: read_committed librdkafka consumers, from the beginning of every partition of a soak."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from tests.histories.model import Place, Poll, Seen
-from tests.soak.recording import Recorder
 from tests.soak.stamps import Content, read_stamp
-from tests.soak.topics import OURS, REMOTE_PREFIX
+from tests.soak.topics import OURS
 
 POLL_RECORDS = 1_000
 POLL_SECONDS = 0.2
@@ -23,12 +22,15 @@ CATCH_UP_SECONDS = 120.0
 FATAL = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._FATAL})
 
 
-class TargetReader(threading.Thread):
-    """One reader; `problems` are what should never happen to one."""
+class Reader(threading.Thread):
+    """One reader of the topics that a soak made, or of their remote topics, which begin with `prefix`. Adds to `polls`.
 
-    def __init__(self, name: str, bootstrap: str, recorder: Recorder) -> None:
+    `problems` are what should never happen to one.
+    """
+
+    def __init__(self, name: str, bootstrap: str, prefix: str, polls: list[Poll]) -> None:
         super().__init__(name=name, daemon=True)
-        self._recorder = recorder
+        self._prefix, self._polls = prefix, polls
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -59,7 +61,7 @@ class TargetReader(threading.Thread):
         self._consumer.close()
 
     def finish(self, ends: Mapping[Place, int]) -> None:
-        """Stop once it has read up to the last stable offsets of the remote partitions.
+        """Stop once it has read up to the last stable offsets of the partitions.
 
         Whoever asks has asked somebody else for them: a consumer that waits for records is slow to answer.
         """
@@ -72,13 +74,13 @@ class TargetReader(threading.Thread):
         self.join()
 
     def _look(self) -> None:
-        """Take new remote partitions from their beginning."""
+        """Take new partitions from their beginning."""
         self._looked = time.monotonic()
         try:
             topics = self._consumer.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException:
             return
-        found = {(name, number) for name, topic in topics.items() if name.startswith(REMOTE_PREFIX + OURS) for number in topic.partitions}
+        found = {(name, number) for name, topic in topics.items() if name.startswith(self._prefix + OURS) for number in topic.partitions}
         new = sorted(found - self._assigned)
         if new:
             self._consumer.incremental_assign([TopicPartition(*place, 0) for place in new])
@@ -92,15 +94,15 @@ class TargetReader(threading.Thread):
                 self._note(message, error)
                 continue
             content = Content(message.key(), message.value(), tuple(message.headers() or ()), message.timestamp()[1])
-            remote = (message.topic(), message.partition())
-            self._at[remote] = message.offset() + 1
+            place = (message.topic(), message.partition())
+            self._at[place] = message.offset() + 1
             seen = read_stamp(message.offset(), content)
             if seen.sent_to is not None:  # one object for all records of a partition
                 seen = seen._replace(sent_to=self._places.setdefault(seen.sent_to, seen.sent_to))
-            by_place[remote].append(seen)
+            by_place[place].append(seen)
             self.records += 1
         for (topic, partition), records in by_place.items():
-            self._recorder.polls.append(Poll(self.name, (topic.removeprefix(REMOTE_PREFIX), partition), tuple(records)))
+            self._polls.append(Poll(self.name, (topic.removeprefix(self._prefix), partition), tuple(records)))
 
     def _note(self, message: Message, error: KafkaError) -> None:
         if error.code() == KafkaError._PARTITION_EOF:  # behind the last marker too

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -35,6 +35,7 @@ class Recorder:
         self._ended: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
         self._torn: set[str] = set()
         self.polls: list[Poll] = []
+        self.source_polls: list[Poll] = []
         self.compacted: set[str] = set()
 
     def sending(self, record: RecordId, place: Place, transaction: str | None, key: bytes | None) -> None:
@@ -81,4 +82,9 @@ class Recorder:
         with self._lock:
             left = [Send(id, sent.place, None, Outcome.UNKNOWN, sent.transaction, sent.key) for id, sent in self._open.items()]
             compacted, torn = frozenset(self.compacted), frozenset(self._torn)
-            return History([*self._sends, *left], dict(self._transactions), list(self.polls), complete, compacted, torn)
+            repeated = self._repeated_at_source()
+            return History([*self._sends, *left], dict(self._transactions), list(self.polls), complete, compacted, torn, repeated)
+
+    def _repeated_at_source(self) -> dict[RecordId, int]:
+        times = Counter(seen.id for poll in self.source_polls for seen in poll.records if seen.id is not None)
+        return {record: count for record, count in times.items() if count > 1}

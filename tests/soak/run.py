@@ -12,6 +12,7 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +25,7 @@ from tests.soak.ending import Ending
 from tests.soak.faults import Faults
 from tests.soak.landscape import Changes
 from tests.soak.producers import Writer
-from tests.soak.readers import TargetReader
+from tests.soak.readers import Reader
 from tests.soak.recording import Recorder
 from tests.soak.report import Log
 from tests.soak.runs import Schedule, start_run
@@ -34,6 +35,7 @@ from tests.soak.summary import Figures, page
 from tests.soak.topics import COMPACTED, OURS, REMOTE_PREFIX, Topics
 
 from ferry import __version__
+from ferry.sandbox import SandboxCluster
 from ferry.sandbox.jars import KAFKA_VERSION
 from ferry.sandbox.reading import partition_bounds
 
@@ -57,7 +59,8 @@ class Soak:
         source = stage.source_proxy.bootstrap
         self._writers = [Writer(source, self.topics, self.recorder, seeds[number], RATE) for number in range(2)]
         self._writers += [Writer(source, self.topics, self.recorder, seeds[2 + n], RATE, f"soak-writer-{n}") for n in range(2)]
-        self._readers: list[TargetReader] = []
+        self._readers: list[Reader] = []
+        self._witness = Reader("witness", stage.source.bootstrap, "", self.recorder.source_polls)
         self._schedule = Schedule(stage.config, log, seeds[4])
         self._changes = Changes(stage, self.topics, self.recorder, log, seeds[5], self._schedule.disturbed)
         self.faults = Faults(stage, self._schedule, log, seeds[6])
@@ -66,6 +69,7 @@ class Soak:
     def go(self, minutes: float) -> None:
         """Load and faults for so long, then the verdict."""
         end = time.monotonic() + minutes * 60
+        self._witness.start()
         self._read("early")
         parts: tuple[Writer | Schedule | Changes | Faults | Operator, ...]
         parts = (*self._writers, self._schedule, self._changes, self.faults, self.operator)
@@ -88,7 +92,7 @@ class Soak:
         return len(left)
 
     def _read(self, name: str) -> None:
-        reader = TargetReader(name, self._stage.target.bootstrap, self.recorder)
+        reader = Reader(name, self._stage.target.bootstrap, REMOTE_PREFIX, self.recorder.polls)
         self._readers.append(reader)
         reader.start()
 
@@ -110,17 +114,21 @@ class Soak:
         else:
             self._log.problem("no two clean runs after the faults")
         self._read("afterwards")
-        ends = self._remote_ends()
-        for reader in self._readers:
+        self._finish(self._readers, self._stage.target, REMOTE_PREFIX)
+        self._finish([self._witness], self._stage.source, "")
+
+    def _finish(self, readers: Sequence[Reader], cluster: SandboxCluster, prefix: str) -> None:
+        ends = _ends(cluster, prefix + OURS)
+        for reader in readers:
             reader.finish(ends)
             for problem in reader.problems:
                 self._log.problem(problem)
 
-    def _remote_ends(self) -> dict[Place, int]:
-        target = self._stage.target
-        client = AdminClient({**target.client_settings(), "log_level": 0})
-        topics = [name for name in client.list_topics(timeout=30).topics if name.startswith(REMOTE_PREFIX + OURS)]
-        return {(name, number): end for name in topics for number, (_, end) in partition_bounds(target.bootstrap, name).items()}
+
+def _ends(cluster: SandboxCluster, prefix: str) -> dict[Place, int]:
+    client = AdminClient({**cluster.client_settings(), "log_level": 0})
+    topics = [name for name in client.list_topics(timeout=30).topics if name.startswith(prefix)]
+    return {(name, number): end for name in topics for number, (_, end) in partition_bounds(cluster.bootstrap, name).items()}
 
 
 def main() -> int:

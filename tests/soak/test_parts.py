@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.histories.model import Outcome
+from tests.histories.model import Outcome, Poll, Seen
 from tests.soak.recording import Recorder
 from tests.soak.report import Log
 from tests.soak.runs import allowed
@@ -62,6 +62,13 @@ def test_what_the_recorder_keeps() -> None:
     assert recorder.settled(["w", "other"], since=0.0) == ["w/1"]
     assert recorder.history({}).transactions == {"w/1": Outcome.UNKNOWN}
     assert recorder.history({}).torn_at_source == {"w/1"}
+
+
+def test_the_recorder_counts_what_the_source_holds_more_than_once() -> None:
+    recorder = Recorder()
+    seen = [Seen(offset, id, PLACE) for offset, id in enumerate([(1, 0), (1, 1), (1, 0), None, None])]
+    recorder.source_polls += [Poll("witness", PLACE, tuple(seen[:2])), Poll("witness", PLACE, tuple(seen[2:]))]
+    assert recorder.history({}).repeated_at_source == {(1, 0): 2}
 
 
 @pytest.mark.parametrize(
