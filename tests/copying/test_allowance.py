@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.copying.appender_bench import Bench, new_bench
 
-from ferry.copying.allowance import allowance_of
+from ferry.copying.allowance import Allowance, allowance_of
 from ferry.copying.budget import BURST_SECONDS, Budget
 from ferry.copying.window import PAUSE_SECONDS, SMALLEST_BYTES, Window
 
@@ -77,6 +77,17 @@ def test_a_budget_is_used_up_by_one_who_always_has_more() -> None:
     assert 9_700_000 <= spent <= 10_300_000
 
 
+def test_what_a_budget_did_not_spend_is_gone_after_a_burst() -> None:
+    budget, sent = Budget(1_000_000.0, 0.0), 0
+    assert budget.allows(0.0), "nothing is owed at first"
+    budget.spend(1)
+    assert not budget.allows(0.0)
+    while budget.allows(60.0):
+        budget.spend(1_000)
+        sent += 1_000
+    assert sent == 1_000_000 * BURST_SECONDS + 1_000
+
+
 def test_without_a_rate_everything_is_allowed() -> None:
     budget = Budget(None, 0.0)
     budget.spend(1 << 40)
@@ -94,6 +105,28 @@ def test_the_parts_of_the_memory_fit_it(megabytes: int, rate: float | None, hand
     assert min(allowed) >= SMALLEST_BYTES
     if rate is not None and rate < 1e6:
         assert max(allowed.fetch, allowed.waiting, allowed.window) <= 500_000
+
+
+@pytest.mark.parametrize(
+    ("memory", "rate", "handled", "allowed"),
+    [
+        (512 * MEBIBYTE, None, False, [16 * MEBIBYTE, 8 * MEBIBYTE, 16 * MEBIBYTE, 24 * MEBIBYTE, 160 * MEBIBYTE, 89_478_485]),
+        (512 * MEBIBYTE, 1e6, True, [500_000, 500_000, 250_000, 500_000, 160 * MEBIBYTE, 44_739_242]),
+        (
+            512 * MEBIBYTE,
+            1.0,
+            False,
+            [2 * SMALLEST_BYTES, 2 * SMALLEST_BYTES, SMALLEST_BYTES, 2 * SMALLEST_BYTES, 160 * MEBIBYTE, 89_478_485],
+        ),
+        (10_000_003, None, True, [781_250, 781_250, 781_250, 781_250, 3_125_000, 833_333]),
+        (10_000_003, 1e9, False, [781_250, 781_250, 781_250, 781_250, 3_125_000, 1_666_667]),
+    ],
+)
+def test_what_each_bound_comes_to(memory: int, rate: float | None, handled: bool, allowed: list[int]) -> None:
+    """Whole bytes, and each of the three bounds of a part once: its own, a share of the memory, a slice of the bandwidth."""
+    found = allowance_of(memory, rate, handled=handled)
+    assert found == Allowance(*allowed)
+    assert all(type(part) is int for part in found)
 
 
 def test_the_default_takes_records_of_64_mib_in_every_treatment() -> None:

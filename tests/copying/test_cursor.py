@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -10,12 +11,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from ferry.clusters.fetching import FetchPosition
 from ferry.copying.coverage import covered, uncovered
-from ferry.copying.cursor import SMALLEST_FETCH_BYTES, PartitionCursor
-from ferry.copying.model import PartitionTask, Segment
+from ferry.copying.cursor import BYTES_AN_OFFSET, SMALLEST_FETCH_BYTES, PartitionCursor
+from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
 from ferry.copying.receipts import Receipt, ReceiptKind
-from ferry.copying.state import decode_state, encode_state
-from ferry.errors import PartitionUnavailable, SourceTruncated
+from ferry.copying.spread import Spread
+from ferry.copying.state import Head
+from ferry.errors import ClusterUnreachable, PartitionUnavailable, SourceTruncated
 from ferry.wire.unit import Unit
 
 pytestmark = pytest.mark.unit
@@ -50,7 +53,7 @@ def test_a_transaction_accepted_and_confirmed() -> None:
     assert [(entry.kind, entry.upstream_start, entry.upstream_end, entry.downstream_end) for entry in receipts] == [(COPIED, 0, 25, 120)]
     assert receipts[0].runs == ((0, 100, 15), (20, 115, 5))
     assert (receipts[0].records, receipts[0].min_timestamp, receipts[0].max_timestamp) == (20, 1_000, 1_025)
-    assert (cursor.head("run", "ledger").position, cursor.head("run", "ledger").source_epoch) == (25, 3)
+    assert cursor.head("run", "ledger") == Head("t", 0, 25, str(TOPIC_ID), "A.t", str(REMOTE_ID), "ledger", 3, "run")
     cursor.confirm()
     assert (cursor.committed_position, cursor.touched) == (25, False)
     cursor.settle_fetched()
@@ -72,6 +75,147 @@ def test_revert_goes_back_to_what_was_confirmed() -> None:
     assert cursor.receipts("run") == []
 
 
+def test_a_partition_without_a_declaration_is_untouched_until_something_is_settled() -> None:
+    cursor = PartitionCursor(replace(task(Segment(COPIED, 7, 30), position=7), last_epoch=4))
+    cursor.settle_fetched()
+    assert (cursor.touched, cursor.wants_fetch, cursor.out_of_range, cursor.not_before, cursor.troubled_since) == (False, True, False, 0, 0)
+    assert cursor.fetch_position() == FetchPosition("t", 0, 7, 4, None)
+    cursor.troubled_since = 9.0
+    cursor.fetched_to(12, 6)
+    assert (cursor.fetch_position(), cursor.troubled_since) == (FetchPosition("t", 0, 12, 6, None), 0)
+
+
+def test_a_backfill_alone_begins_at_its_range_and_leaves_the_position() -> None:
+    cursor = PartitionCursor(replace(task(Segment(BACKFILLED, 5, 10), Segment(BACKFILLED, 20, 30), position=40), last_epoch=4))
+    assert (cursor.settled, cursor.position) == (5, 40)
+    assert cursor.fetch_position() == FetchPosition("t", 0, 5, -1, None), "the epoch before the position is not the one before this offset"
+    cursor.fetched_to(10, 2)
+    cursor.accept(unit(5, 10, epoch=2), 0)
+    cursor.settle_fetched()
+    assert cursor.fetch_position() == FetchPosition("t", 0, 20, -1, None)
+    cursor.lose(25, "gone")
+    assert cursor.fetch_position() == FetchPosition("t", 0, 25, -1, None)
+    assert (cursor.head("run", "ledger").position, cursor.head("run", "ledger").source_epoch) == (40, 4)
+
+
+def test_a_receipt_counts_every_treatment_and_how_old_records_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(time_ns=lambda: 5_000_999_999)
+    monkeypatch.setattr("ferry.copying.cursor.time", clock)
+    cursor = PartitionCursor(replace(task(Segment(COPIED, 0, 100)), excluded=((90, 95),), series="s"))
+    cursor.fetched_to(100, 8)
+
+    def accept(kind: str, start: int, base: int, times: tuple[int, int], epoch: int, **more: object) -> None:
+        taken = replace(unit(start, start + 10, epoch=epoch), kind=kind, min_timestamp=times[0], max_timestamp=times[1], **more)
+        cursor.accept(taken, base)
+
+    accept("forwarded", 0, 100, (-1, -1), 5)
+    accept("forwarded", 10, 110, (2_000, 3_000), 6)
+    accept("reframed", 20, 120, (1_000, 1_000), 4)
+    clock.time_ns = lambda: 6_000_000_000
+    accept("reframed", 30, 130, (-1, -1), 4)
+    # Two source records are dropped, one becomes three records.
+    accept("handled", 40, 140, (0, 4_000), 4, count=10, runs=((40, 3), (44, 5)), places=(0, 5), dropped=2)
+    accept("handled", 50, 150, (500, 500), 4, count=4, runs=((50, 4),), places=(0,), dropped=6)
+    accept("handled", 60, 160, (500, 500), 4, count=11, runs=((60, 10),), places=(1,), dropped=0)
+    clock.time_ns = lambda: 7_000_000_000
+    cursor.settle_fetched()
+    ages = [Spread(2_000, 2_500, 3_000, 10), Spread(4_000, 4_000, 4_000, 10), Spread(2_000, 4_000, 6_000, 10)]
+    ages += [Spread(5_500, 5_500, 5_500, 4), Spread(5_500, 5_500, 5_500, 11)]
+    mean = sum(age.mean * age.count for age in ages) / 45
+    (receipt,) = cursor.receipts("run-7")
+    assert receipt.record_age is not None
+    assert receipt.latency is not None
+    assert receipt == Receipt(
+        COPIED,
+        "t",
+        0,
+        str(TOPIC_ID),
+        "A.t",
+        str(REMOTE_ID),
+        0,
+        100,
+        downstream_end=171,
+        runs=((0, 100, 43), (44, 145, 5), (50, 150, 4), (60, 161, 10)),
+        records=65,
+        bytes=70,
+        forwarded=2,
+        reframed=2,
+        handled=3,
+        dropped=8,
+        added=3,
+        written=((140, 150), (160, 171)),
+        from_target=5,
+        min_timestamp=0,
+        max_timestamp=4_000,
+        record_age=Spread(2_000, pytest.approx(mean), 6_000, 45),
+        # Until the moment of the receipt, of all records that bear a time.
+        latency=Spread(3_000, pytest.approx(7_000 - (10 * 2_500 + 10 * 1_000 + 10 * 2_000 + 15 * 500) / 45), 7_000, 45),
+        source_epoch=6,
+        run_id="run-7",
+        series="s",
+    )
+
+
+def test_a_receipt_of_records_without_times_says_so() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
+    cursor.fetched_to(10, -1)
+    cursor.accept(replace(unit(0, 10, epoch=-1), min_timestamp=-1, max_timestamp=-1), 0)
+    (receipt,) = cursor.receipts("run")
+    assert (receipt.min_timestamp, receipt.max_timestamp, receipt.record_age, receipt.latency) == (-1, -1, None, None)
+    assert (receipt.source_epoch, cursor.head("run", "ledger").source_epoch) == (-1, -1)
+
+
+def test_what_a_handler_dropped_counts_once_it_is_settled() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 40)))
+    for end in (4, 7):  # two fetches without a unit, then one with one
+        cursor.fetched_to(end, 3)
+        cursor.note_dropped(end)
+    cursor.fetched_to(20, 3)
+    cursor.accept(unit(7, 15), 0)
+    cursor.note_dropped(5)
+    (receipt,) = cursor.receipts("run")
+    assert (receipt.upstream_end, receipt.records, receipt.dropped) == (15, 8, 11), "what lies behind the settled offset does not count yet"
+    cursor.confirm()
+    cursor.fetched_to(30, 3)
+    cursor.note_dropped(10)
+    cursor.settle_fetched()
+    (receipt,) = cursor.receipts("run")
+    assert (receipt.upstream_start, receipt.upstream_end, receipt.dropped) == (15, 30, 15)
+    cursor.revert()
+    cursor.fetched_to(30, 3)
+    cursor.settle_fetched()
+    assert [entry.dropped for entry in cursor.receipts("run")] == [0], "what an abandoned transaction held is fetched and counted anew"
+
+
+def test_what_a_handler_dropped_just_before_a_refused_record_counts() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
+    cursor.fetched_to(6, 3)
+    cursor.note_dropped(6)
+    cursor.fetched_to(10, 3)
+    cursor.skip(unit(6, 10, runs=((6, 1),)), "refused")
+    cursor.settle_fetched()
+    found = [(entry.upstream_start, entry.upstream_end, entry.dropped, entry.reason) for entry in cursor.receipts("run")]
+    assert found == [(0, 6, 6, ""), (6, 7, 0, "refused"), (7, 10, 0, "")]
+
+
+@pytest.mark.parametrize(("end", "settled"), [(1, []), (2, [(COPIED, 1, 2)])])
+def test_a_refused_record_at_the_very_beginning(end: int, settled: list[tuple[ReceiptKind, int, int]]) -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
+    cursor.fetched_to(end, -1)
+    cursor.skip(unit(0, end, runs=((0, 1),), epoch=-1), "refused")
+    assert [(entry.kind, entry.upstream_start, entry.upstream_end) for entry in cursor.receipts("run")] == [
+        (ReceiptKind.SKIPPED, 0, 1),
+        *settled,
+    ]
+
+
+def test_a_refused_record_of_which_no_epoch_is_known_leaves_none() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
+    cursor.fetched_to(10, -1)
+    cursor.skip(unit(0, 10, runs=((4, 1),), epoch=-1), "refused")
+    assert (cursor.position, cursor.head("run", "ledger").source_epoch) == (10, -1)
+
+
 def test_an_expired_range_is_a_loss_and_closes_what_was_copied_before() -> None:
     cursor = PartitionCursor(task(Segment(COPIED, 0, 30)))
     cursor.fetched_to(10, 1)
@@ -89,6 +233,17 @@ def test_everything_expired() -> None:
     cursor.lose(1_000, "gone")
     assert [(entry.kind, entry.upstream_start, entry.upstream_end) for entry in cursor.receipts("r")] == [(ReceiptKind.LOSS, 5, 30)]
     assert (cursor.done, cursor.position) == (True, 30)
+    assert cursor.head("run", "ledger").source_epoch == -1
+
+
+def test_behind_what_expired_no_epoch_is_known() -> None:
+    """An older one would look like a truncated log."""
+    cursor = PartitionCursor(replace(task(Segment(COPIED, 5, 30), position=5), last_epoch=7))
+    cursor.out_of_range = True
+    assert not cursor.wants_fetch
+    cursor.lose(12, "gone")
+    assert (cursor.wants_fetch, cursor.fetch_position()) == (True, FetchPosition("t", 0, 12, -1, None))
+    assert (cursor.out_of_range, cursor.head("run", "ledger").source_epoch) == (False, -1)
 
 
 def test_a_backfilled_segment_moves_no_position_and_an_expired_one_is_skipped() -> None:
@@ -121,8 +276,14 @@ def test_a_failed_partition_keeps_what_is_settled_and_takes_no_more() -> None:
     assert (cursor.failure.error, cursor.failure.problem, cursor.failure.passing) == ("SourceTruncated", "first", False)
     assert [(entry.kind, entry.upstream_end) for entry in cursor.receipts("run")] == [(ReceiptKind.SEED, 0), (COPIED, 10)]
     cursor.confirm()
-    assert cursor.outcome().position == 10
+    assert cursor.outcome() == PartitionOutcome("t", 0, 10, Failure("SourceTruncated", "first", passing=False))
     assert not cursor.touched
+
+
+def test_a_failure_tells_what_kind_it_is_and_whether_it_may_pass() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 30)))
+    cursor.fail(ClusterUnreachable("cluster A: gone"))
+    assert cursor.failure == Failure("ClusterUnreachable", str(ClusterUnreachable("cluster A: gone")), passing=True)
 
 
 def test_a_failed_partition_that_copied_nothing_writes_no_seed() -> None:
@@ -154,8 +315,17 @@ class Target:
     ledger: list[Receipt]
 
 
+def handled_unit(start: int, end: int) -> Unit | None:
+    """What a handler that drops every other pair of offsets leaves of [start, end); None: nothing."""
+    kept = [offset for offset in range(start, end) if offset & 2]
+    runs = tuple((offset, 1) for offset in kept)
+    if not kept:
+        return None
+    return replace(unit(start, end, runs=runs), kind="handled", places=tuple(range(len(kept))), dropped=end - start - len(kept))
+
+
 class CursorMachine(RuleBasedStateMachine):
-    """Fetches, answers, commits and aborts in any order; the model holds the committed log."""
+    """Fetches, answers, refusals, commits and aborts in any order; the model holds the committed log."""
 
     segments = (Segment(COPIED, 40, 60), Segment(BACKFILLED, 0, 12), Segment(BACKFILLED, 20, 30))
 
@@ -167,8 +337,8 @@ class CursorMachine(RuleBasedStateMachine):
         self.committed = Target([], [])
         self.open = Target([], [])
 
-    @rule(size=st.integers(1, 15), records=st.booleans())
-    def fetch(self, size: int, records: bool) -> None:
+    @rule(size=st.integers(1, 15))
+    def fetch(self, size: int) -> None:
         segment = self.cursor.segment
         if not self.cursor.wants_fetch or segment is None:
             return
@@ -178,17 +348,25 @@ class CursorMachine(RuleBasedStateMachine):
                 self.cursor.lose(self.log_start, "gone")
             return
         start, end = self.cursor.fetched, min(self.cursor.fetched + size, segment.end)
-        if records:
-            self.waiting.append(unit(start, end))
+        left = handled_unit(start, end)
         self.cursor.fetched_to(end, 1)
+        if left:
+            self.waiting.append(left)
+        else:
+            self.cursor.note_dropped(end - start)
 
     @precondition(lambda self: self.waiting)
     @rule()
     def answer(self) -> None:
         taken = self.waiting.pop(0)
         base = len(self.committed.log) + len(self.open.log)
-        self.open.log += [start + index for start, count in taken.runs for index in range(count)]
+        self.open.log += [offset for offset, _ in taken.runs]
         self.cursor.accept(taken, base)
+
+    @precondition(lambda self: self.waiting and self.waiting[0].count == 1)
+    @rule()
+    def refuse(self) -> None:
+        self.cursor.skip(self.waiting.pop(0), "refused")
 
     @rule()
     def settle(self) -> None:
@@ -242,7 +420,7 @@ class CursorMachine(RuleBasedStateMachine):
         for _ in range(200):
             if self.cursor.done and not self.waiting:
                 break
-            self.fetch(15, True)
+            self.fetch(15)
             if self.waiting:
                 self.answer()
             self.settle()
@@ -252,6 +430,9 @@ class CursorMachine(RuleBasedStateMachine):
             assert uncovered((segment.start, segment.end), covered(self.committed.ledger)) == ()
         settled = sum(entry.upstream_end - entry.upstream_start for entry in self.committed.ledger)
         assert settled == sum(segment.end - segment.start for segment in self.segments)
+        gone = sum(entry.upstream_end - entry.upstream_start for entry in self.committed.ledger if entry.reason == "gone")
+        refused = sum(entry.reason == "refused" for entry in self.committed.ledger)
+        assert sum(entry.records + entry.dropped for entry in self.committed.ledger) + refused + gone == settled
 
 
 TestCursorMachine = CursorMachine.TestCase
@@ -280,8 +461,22 @@ def test_excluded_offsets_are_settled_without_being_fetched() -> None:
     assert (receipt.upstream_start, receipt.upstream_end, receipt.runs) == (10, 100, ((80, 500, 5),))
     assert (receipt.records, receipt.from_target) == (5, 30 + 39 + 10)
     assert cursor.done
+    cursor.pass_excluded()
+    assert (cursor.done, cursor.fetched) == (True, 100)
     cursor.revert()
     assert cursor.fetched == 10
+
+
+def test_in_front_of_what_is_excluded_little_is_fetched() -> None:
+    cursor = guarded(Segment(COPIED, 10, 100), excluded=((20, 40),))
+    cursor.pass_excluded()
+    assert cursor.fetch_position() == FetchPosition("t", 0, 10, 4, 10 * BYTES_AN_OFFSET)
+    cursor.fetched_to(19, 5)
+    assert cursor.fetch_position() == FetchPosition("t", 0, 19, 5, SMALLEST_FETCH_BYTES)
+    cursor.fetched_to(20, 5)
+    cursor.fail(SourceTruncated("t", 0, "gone"))
+    cursor.pass_excluded()
+    assert cursor.fetched == 20
 
 
 def test_a_backfill_passes_excluded_offsets_and_leaves_the_position() -> None:
@@ -319,7 +514,6 @@ def test_receipts_and_head_bear_the_series_that_the_driver_named() -> None:
     cursor.fetched_to(10, 3)
     cursor.accept(unit(0, 10), 100)
     assert [entry.series for entry in cursor.receipts("run")] == ["", "seed-9"], "the newest declaration counts, so it replaces older ones"
-    assert decode_state(*encode_state(cursor.head("run", "ledger"))) == cursor.head("run", "ledger")
     assert cursor.head("run", "ledger").series == "seed-9"
 
 

@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.model import Segment
 from ferry.copying.plan import PartitionFacts, PartitionPlan, PlanRules, ends_of, plan_partitions, seeded
-from ferry.copying.receipts import ReceiptKind
+from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.copying.state import Head
 from ferry.errors import (
     AlreadyClaimed,
     BackfillRefused,
+    BatchRefused,
+    OriginUnclear,
     PartitionError,
     PositionDisagrees,
     SourceRecreated,
@@ -63,15 +66,15 @@ def refused(facts: PartitionFacts, error: type[PartitionError], text: str, rules
     found = plan(facts, rules)
     assert type(found.failure) is error
     assert text in found.failure.problem
+    assert (found.failure.topic, found.failure.partition) == (facts.topic, facts.partition)
     assert (found.has_work, found.segments, found.seed) == (False, (), None)
 
 
 def test_the_first_time_begins_at_the_start_policy_and_says_so() -> None:
     found = plan(NEW)
     assert (found.position, found.segments, found.offsets) == (10, (Segment(COPIED, 10, 100),), 90)
-    assert found.seed is not None
-    assert (found.seed.kind, found.seed.upstream_start, found.seed.upstream_end) == (ReceiptKind.SEED, 10, 10)
-    assert (found.seed.reason, found.seed.run_id, found.seed.remote_topic_id) == ("start policy earliest", "run-1", str(REMOTE))
+    seed = Receipt(ReceiptKind.SEED, "t", 0, str(SOURCE), "A.t", str(REMOTE), 10, 10, run_id="run-1", reason="start policy earliest")
+    assert found.seed == seed
 
 
 def test_the_first_time_with_nothing_to_copy_still_records_the_start() -> None:
@@ -93,6 +96,11 @@ def test_nothing_to_do() -> None:
     assert not plan(replace(KNOWN, end=20)).has_work
 
 
+def test_a_partition_that_was_copied_to_its_end_is_not_truncated() -> None:
+    found = plan(replace(KNOWN, end=50, stable_end=50))
+    assert (found.failure, found.position, found.has_work) == (None, 50, False)
+
+
 def test_the_head_counts_when_the_group_offset_is_gone() -> None:
     assert plan(replace(KNOWN, committed=None)).position == 50
 
@@ -101,6 +109,40 @@ def test_expired_records_are_noted() -> None:
     found = plan(replace(KNOWN, log_start=70))
     assert found.segments == (Segment(COPIED, 50, 100),)
     assert found.notes == ("[50, 70) expired at the source before it was copied",)
+    assert plan(replace(KNOWN, log_start=50)).notes == ()
+
+
+def test_what_came_from_the_target_is_told_and_not_counted_as_work() -> None:
+    found = plan(replace(KNOWN, since=0, guard=PartitionGuard(((5, 20), (45, 1_060), (2_000, 2_010))), end=1_100, stable_end=1_100))
+    assert found.segments == (Segment(COPIED, 50, 1_100), Segment(BACKFILLED, 10, 50))
+    assert (found.from_target, found.offsets) == (10 + 1_015, 1_050 + 40 - 1_025)
+    assert found.notes == ("1,025 offsets hold what came from the target: left out",)
+
+
+def test_what_may_have_come_from_the_target_is_not_copied() -> None:
+    broken = replace(KNOWN, guard=PartitionGuard(broken=True))
+    refused(
+        broken,
+        OriginUnclear,
+        "is not known; settle that flow with ferry seed --from-file, then declare what it wrote with ferry seed --foreign",
+    )
+    local = replace(RULES, on_unclear="local")
+    refused(broken, OriginUnclear, "topic t too, and its ledger here was deleted", local)
+    unclear = replace(KNOWN, guard=PartitionGuard(unclear_below=51))
+    refused(
+        unclear,
+        OriginUnclear,
+        "topic t held records up to offset 51 that its ledger does not explain: if they came from the target, declare",
+    )
+    refused(unclear, OriginUnclear, "if they were produced here, set ferry.on.unclear=local for this flow")
+    assert (
+        plan(unclear, local).segments
+        == plan(replace(KNOWN, guard=PartitionGuard(unclear_below=50))).segments
+        == (Segment(COPIED, 50, 100),)
+    )
+    assert plan(replace(unclear, log_start=51)).failure is None, "what may have come from there is gone"
+    assert plan(replace(unclear, end=50)).failure is None, "nothing is copied"
+    refused(replace(KNOWN, guard=PartitionGuard(unclear_below=11), since=0), OriginUnclear, "up to offset 11")
 
 
 def test_another_flow_writes_there() -> None:
@@ -109,6 +151,11 @@ def test_another_flow_writes_there() -> None:
 
 def test_the_remote_topic_is_too_narrow() -> None:
     refused(replace(NEW, partition=1), TargetTooNarrow, "has 1 partitions")
+
+
+def test_the_remote_topic_would_replace_timestamps() -> None:
+    stamped = replace(NEW, stamps_itself=True)
+    refused(stamped, BatchRefused, "remote topic A.t has message.timestamp.type=LogAppendTime and would replace timestamps: set CreateTime")
 
 
 def test_the_remote_topic_was_recreated_or_deleted() -> None:
@@ -124,7 +171,7 @@ def test_the_remote_topic_was_recreated_or_deleted() -> None:
 
 def test_the_source_topic_was_recreated() -> None:
     recreated = replace(KNOWN, topic_id=OTHER_SOURCE)
-    refused(recreated, SourceRecreated, "ferry.on.recreate")
+    refused(recreated, SourceRecreated, "now; ferry.on.recreate=restart copies the new topic behind the old one's records")
     found = plan(replace(recreated, log_start=3), RESTART)
     assert (found.position, found.last_epoch) == (3, -1)
     assert found.seed is not None
@@ -133,7 +180,9 @@ def test_the_source_topic_was_recreated() -> None:
 
 def test_the_source_log_was_truncated() -> None:
     truncated = replace(KNOWN, end=30, stable_end=30)
-    refused(truncated, SourceTruncated, "ends at 30")
+    refused(
+        truncated, SourceTruncated, "ends at 30, before the position 50: it was truncated; ferry.on.recreate=restart goes on at its end"
+    )
     found = plan(truncated, RESTART)
     assert (found.position, found.segments) == (30, ())
     assert found.seed is not None
@@ -153,7 +202,19 @@ def test_the_state_topic_was_lost() -> None:
 
 
 def test_records_that_no_ledger_explains() -> None:
-    refused(replace(NEW, remote_end=5), PositionDisagrees, "holds records up to offset 5")
+    refused(replace(NEW, remote_end=1), PositionDisagrees, "holds records up to offset 1 that no ledger")
+    advice = (
+        "if another replicator copied them, say so with ferry seed; if they were produced there, set ferry.on.unexplained=local; or delete"
+    )
+    refused(replace(NEW, remote_end=5), PositionDisagrees, advice)
+
+
+def test_records_that_were_produced_there_are_said_to_be() -> None:
+    local = plan(replace(NEW, remote_end=5), replace(RULES, on_unexplained="local"))
+    two_way = plan(replace(NEW, remote_end=5, guard=PartitionGuard(two_way=True)))
+    for found in (local, two_way):
+        assert found.seed is not None
+        assert found.seed.reason == "start policy earliest; what is below 5 was produced there"
 
 
 def test_aborted_remains_of_a_first_run_do_not_stop_the_second() -> None:
@@ -173,13 +234,18 @@ def test_a_backfill_into_a_compacted_topic_is_refused_where_it_would_append() ->
 
 
 def test_a_seed_of_an_operator_stands_alone() -> None:
-    found = seeded(KNOWN, 77, replace(RULES, run_id="run-9"), "operator: x.csv", foreign=((0, 77, 40),))
-    assert (found.position, found.segments, found.has_work) == (77, (), True)
-    assert found.seed is not None
-    assert (found.seed.upstream_start, found.seed.reason, found.seed.run_id) == (77, "operator: x.csv", "run-9")
-    (foreign,) = found.foreign
-    assert (foreign.kind, foreign.upstream_start, foreign.upstream_end, foreign.downstream_end) == (ReceiptKind.FOREIGN, 0, 77, 40)
-    assert (foreign.runs, foreign.source_topic_id, foreign.remote_topic_id) == ((), found.seed.source_topic_id, found.seed.remote_topic_id)
+    found = seeded(KNOWN, 77, replace(RULES, run_id="run-9"), "operator: x.csv", foreign=((3, 77, 40),))
+    assert (found.facts, found.position, found.segments, found.has_work) == (KNOWN, 77, (), True)
+    seed = Receipt(ReceiptKind.SEED, "t", 0, str(SOURCE), "A.t", str(REMOTE), 77, 77, run_id="run-9", reason="operator: x.csv", found=40)
+    assert found.seed == seed
+    assert found.foreign == (replace(seed, kind=ReceiptKind.FOREIGN, upstream_start=3, downstream_end=40, found=-1),)
+
+
+@pytest.mark.parametrize(("remote_end", "before", "found"), [(0, -1, -1), (0, 7, 7), (5, -1, 5), (5, 7, 7)])
+def test_a_seed_says_how_far_the_remote_partition_reached_when_a_ledger_first_began_anew(remote_end: int, before: int, found: int) -> None:
+    seed = seeded(replace(KNOWN, remote_end=remote_end), 77, RULES, "operator", found=before).seed
+    assert seed is not None
+    assert seed.found == found
 
 
 def test_what_is_copied_again_is_a_series_of_its_own() -> None:
@@ -194,7 +260,10 @@ def test_what_is_copied_again_is_a_series_of_its_own() -> None:
 
 
 def test_a_seed_respects_claims() -> None:
-    assert isinstance(seeded(replace(KNOWN, claimed_by="C->B"), 77, RULES, "operator: x.csv").failure, AlreadyClaimed)
+    claimed = replace(KNOWN, claimed_by="C->B")
+    found = seeded(claimed, 77, RULES, "operator: x.csv")
+    assert isinstance(found.failure, AlreadyClaimed)
+    assert (found.facts, found.seed, found.has_work) == (claimed, None, False)
 
 
 def test_bounds_are_kept_for_a_second_plan() -> None:

@@ -101,15 +101,10 @@ class PartitionCursor:
     def __init__(self, task: PartitionTask) -> None:
         self.task = task
         self.failure: Failure | None = None
-        self.out_of_range = False
         self.not_before = 0.0
         self.troubled_since = 0.0
         first = task.segments[0].start if task.segments else task.position
         self._committed = _Committed(task.position, 0, first, task.last_epoch, not task.declared)
-        self._declared = not task.declared
-        self._receipts: list[Receipt] = []
-        self._segment = 0
-        self._draft: ReceiptDraft | None = None
         # (offset, number): so many records before that offset have no unit, because the handler dropped them all.
         self._dropped: deque[tuple[int, int]] = deque()
         self.revert()
@@ -119,10 +114,11 @@ class PartitionCursor:
         self._segment = self._committed.segment
         self.fetched = self.settled = self._committed.offset
         self.position = self._committed.position
-        self._epoch = self._fetched_epoch = self._committed.epoch
+        self._epoch = self._committed.epoch
+        self._fetched_epoch = -1 if self.segment is not None and self.segment.kind == ReceiptKind.BACKFILLED else self._epoch
         self._declared = self._committed.declared
-        self._receipts = []
-        self._draft = None
+        self._receipts: list[Receipt] = []
+        self._draft: ReceiptDraft | None = None
         self._dropped.clear()
         self.out_of_range = False
 
@@ -205,6 +201,7 @@ class PartitionCursor:
         if offset > self.settled:
             self._open_draft()
             self._settle(offset, -1)
+            self._count_dropped()
         self._close_draft()
         left_out = self._receipt(ReceiptKind.SKIPPED, offset, offset + 1, reason)
         self._receipts.append(replace(left_out, dropped=unit.dropped))  # what the handler dropped around it counts all the same
@@ -250,9 +247,10 @@ class PartitionCursor:
             self._settle(behind, -1)
         if end > self.settled:
             self._open_draft()
-        self.fetched = end
-        self._epoch = self._fetched_epoch = -1
+        self.fetched, self._fetched_epoch = end, -1
         self._settle(end, -1)
+        if segment.kind == ReceiptKind.COPIED:
+            self._epoch = -1
         self.out_of_range = False
         if end >= segment.end:
             self._next_segment()
