@@ -23,10 +23,14 @@ END_SECONDS = 60.0
 # Between two runs, as a scheduler would leave.
 PAUSE_SECONDS = 0.5
 LAST_LINES = 20
+TOLD_LINES = 3
+# Signals aside.
+_FAILED = range(1, 100)
 
 
 class Copier(threading.Thread):
-    """Runs the flow of `config` again and again. `exits`: how often each exit code came (negative: ended by that signal)."""
+    """Runs the flow of `config` again and again. `exits`: how often each exit code came (negative: ended by that signal). `told`: the last
+    lines of runs that failed by themselves."""
 
     def __init__(self, config: Path, flow: str, master: str) -> None:
         super().__init__(name="copier", daemon=True)
@@ -36,6 +40,7 @@ class Copier(threading.Thread):
         self._process: subprocess.Popen[str] | None = None
         self.exits: Counter[int] = Counter()
         self.said: list[str] = []
+        self.told: list[str] = []
         self.problem = ""
 
     def run(self) -> None:
@@ -81,6 +86,7 @@ class Copier(threading.Thread):
             self._command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
         )
         self._process = process
+        before = len(self.said)
         watchdog = threading.Timer(RUN_SECONDS, self._give_up, [process])
         watchdog.start()
         try:
@@ -89,7 +95,10 @@ class Copier(threading.Thread):
                     self.said.append(line.rstrip())
                     if "offsets to go" in line:
                         self._at_work.set()
-            self.exits[process.wait()] += 1
+            code = process.wait()
+            self.exits[code] += 1
+            if code in _FAILED:
+                self.told.append(f"exit {code}: " + " / ".join(self.said[before:][-TOLD_LINES:]))
         finally:
             self._at_work.clear()
             watchdog.cancel()

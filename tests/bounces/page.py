@@ -91,6 +91,7 @@ def page(rows: Rows, circumstances: str) -> str:
             *_published(mirror),
             "",
             *_late(mirror),
+            *_told(rows),
         ]
     )
 
@@ -129,3 +130,8 @@ def _late(rows: Rows) -> list[str]:
     ]
     lines += ["| scenario | latency |", "| --- | --- |"]
     return [*lines, *(f"| {row['scenario']} | {row['more']} |" for row in rows), ""]
+
+
+def _told(rows: Rows) -> list[str]:
+    lines = [f"- {row['scenario']}: {text}" for row in rows for text in row["told"]]
+    return ["What runs said that failed; each was followed by another:", "", *lines, ""] if lines else []

@@ -12,7 +12,10 @@ from tests.bounces.verdict import Verdict
 
 @dataclass(frozen=True)
 class Row:
-    """What was done and what came of it; `behind` in seconds from the end of the fault until the target had everything."""
+    """What was done and what came of it; `behind` in seconds from the end of the fault until the target had everything.
+
+    `told`: by runs that failed.
+    """
 
     suite: str
     scenario: str
@@ -22,6 +25,7 @@ class Row:
     exits: dict[int, int] = field(default_factory=dict)
     hanging: int = 0
     more: str = ""
+    told: list[str] = field(default_factory=list)
 
 
 def note(row: Row) -> None:

@@ -43,7 +43,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.mark.parametrize(("name", "act"), SCENARIOS, ids=[name.replace(" ", "-") for name, _ in SCENARIOS])
 def test_mirror(name: str, act: Act, stage: Stage) -> None:
     flow, exits, hanging = stage.flow, stage.flow.copier.exits.copy(), stage.flow.hanging
-    before = len(flow.arrival.latencies)
+    before, told = len(flow.arrival.latencies), len(flow.copier.told)
     targets = stage.feeder.targets or {FIRST_TOPIC: PARTITIONS}
     stage.feeder = Feeder(stage.source.bootstrap, name.replace(" ", "-"), RATE, VALUE_BYTES, targets)
     stage.feeder.start()
@@ -59,7 +59,8 @@ def test_mirror(name: str, act: Act, stage: Stage) -> None:
     late = sorted(flow.arrival.latencies[before:])
     more = f"median {statistics.median(late):.1f} s, 99 % {late[int(len(late) * 0.99)]:.1f} s, up to {BOUNDS} s and more: "
     more += str(histogram(late, BOUNDS))
-    note(Row("kafka-mirror-tester", name, done, verdict, behind, dict(flow.copier.exits - exits), flow.hanging - hanging, more))
+    failed = flow.copier.told[told:]
+    note(Row("kafka-mirror-tester", name, done, verdict, behind, dict(flow.copier.exits - exits), flow.hanging - hanging, more, failed))
     assert verdict.exact, verdict
     assert verdict.records > WARM
 

@@ -86,7 +86,7 @@ def test_transactions(struck: str, hard: bool, pair: tuple[ProxiedBrokers, Proxi
     verdict = flow.judge([topic])
     how = f"{'hard' if hard else 'clean'} bounces of the {struck}{'' if struck == 'copier' else ' brokers'}"
     done = f"{BOUNCES} bounces, {inside} of them with a transaction open; {aborted:,} aborted records in the source"
-    note(Row("transactions_test", how, done, verdict, behind, dict(flow.copier.exits), flow.hanging))
+    note(Row("transactions_test", how, done, verdict, behind, dict(flow.copier.exits), flow.hanging, told=flow.copier.told))
     assert verdict.records == RECORDS
     assert verdict.exact, verdict
     assert inside or struck == "source"

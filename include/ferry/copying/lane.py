@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -52,8 +53,8 @@ RUNS_PER_TRANSACTION = 20 * RUNS_PER_RECEIPT
 IDLE_SECONDS = 0.05
 # Recoveries without a commit in between; each may take the coordinator's 75 s. The driver tries a failed lane again.
 RECOVERIES = 6
-# A partition that leaves the outcome open this often is stopped, so that it does not stop the lane.
-BLAMES = 3
+# A partition that leaves the outcome open this often at one position is stopped, so that it does not stop the lane.
+BLAMES = 4
 RECOVERY_PAUSE_SECONDS = 0.2
 # A broker that just started, or has not heard of a new topic yet, denies topics that exist.
 GONE_SECONDS = 5.0
@@ -98,7 +99,7 @@ class Lane:
         self._sent_bytes = 0
         self._registered: set[PartitionKey] = set()
         self._gone_since: dict[str, float] = {}
-        self._blamed: dict[PartitionKey, int] = {}
+        self._blamed: Counter[tuple[PartitionKey, int]] = Counter()
         self._transactions_v2 = True
         self._records: Appender
         self._ledger: InternalWriter
@@ -372,12 +373,15 @@ class Lane:
         self._blame(blamed)
 
     def _blame(self, key: PartitionKey | None) -> None:
-        if key in self._cursors and key is not None:
-            self._blamed[key] = self._blamed.get(key, 0) + 1
-            if self._blamed[key] >= BLAMES:
-                task = self._cursors[key].task
-                problem = f"remote topic {task.remote_topic} answered {BLAMES} times in a way that left the outcome open"
-                self._cursors[key].fail(PartitionUnavailable(task.topic, task.partition, problem))
+        cursor = self._cursors.get(key) if key is not None else None
+        if key is None or cursor is None:
+            return
+        stands = key, cursor.committed_position
+        self._blamed[stands] += 1
+        if self._blamed[stands] >= BLAMES:
+            task = cursor.task
+            problem = f"remote topic {task.remote_topic} answered {BLAMES} times in a way that left the outcome open"
+            cursor.fail(PartitionUnavailable(task.topic, task.partition, problem))
 
     def _result(self, *, fenced: bool = False, failure: Failure | None = None) -> LaneResult:
         outcomes = tuple(cursor.outcome() for cursor in self._cursors.values())
