@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from dataclasses import fields
+import zlib
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -17,6 +19,12 @@ from ferry.copying.request import RunRequest
 from ferry.copying.spread import Spread
 from ferry.copying.state import Claim, FlowRecord, Head, LossAcknowledged, OwnedAcl, SyncDone, decode_state, encode_state
 from ferry.errors import ArgumentError, NewerFormat, UnreadableRecord
+from ferry.proving.digest_kind import DigestKind
+from ferry.proving.model import Difference, DifferenceKind, NotCovered, RangeResult, VerifiedRange
+from ferry.proving.report import VerifyReport
+from ferry.proving.request import VerifyRequest
+from ferry.proving.results_topic import fold_report, fold_results, report_records, result_record
+from ferry.reporting.run_report import PartitionFailure
 from ferry.reporting.runs_topic import RunRecords, fold_run_record
 from ferry.wire.connect_offsets import SourcePartition, decode_source_key, decode_source_offset, encode_source_key, encode_source_offset
 from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync
@@ -126,6 +134,61 @@ def test_run_requests(value: bytes) -> None:
     assert RunRequest.from_json(found.to_json()) == found
     assert isinstance(found.flow, str)
     assert isinstance(found.run_id, str)
+
+
+VERIFY_REQUEST = VerifyRequest("A->B", "r", ("t",), (3,), digest=DigestKind.RECORDS).to_json().encode()
+
+
+@fuzzed
+@given(value=damaged_json(st.just(VERIFY_REQUEST)))
+def test_verify_requests(value: bytes) -> None:
+    try:
+        found = VerifyRequest.from_json(value.decode("latin-1"))
+    except ArgumentError:
+        return
+    assert VerifyRequest.from_json(found.to_json()) == found
+    assert_typed(found)
+
+
+DIFFERENCE = Difference("t", 3, "A.t", 7, -1, DifferenceKind.MISSING, "why")
+NOT_COVERED = NotCovered("t", 3, 1, 2, "why")
+VERIFIED = VerifiedRange("t", 3, "A.t", (5, 10), (7, 12), 1, 1, 5, 1, DigestKind.RECORDS, "ab", "cd")
+RESULT = RangeResult("k", "t", 3, 5, 10, 3, {"missing": 1}, (DIFFERENCE,), (NOT_COVERED,), VERIFIED)
+FAILED = (PartitionFailure("t", 3, "E", "p"),)
+REPORT = VerifyReport("A->B", "r", "x", "y", 1, 0, 5, 10, 3, 1.5, 2.5, {"missing": 1}, (VERIFIED,), (DIFFERENCE,), (NOT_COVERED,), FAILED)
+
+
+def assert_all_typed(found: RangeResult | VerifyReport) -> None:
+    verified = (found.verified,) if isinstance(found.verified, VerifiedRange) else found.verified or ()
+    for entry in (found, *found.differences, *found.not_covered, *verified):
+        assert_typed(entry)
+
+
+@fuzzed
+@given(value=damaged_json(st.just(result_record(RESULT))))
+def test_verify_results(value: bytes) -> None:
+    """Of what cannot be read nothing is known, so it is compared anew; the others count."""
+    other = replace(RESULT, key="other")
+    found = fold_results([value, result_record(other)], "here")
+    assert found["other"] == other
+    for result in found.values():
+        assert_all_typed(result)
+        assert fold_results([result_record(result)], "here") == {result.key: result}
+
+
+@fuzzed
+@given(value=damaged_json(st.just(report_records(REPORT)[0])), inner=damaged_json(st.just(json.dumps(REPORT.document()).encode())))
+def test_verify_reports(value: bytes, inner: bytes) -> None:
+    envelope = json.loads(report_records(REPORT)[0])
+    envelope["result"]["text"] = base64.b64encode(zlib.compress(inner)).decode()
+    for record in (value, json.dumps(envelope).encode()):
+        try:
+            found = fold_report([report_records(REPORT)[0], record], "here")
+        except NewerFormat:
+            continue
+        assert found is not None
+        assert_all_typed(found)
+        assert fold_report(report_records(found), "here") == found
 
 
 SOURCE = SourcePartition("MirrorSourceConnector", "A", "t", 3)

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable
-
 import pytest
-from confluent_kafka import Producer
+from tests.proving.conftest import Pair, Row, write
 from tests.proving.miscopying import change, double, miscopy, remove, retime, swap
 
-from ferry.config import Flow
 from ferry.errors import CopiesDiffer, ExitCode
-from ferry.proving.range_runner import InlineRangeRunner
+from ferry.proving.digest_kind import DigestKind
 from ferry.proving.report import VerifyReport
-from ferry.proving.request import VerifyRequest
-from ferry.proving.verifying import verify
-from ferry.reporting.run_report import RunReport
-from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 
@@ -57,30 +49,16 @@ SHAPES: dict[str, dict[str, object]] = {
 }
 
 
-def write(cluster: SandboxCluster, topic: str, **settings: object) -> None:
-    """Each partition's records in one call, so that large batches are full."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 200, "enable.idempotence": True, **settings})
-    for partition in range(CLEAN + 1):
-        for number in range(RECORDS):
-            producer.produce(
-                topic,
-                key=f"key-{number}-".encode(),
-                value=f"value-{number}-".encode() + b"x" * (number % 60),
-                headers=[("h", f"header-{number}-".encode()), ("h", None)],
-                timestamp=1_700_000_000_000 + number,
-                partition=partition,
-            )
-    assert producer.flush(60) == 0
-
-
-def append(cluster: SandboxCluster, topic: str, partition: int) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap})
-    producer.produce(topic, b"stranger", partition=partition)
-    assert producer.flush(30) == 0
-
-
-def proof(flow: Flow, **options: object) -> VerifyReport:
-    return verify(flow, VerifyRequest(flow.name, secrets.token_hex(4), **options), InlineRangeRunner(), lambda _: None)  # type: ignore[arg-type]
+ROWS: list[Row] = [
+    (
+        f"value-{number}-".encode() + b"x" * (number % 60),
+        f"key-{number}-".encode(),
+        [("h", f"header-{number}-".encode()), ("h", None)],
+        1_700_000_000_000 + number,
+    )
+    for number in range(RECORDS)
+]
+STRANGER: list[Row] = [(b"stranger", None, [], 0)]
 
 
 def found(report: VerifyReport, topic: str) -> dict[int, list[tuple[object, ...]]]:
@@ -92,32 +70,28 @@ def found(report: VerifyReport, topic: str) -> dict[int, list[tuple[object, ...]
     return named
 
 
-def test_each_fault_is_found_and_nothing_else(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: Callable[..., RunReport],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    copy_only: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    topics = {name: topic_factory(source_cluster, partitions=CLEAN + 1) for name in SHAPES}
-    flow = flow_factory(f"A->B.topics = {','.join(topics.values())}", *copy_only)
-    for name, topic in topics.items():
-        write(source_cluster, topic, **SHAPES[name])
+def test_each_fault_is_found_and_nothing_else(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = {name: pair.topic(partitions=CLEAN + 1) for name in SHAPES}
+    flow = pair.flow(",".join(topics.values()))
+
+    def fill() -> None:
+        for name, topic in topics.items():
+            write(pair.source, topic, ROWS, range(CLEAN + 1), **{"linger.ms": 200, **SHAPES[name]})
+
+    fill()
     struck = miscopy(monkeypatch, {(topic, partition): fault for topic in topics.values() for partition, fault in FAULTS.items()})
-    first = run_flow(flow)
+    first = pair.run(flow)
     assert len(struck) == len(FAULTS) * len(SHAPES)
     forwarded = {entry.topic for entry in first.partitions if entry.forwarded}
     reframed = {entry.topic for entry in first.partitions if entry.reframed}
     assert (forwarded, reframed) == ({topics["forward-lz4"], topics["forward"]}, {topics["reframe"], topics["reframe-zstd"]})
-    for name, topic in topics.items():
-        append(target_cluster, f"{flow.source.alias}.{topic}", FOREIGN_BETWEEN)
-        write(source_cluster, topic, **SHAPES[name])
-    run_flow(flow)
     for topic in topics.values():
-        append(target_cluster, f"{flow.source.alias}.{topic}", FOREIGN_BEHIND)
-    report = proof(flow)
+        write(pair.target, pair.remote(flow, topic), STRANGER, [FOREIGN_BETWEEN])
+    fill()
+    pair.run(flow)
+    for topic in topics.values():
+        write(pair.target, pair.remote(flow, topic), STRANGER, [FOREIGN_BEHIND])
+    report = pair.prove(flow)
     for topic in topics.values():
         assert found(report, topic) == EXPECTED
     assert report.differences_total == len(SHAPES) * sum(len(entries) for entries in EXPECTED.values())
@@ -125,5 +99,9 @@ def test_each_fault_is_found_and_nothing_else(
     with pytest.raises(CopiesDiffer, match="upstream 7: missing"):
         report.raise_for_outcome()
     assert report.not_covered == ()
-    alone = proof(flow, partitions=(CLEAN,))
+    assert {entry.partition for entry in report.verified if not entry.differences} == {CLEAN}
+    by_record = pair.prove(flow, digest=DigestKind.RECORDS)
+    assert found(by_record, topics["forward"]) == EXPECTED
+    assert {entry.partition for entry in by_record.verified if entry.source_digest == entry.target_digest} == {CLEAN}
+    alone = pair.prove(flow, partitions=(CLEAN,))
     assert (alone.equal, alone.records) == (True, 2 * RECORDS * len(SHAPES))

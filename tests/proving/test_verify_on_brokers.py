@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import secrets
+import struct
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.proving.conftest import Pair, Row, write
 
-from ferry.config import Flow
 from ferry.errors import ExitCode
 from ferry.proving import range_runner, reasons
-from ferry.proving.model import RangeResult, VerifyRange
+from ferry.proving.digest_kind import DigestKind
+from ferry.proving.model import VerifyRange
 from ferry.proving.range_runner import InlineRangeRunner, VerifyJob
 from ferry.proving.report import VerifyReport
-from ferry.proving.request import VerifyRequest
-from ferry.proving.verifying import verify
-from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
@@ -33,18 +30,21 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 START = 1_700_000_000_000
 
 
-def proof(flow: Flow, run_id: str | None = None, runner: InlineRangeRunner | None = None, **options: object) -> VerifyReport:
-    request = VerifyRequest(flow.name, run_id or secrets.token_hex(4), **options)  # type: ignore[arg-type]
-    return verify(flow, request, runner or InlineRangeRunner(), lambda _: None)
+def rows(count: int, first: int = 0) -> list[Row]:
+    """Keys that come again, empty values, headers that are doubled or null."""
+    return [
+        (
+            None if number % 10 == 9 else f"{number}".encode() * (1 + number % 90),
+            f"k{number % 50}".encode(),
+            [("h", b"1"), ("h", None)] if number % 3 else [],
+            START + 1_000 * number,
+        )
+        for number in range(first, first + count)
+    ]
 
 
 def fill(cluster: SandboxCluster, topic: str, count: int, *, first: int = 0, partition: int = 0, **settings: object) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 20, "enable.idempotence": True, **settings})
-    for number in range(first, first + count):
-        value = None if number % 10 == 9 else f"{number}".encode() * (1 + number % 90)
-        headers = [("h", b"1"), ("h", None)] if number % 3 else []
-        producer.produce(topic, value, f"k{number % 50}".encode(), partition, headers=headers, timestamp=START + 1_000 * number)
-    assert producer.flush(60) == 0
+    write(cluster, topic, rows(count, first), [partition], **settings)
 
 
 def transactions(cluster: SandboxCluster, topic: str) -> None:
@@ -72,57 +72,90 @@ def delete_below(cluster: SandboxCluster, topic: str, offset: int) -> None:
         future.result(30)
 
 
-def test_awkward_sources_are_equal(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: Callable[..., RunReport],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    copy_only: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def varint(value: int) -> bytes:
+    """Zigzag, as lengths stand in a record."""
+    left, found = value * 2 if value >= 0 else -value * 2 - 1, bytearray()
+    while left > 0x7F:
+        found.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*found, left])
+
+
+def field(value: bytes | None) -> bytes:
+    return varint(-1) if value is None else varint(len(value)) + value
+
+
+def digest_by_hand(cluster: SandboxCluster, topic: str, span: tuple[int, int]) -> str:
+    """As docs/verify.md defines it, over what a consumer is given."""
+    found = hashlib.sha256()
+    consumer = Consumer({**cluster.client_settings(), "group.id": "nobody", "enable.auto.commit": False, "enable.partition.eof": True})
+    try:
+        consumer.assign([TopicPartition(topic, 0, span[0])])
+        while (record := consumer.poll(20)) is not None and record.error() is None:
+            if record.offset() < span[1]:
+                headers = record.headers() or []
+                rest = b"".join(varint(len(name)) + name.encode() + field(value) for name, value in headers)
+                content = field(record.key()) + field(record.value()) + varint(len(headers)) + rest
+                found.update(b"R" + struct.pack(">qi", record.timestamp()[1], len(content)) + content)
+    finally:
+        consumer.close()
+    assert record is not None
+    assert record.error().code() == KafkaError._PARTITION_EOF
+    return found.hexdigest()
+
+
+def test_awkward_sources_are_equal(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """One flow of many topics: all codecs in large and small batches, transactions, times of the broker, an expired start, compaction."""
     prefix = f"v{secrets.token_hex(4)}"
     shapes = {f"{codec}-{size}": (codec, size) for codec, size in itertools.product(CODECS, (1, 20, 10_000))}
     for name, (codec, size) in shapes.items():
-        topic = topic_factory(source_cluster, name=f"{prefix}-{name}")
-        fill(source_cluster, topic, 300, **{"compression.type": codec, "batch.num.messages": size})
-    stamped = topic_factory(source_cluster, name=f"{prefix}-stamped", config={"message.timestamp.type": "LogAppendTime"})
-    fill(source_cluster, stamped, 300, **{"compression.type": "lz4"})
-    mixed = topic_factory(source_cluster, name=f"{prefix}-mixed")
-    fill(source_cluster, mixed, 100)
-    transactions(source_cluster, mixed)
-    fill(source_cluster, mixed, 100, first=100)
-    expired = topic_factory(source_cluster, name=f"{prefix}-expired")
-    fill(source_cluster, expired, 200)
-    delete_below(source_cluster, expired, 60)
+        topic = pair.topic(name=f"{prefix}-{name}")
+        fill(pair.source, topic, 300, **{"compression.type": codec, "batch.num.messages": size})
+    stamped = pair.topic(name=f"{prefix}-stamped", config={"message.timestamp.type": "LogAppendTime"})
+    fill(pair.source, stamped, 300, **{"compression.type": "lz4"})
+    mixed = pair.topic(name=f"{prefix}-mixed")
+    fill(pair.source, mixed, 100)
+    transactions(pair.source, mixed)
+    fill(pair.source, mixed, 100, first=100)
+    expired = pair.topic(name=f"{prefix}-expired")
+    fill(pair.source, expired, 200)
+    delete_below(pair.source, expired, 60)
     eager = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "100", "max.compaction.lag.ms": "200"}
-    compacted = topic_factory(source_cluster, name=f"{prefix}-compacted", config=eager)
-    fill(source_cluster, compacted, 200, **{"batch.num.messages": 10})
-    flow = flow_factory(f"A->B.topics = {prefix}.*", *copy_only)
-    run_flow(flow)
-    fill(source_cluster, compacted, 200, first=200)
-    fill(source_cluster, expired, 100, first=200)
-    delete_below(source_cluster, expired, 260)
-    run_flow(flow)
+    compacted = pair.topic(name=f"{prefix}-compacted", config=eager)
+    fill(pair.source, compacted, 200, **{"batch.num.messages": 10})
+    flow = pair.flow(f"{prefix}.*")
+    pair.run(flow)
+    fill(pair.source, compacted, 200, first=200)
+    fill(pair.source, expired, 100, first=200)
+    delete_below(pair.source, expired, 260)
+    pair.run(flow, expected=None)
 
-    report = proof(flow)
+    report, again, by_record = pair.prove(flow), pair.prove(flow), pair.prove(flow, digest=DigestKind.RECORDS)
     assert report.differences == ()
     assert (report.equal, report.exit_code) == (True, ExitCode.DONE)
     compaction = {reason for reason in by_reason(report) if reason.startswith("compaction")}
     assert {entry[0] for reason in compaction for entry in by_reason(report)[reason]} <= {compacted}
     others = tuple(f"{prefix}-{name}" for name in (*shapes, "stamped", "mixed", "expired"))
-    assert proof(flow, topics=others).records == 300 * len(shapes) + 300 + 220 + 40
+    assert pair.prove(flow, topics=others).records == 300 * len(shapes) + 300 + 220 + 40
     told = {reason.split(";")[0]: entries for reason, entries in by_reason(report).items() if reason not in compaction}
     lost = "lost: expired at the source: its log starts at 260"
     assert told == {reasons.EXPIRED_SOURCE: [(expired, 60, 200)], lost: [(expired, 200, 260)]}
     assert report.bytes_as_stored > 0
+    settled = [entry for entry in report.verified if entry.topic != compacted]
+    assert {entry.topic for entry in settled} == set(others)
+    assert [entry for entry in again.verified if entry.topic != compacted] == settled
+    for entry in by_record.verified:
+        if entry.topic != compacted:
+            sides = (pair.source, entry.topic, entry.upstream), (pair.target, entry.remote_topic, entry.downstream)
+            assert [entry.source_digest, entry.target_digest] == [digest_by_hand(*side) for side in sides], entry.topic
+            assert entry.source_digest == entry.target_digest
+            assert (entry.upstream_parts, entry.downstream_parts) == (1, 1)
 
     # Both logs lose what was copied: no longer covered, and no difference.
-    delete_below(source_cluster, f"{prefix}-none-20", 100)
-    delete_below(target_cluster, f"{flow.source.alias}.{prefix}-lz4-20", 120)
-    fill(source_cluster, mixed, 7, first=200)
-    later = proof(flow, topics=(f"{prefix}-none-20", f"{prefix}-lz4-20", mixed))
+    delete_below(pair.source, f"{prefix}-none-20", 100)
+    delete_below(pair.target, f"{flow.source.alias}.{prefix}-lz4-20", 120)
+    fill(pair.source, mixed, 7, first=200)
+    later = pair.prove(flow, topics=(f"{prefix}-none-20", f"{prefix}-lz4-20", mixed))
     assert later.equal
     assert by_reason(later)[reasons.EXPIRED_SOURCE] == [(f"{prefix}-none-20", 0, 100)]
     assert [(topic, start) for topic, start, _ in by_reason(later)[reasons.EXPIRED_TARGET]] == [(f"{prefix}-lz4-20", 0)]
@@ -134,41 +167,35 @@ def test_awkward_sources_are_equal(
     compare = range_runner._RangeVerifier._compare
 
     async def late(self: range_runner._RangeVerifier, wanted: VerifyRange) -> object:
-        delete_below(source_cluster, moving, 50)
-        delete_below(target_cluster, f"{flow.source.alias}.{moving}", 80)
+        delete_below(pair.source, moving, 50)
+        delete_below(pair.target, f"{flow.source.alias}.{moving}", 80)
         return await compare(self, wanted)
 
     with monkeypatch.context() as patch:
         patch.setattr(range_runner._RangeVerifier, "_compare", late)
-        moved = proof(flow, topics=(moving,))
+        moved = pair.prove(flow, topics=(moving,))
     assert (moved.equal, moved.records) == (True, 220)
     assert by_reason(moved) == {reasons.EXPIRED_MEANWHILE_SOURCE: [(moving, 0, 50)], reasons.EXPIRED_MEANWHILE_TARGET: [(moving, 50, 80)]}
 
 
-def test_history_that_was_copied_later_and_parts_by_time(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: Callable[..., RunReport],
-    source_cluster: SandboxCluster,
-    copy_only: tuple[str, ...],
-) -> None:
-    topic = topic_factory(source_cluster)
-    fill(source_cluster, topic, 300)
-    flow = flow_factory(f"A->B.topics = {topic}", "ferry.start = latest", *copy_only)
-    run_flow(flow)
-    fill(source_cluster, topic, 100, first=300)
-    run_flow(flow)
-    before = proof(flow)
+def test_history_that_was_copied_later_and_parts_by_time(pair: Pair) -> None:
+    topic = pair.topic()
+    fill(pair.source, topic, 300)
+    flow = pair.flow(topic, "ferry.start = latest")
+    pair.run(flow)
+    fill(pair.source, topic, 100, first=300)
+    pair.run(flow)
+    before = pair.prove(flow)
     assert (before.equal, before.records) == (True, 100)
     (reason,) = by_reason(before)
     assert reason.startswith(reasons.SEEDED_OVER)
     assert by_reason(before)[reason] == [(topic, 0, 300)]
     since, until = (datetime.fromtimestamp((START + 1_000 * number) / 1_000, UTC) for number in (50, 150))
-    run_flow(flow, since=since, until=until)
-    after = proof(flow)
+    pair.run(flow, since=since, until=until)
+    after = pair.prove(flow)
     assert (after.equal, after.records) == (True, 200)
     assert [entry[1:] for entries in by_reason(after).values() for entry in entries] == [(0, 50), (150, 300)]
-    part = proof(
+    part = pair.prove(
         flow, since=datetime.fromtimestamp((START + 100_000) / 1_000, UTC), until=datetime.fromtimestamp((START + 320_000) / 1_000, UTC)
     )
     assert (part.equal, part.records) == (True, 70)
@@ -191,32 +218,26 @@ class Counting(InlineRangeRunner):
                 raise KeyboardInterrupt
 
 
-def test_a_second_try_goes_on_and_the_command_says_the_same(
-    config_file: Callable[..., Path],
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: Callable[..., RunReport],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    copy_only: tuple[str, ...],
-) -> None:
-    topic = topic_factory(source_cluster, partitions=4)
-    lines = (f"A->B.topics = {topic}", *copy_only)
-    config, flow = config_file(*lines), flow_factory(*lines)
+def test_a_second_try_goes_on_and_the_command_says_the_same(pair: Pair) -> None:
+    topic = pair.topic(partitions=4)
+    lines = (f"A->B.topics = {topic}",)
+    config, (flow,) = pair.config(*lines), pair.flows(*lines)
     for partition in range(4):
-        fill(source_cluster, topic, 50, partition=partition)
-    run_flow(flow)
+        fill(pair.source, topic, 50, partition=partition)
+    pair.run(flow)
     first, second = Counting(3), Counting(-1)
     with pytest.raises(KeyboardInterrupt):
-        proof(flow, "again", first)
-    report = proof(flow, "again", second)
+        pair.prove(flow, "again", first)
+    report = pair.prove(flow, "again", second)
     assert (first.compared, second.compared, report.resumed, report.ranges, report.records) == (3, 1, 3, 4, 200)
     command = [sys.executable, "-m", "ferry.cli.main", "verify", str(config), "--flow", flow.name]
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=120, check=False)
     document = json.loads(done.stdout)
     assert (done.returncode, document["equal"], document["records"], document["ranges"]) == (0, True, 200, 4)
+    told = [(entry["partition"], entry["upstream"], entry["records"], entry["source_digest"]) for entry in document["verified"]]
+    assert told == [(entry.partition, [0, 50], 50, entry.source_digest) for entry in report.verified]
     # Copied while the config had no handler; records of the remote topic that nobody explains make it differ.
-    producer = Producer({"bootstrap.servers": target_cluster.bootstrap})
+    producer = Producer({"bootstrap.servers": pair.target.bootstrap})
     producer.produce(f"{flow.source.alias}.{topic}", b"stranger", partition=2)
     assert producer.flush(30) == 0
     report_file = config.parent / "proof.json"
@@ -228,9 +249,3 @@ def test_a_second_try_goes_on_and_the_command_says_the_same(
     assert [(entry["kind"], entry["partition"], entry["downstream_offset"]) for entry in written["differences"]] == [("extra", 2, 51)]
     unknown = subprocess.run([*command, "--partition", "9"], capture_output=True, text=True, timeout=120, check=False)
     assert (unknown.returncode, "partition 9" in unknown.stderr) == (ExitCode.BAD_INPUT, True)
-
-
-def test_results_survive_their_way_through_the_topic() -> None:
-    empty = RangeResult("k", "t", 0, 5, 10, counts={"extra": 1}, problem=("PartitionUnavailable", "x"))
-    assert RangeResult.of_document(json.loads(json.dumps(empty.document()))) == empty
-    assert replace(empty, records=6) != empty

@@ -103,6 +103,8 @@ def test_a_run_on_local_spark(config: Path, topic: str, source_cluster: SandboxC
     assert proof.returncode == 0, proof.stderr
     found = json.loads(proof.stdout)
     assert (found["equal"], found["records"], found["not_covered"]) == (True, 2_000, [])
+    inline = ferry("verify", str(config), "--flow", flow, "--json")
+    assert json.loads(inline.stdout)["verified"] == found["verified"] != []
     assert "offsets to go" in done.stderr
     assert "offsets to go" not in again.stderr  # Spark was not started
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from typer.testing import CliRunner
 
@@ -30,6 +30,9 @@ from ferry.mirroring.sync_names import SyncName
 from ferry.mirroring.syncs import run_sync
 from ferry.mirroring.translated_groups import translated_groups
 from ferry.policy.naming import ledger_topic, position_group, runs_topic, state_topic
+from ferry.proving.range_runner import InlineRangeRunner
+from ferry.proving.request import VerifyRequest
+from ferry.proving.verifying import verify
 from ferry.recovery.exporting import export_offsets
 from ferry.recovery.losses import acknowledge_losses
 from ferry.recovery.seed_file import read_seed_file
@@ -84,7 +87,15 @@ def both(source_cluster, target_cluster, config_file, topic_factory, produce, ru
     made = Both(config_file(*lines, "emit.heartbeats.enabled = false"), topic, source_cluster, target_cluster)
     produce(source_cluster, topic, [(0, b"k", b"v")] * 3)
     reader = Consumer({**source_cluster.client_settings(), "group.id": f"group-of-{topic}", "enable.auto.commit": False})
-    reader.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    wanted = [TopicPartition(topic, 0, 2)]
+    for left in reversed(range(100)):  # the first group of a new cluster: its coordinator may still be loading
+        try:
+            reader.commit(offsets=wanted, asynchronous=False)
+            break
+        except KafkaException as problem:
+            if problem.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS or not left:
+                raise
+            time.sleep(0.1)
     reader.close()
     report: RunReport = run_flow(made.flow)
     assert report.records == 3
@@ -136,6 +147,7 @@ def of_everything(both: Both, directory: Path) -> dict[str, Callable[[], object]
         "export": lambda: export_offsets(flow, request, write=True),
         "acknowledge": lambda: acknowledge_losses(flow),
         "status": lambda: flow_status(flow),
+        "verify": lambda: verify(flow, VerifyRequest(flow.name, "of-the-older-release"), InlineRangeRunner(), lambda _: None),
         "the other flow": lambda: pipeline.plan_run(both.back, RunRequest(both.back.name, "back")),
     }
 

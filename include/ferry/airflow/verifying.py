@@ -14,7 +14,7 @@ from ferry.airflow.retries import typed_retries
 from ferry.config import Flow
 from ferry.proving.report import VerifyReport, said
 from ferry.proving.request import VerifyRequest
-from ferry.proving.results_topic import read_document
+from ferry.proving.results_topic import read_report
 
 # In the task's log and its XCom; `ferry verify --json` names more.
 LISTED = 100
@@ -45,13 +45,13 @@ def report(flow: str) -> dict[str, Any]:
     """The verify's outcome: differences and what was not compared in the log, the document as XCom. Fails when the sides differ."""
     with typed_retries():
         request = verify_request_of(flow, get_current_context())
-        found = read_document(flow_for_running(flow), request.run_id)
-        if found is None:
+        outcome = read_report(flow_for_running(flow), request.run_id)
+        if outcome is None:
             raise AirflowFailException("the compare task left no report: its log names the reason")
-        outcome = VerifyReport.of_document(found)
         _log(outcome)
         outcome.raise_for_outcome()
-    return {**found, "differences": found["differences"][:LISTED], "not_covered": found["not_covered"][:LISTED]}
+    document = outcome.document()
+    return {**document, **{name: document[name][:LISTED] for name in ("verified", "differences", "not_covered")}}
 
 
 def _log(outcome: VerifyReport) -> None:

@@ -22,6 +22,7 @@ from ferry.cli.copies import (
 )
 from ferry.cli.output import complain, document, line, notice, table
 from ferry.errors import ExitCode, PartitionsFailed
+from ferry.proving.digest_kind import DigestKind
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -35,6 +36,7 @@ Partitions = Annotated[list[int] | None, typer.Option("--partition", "-p", min=0
 Since = Annotated[str | None, typer.Option("--from", help="Only records from this ISO time of records on.")]
 Until = Annotated[str | None, typer.Option("--until", help="Only records before this ISO time of records.")]
 Master = Annotated[str, typer.Option(help="Spark master: local[N], spark://host:port; 'inline' (default) for this process.")]
+Digest = Annotated[DigestKind, typer.Option(help="What the digests are over: batches as stored, or single records (slower).")]
 Again = Annotated[str | None, typer.Option("--run-id", help="Go on with a verify that ended early, by its run id.")]
 
 
@@ -46,6 +48,7 @@ def verify(
     since: Since = None,
     until: Until = None,
     master: Master = INLINE,
+    digest: Digest = DigestKind.STORED,
     again: Again = None,
     report: ReportFile = None,
     as_json: AsJson = False,
@@ -63,6 +66,7 @@ def verify(
         partitions=tuple(partition or ()),
         since=None if since is None else moment("--from", since),
         until=None if until is None else moment("--until", until),
+        digest=digest,
     )
     outcome = _carried_out(config, settings, request, master)
     if as_json:
@@ -81,17 +85,16 @@ def _carried_out(config: Path, flow: Flow, request: VerifyRequest, master: str) 
 
     if master == INLINE:
         return compare(flow, request, InlineRangeRunner(), notice)
-    from ferry.proving.report import VerifyReport  # noqa: PLC0415 - see verify
-    from ferry.proving.results_topic import read_document  # noqa: PLC0415 - see verify
+    from ferry.proving.results_topic import read_report  # noqa: PLC0415 - see verify
     from ferry.spark.submit import VERIFY_JOB, submit_job  # noqa: PLC0415 - only this way needs Spark
 
     code = submit_job(VERIFY_JOB, config, request, master, notice)
     if code:
         raise typer.Exit(code if code in set(ExitCode) else ExitCode.OTHER)
-    found = read_document(flow, request.run_id)
+    found = read_report(flow, request.run_id)
     if found is None:
         raise PartitionsFailed(f"verify {request.run_id} left no report in the runs topic; go on with --run-id {request.run_id}")
-    return VerifyReport.of_document(found)
+    return found
 
 
 def _show(outcome: VerifyReport) -> None:

@@ -17,11 +17,13 @@ from dataclasses import dataclass, field
 
 from ferry.proving.alignment import meeting, without_partner
 from ferry.proving.contents import Content
+from ferry.proving.digest_kind import DigestKind
 from ferry.proving.log_side import Batch, LogSide
 from ferry.proving.model import DifferenceKind, VerifyRange
 from ferry.proving.unmatched import KEPT, Finding, Unmatched
 from ferry.wire.batch import DELETE_HORIZON, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader
-from ferry.wire.ranges import outside, union
+from ferry.wire.compression import LARGEST_BYTES
+from ferry.wire.ranges import Ranges, outside, union
 
 # Looked ahead to find where both sides agree again.
 AHEAD_RECORDS = 2_048
@@ -36,7 +38,8 @@ _Ahead = tuple[list[int], list[Content], int]
 class Tally:
     """What a comparison came to. `records`: pairs that were compared; `as_stored`: bytes of those that were compared without a look inside.
 
-    `only_source`, `only_target`: records that compaction has removed from the other side.
+    `only_source`, `only_target`: records that compaction has removed from the other side. `source_digest`, `target_digest`: see
+    ferry.proving.digests; empty where none was taken. `upstream`, `downstream`: the offsets that were compared.
     """
 
     records: int = 0
@@ -45,20 +48,29 @@ class Tally:
     only_target: int = 0
     findings: list[Finding] = field(default_factory=list)
     beyond: Counter[DifferenceKind] = field(default_factory=Counter)
+    source_digest: str = ""
+    target_digest: str = ""
+    upstream: Ranges = ()
+    downstream: Ranges = ()
 
 
 class Comparer:
-    """Feed `source` and `target` with batches, `advance` after every feed, and `finish` when both are done."""
+    """Feed `source` and `target` with batches, `advance` after every feed, and `finish` when both are done.
 
-    def __init__(self, wanted: VerifyRange) -> None:
+    `clusters`: for messages. `limit`: bytes that the records of one batch may take. What cannot be opened is a MalformedBatch.
+    """
+
+    def __init__(self, wanted: VerifyRange, clusters: tuple[str, str] = ("", ""), limit: int = LARGEST_BYTES) -> None:
         self._range = wanted
         self._runs = wanted.runs
         self._starts = [run[0] for run in self._runs]
         self._places = [run[1] for run in self._runs]
         copied = ((run[0], run[0] + run[2]) for run in self._runs)
-        self.source = LogSide(union([*wanted.claimed, *copied]))
-        self.target = LogSide(outside(wanted.tolerated, *wanted.downstream))
-        self.tally = Tally()
+        by_record = wanted.digest is DigestKind.RECORDS
+        self.source = LogSide(union([*wanted.claimed, *copied]), clusters[0], limit, wanted.digest)
+        self.target = LogSide(outside(wanted.tolerated, *wanted.downstream), clusters[1], limit, wanted.digest if by_record else None)
+        self._by_record = by_record
+        self.tally = Tally(upstream=self.source.wanted, downstream=self.target.wanted)
         self._unmatched = Unmatched(wanted.content)
         # How far behind its named place the record at hand is: not 0 behind a record that was left out or doubled, up to the next batch.
         self._shift = 0
@@ -76,6 +88,8 @@ class Comparer:
         self.tally.findings, self.tally.beyond = findings, beyond
         if not self._unmatched.any:  # otherwise these are what moved the others
             self.tally.findings = self._displaced
+        self.tally.source_digest = self.source.digest.text()
+        self.tally.target_digest = self.target.digest.text() if self._by_record else ""
         return self.tally
 
     def _step(self) -> bool:
@@ -86,8 +100,7 @@ class Comparer:
                 self.tally.records += here.header.count
                 self.tally.as_stored += len(here.view)
                 self._shift = 0
-                source.pass_batch()
-                target.pass_batch()
+                target.pass_batch(source.pass_batch())
                 return True
             if (here is None and not source.done) or (there is None and not target.done):
                 return False

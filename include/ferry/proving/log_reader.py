@@ -2,6 +2,8 @@
 
 Full fetches by topic id, one in flight; long stretches that nobody wants are leapt over. Checksums are checked, control batches and aborted
 data left out. Where retention has taken the place to read, `LogMoved` says so; a topic that was recreated or deleted is a typed error.
+
+A broker that asks for a pause because of a quota (KIP-219) has no trouble: the pause is kept, however long, and does not count as such.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ LEAP_OFFSETS = 20_000
 # A broker that restarts is back well within this.
 PATIENCE_SECONDS = 75.0
 PAUSE_SECONDS = 0.1
+# How soon the end of a quota's pause is seen; the other side's fetch waits as long.
+THROTTLE_CHECK_SECONDS = 0.05
 
 
 class LogMoved(Exception):
@@ -84,9 +88,12 @@ class LogReader:
         if self.done or self._pending is not None:
             return
         position = FetchPosition(self._place.topic, self._place.partition, self._at, -1)
-        node = self._leaders.of(self._place.topic, self._place.partition).node
+        node = self._node
+        if node < 0 or self._connection.throttled(node):
+            self._pending = (position, None)
+            return
         request = fetch_request([position], self._leaders, total_bytes=FETCH_BYTES, partition_bytes=FETCH_BYTES)
-        self._pending = (position, self._connection.submit(request, node) if node >= 0 else None)
+        self._pending = (position, self._connection.submit(request, node))
 
     async def receive(self) -> list[Batch]:
         """The committed data batches of the fetch in flight; none where the broker had a passing trouble, which is waited out here.
@@ -98,15 +105,30 @@ class LogReader:
         (position, future), self._pending = self._pending, None
         try:
             if future is None:
-                raise RequestNotSent("it has no leader")  # noqa: TRY301 - the same as when the broker goes away a moment later
+                await self._not_asked()
+                return []
             answer = await self._connection.answer_to(future)
             found = fetched_partitions(answer, [position], self._leaders)
             if found and not found[0].error:
                 return await self._take(found[0])
-            await self._refused(found[0].error if found else 0)
+            if found or not answer.throttle_time_ms:  # a broker over its quota answers without any partition
+                await self._refused(found[0].error if found else 0)
         except (RequestNotSent, RequestLost) as problem:
             await self._wait(str(problem))
         return []
+
+    @property
+    def _node(self) -> int:
+        return self._leaders.of(self._place.topic, self._place.partition).node
+
+    async def _not_asked(self) -> None:
+        """Nothing was sent: a quota asks for a pause, or the partition has no leader."""
+        if self._node < 0:
+            raise RequestNotSent("it has no leader")
+        began = time.monotonic()
+        await self._loop.sleep(THROTTLE_CHECK_SECONDS)
+        if self._troubled_since:
+            self._troubled_since += time.monotonic() - began
 
     async def _take(self, fetched: Fetched) -> list[Batch]:
         before = self._at

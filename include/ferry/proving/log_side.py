@@ -1,6 +1,7 @@
 """One side of a comparison: batches of one log as they were read, and the records of those that had to be looked into.
 
-Only wanted offsets are seen. Batches are opened when they must be; views of those that wait keep the response that they are part of alive.
+Only wanted offsets are seen. Batches are opened when they must be, within a limit that holds for what they take as Python's objects too;
+views of those that wait keep the response that they are part of alive.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from collections import deque
 from typing import NamedTuple
 
 from ferry.proving.contents import Content, Contents, contents_of
-from ferry.wire.batch import BatchHeader
+from ferry.proving.digest_kind import DigestKind
+from ferry.proving.digests import RangeDigest
+from ferry.wire.batch import BatchHeader, MalformedBatch, OversizedBatch
+from ferry.wire.compression import LARGEST_BYTES
 from ferry.wire.opening import opened
 from ferry.wire.ranges import Ranges, within
 
@@ -17,6 +21,8 @@ from ferry.wire.ranges import Ranges, within
 SMALL_BATCH, TOGETHER = 100, 2_000
 # Records that are dealt with are dropped in bulk.
 KEPT_BEHIND = 4_096
+# What a record takes beside its bytes: two numbers, a bytes object, three places in lists.
+RECORD_OVERHEAD = 140
 
 
 class Batch(NamedTuple):
@@ -27,10 +33,17 @@ class Batch(NamedTuple):
 
 
 class LogSide:
-    """A row of batches in front, a row of opened records behind them; `done` once nothing more will come."""
+    """A row of batches in front, a row of opened records behind them; `done` once nothing more will come.
 
-    def __init__(self, wanted: Ranges) -> None:
+    `cluster` is for messages. `limit`: bytes that the records of one batch may take. `digest`: what it is to be over, if one is wanted.
+    """
+
+    def __init__(self, wanted: Ranges, cluster: str = "", limit: int = LARGEST_BYTES, digest: DigestKind | None = None) -> None:
         self.wanted = wanted
+        self._cluster = cluster
+        self._limit = limit
+        self._kind = digest
+        self.digest = RangeDigest()
         self._batches: deque[Batch] = deque()
         self._records = Contents([], [], [])
         self._at = 0
@@ -44,6 +57,8 @@ class LogSide:
         if header.count < 0 or within(self.wanted, header.base_offset, header.next_offset):
             self._batches.append(batch)
             self.backlog += len(batch.view)
+            if self._kind is DigestKind.STORED:
+                self._hash_stored(batch)
 
     @property
     def records(self) -> Contents:
@@ -74,9 +89,15 @@ class LogSide:
         """Whether every offset of a batch is wanted."""
         return within(self.wanted, header.base_offset, header.next_offset) == ((header.base_offset, header.next_offset),)
 
-    def pass_batch(self) -> None:
-        """The next batch is dealt with as a whole."""
-        self.backlog -= len(self._batches.popleft().view)
+    def pass_batch(self, same: Contents | None = None) -> Contents | None:
+        """The next batch is dealt with as a whole; its records, if they had to be looked at. `same`: those of an equal batch."""
+        batch = self._batches.popleft()
+        self.backlog -= len(batch.view)
+        if self._kind is not DigestKind.RECORDS:
+            return None
+        found = same or self._contents(batch)
+        self.digest.add_records(found)
+        return found
 
     def pass_records(self, count: int) -> None:
         """So many opened records are dealt with."""
@@ -114,18 +135,39 @@ class LogSide:
     def _open(self) -> None:
         batch = self._batches.popleft()
         self.backlog -= len(batch.view)
-        header, data = opened(batch.header, batch.view)
-        found = contents_of(header, data)
-        parts = within(self.wanted, header.base_offset, header.next_offset)
-        if parts != ((header.base_offset, header.next_offset),):
-            found = _chosen(found, parts)
-        self._opened_bytes += len(data)
+        found = self._contents(batch)
+        if self._kind is DigestKind.RECORDS:
+            self.digest.add_records(found)
+        self._opened_bytes += sum(map(len, found.payloads))
         if self.between_batches:
             self._records, self._at = found, 0
             return
         self._records.offsets.extend(found.offsets)
         self._records.timestamps.extend(found.timestamps)
         self._records.payloads.extend(found.payloads)
+
+    def _hash_stored(self, batch: Batch) -> None:
+        if batch.header.magic == 2 and self.wants_all(batch.header):
+            self.digest.add_batch(*batch)
+        else:
+            self.digest.add_records(self._contents(batch))
+
+    def _contents(self, batch: Batch) -> Contents:
+        """The wanted records of a batch."""
+        try:
+            self._check_count(batch.header)
+            header, data = opened(*batch, self._limit)
+            self._check_count(header)
+            found = contents_of(header, data)
+        except MalformedBatch as problem:
+            text = f"cluster {self._cluster}: the batch at offset {batch.header.base_offset}: {problem}"
+            raise type(problem)(text) from problem
+        parts = within(self.wanted, header.base_offset, header.next_offset)
+        return found if parts == ((header.base_offset, header.next_offset),) else _chosen(found, parts)
+
+    def _check_count(self, header: BatchHeader) -> None:
+        if header.count * RECORD_OVERHEAD > self._limit:
+            raise OversizedBatch(f"its {header.count:,} records take more than the {self._limit:,} bytes that there are for one batch")
 
 
 def _chosen(found: Contents, parts: Ranges) -> Contents:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ferry.proving.comparer import Tally
-from ferry.proving.model import Difference, DifferenceKind, NotCovered, RangeResult, VerifyRange
+from ferry.proving.model import Difference, DifferenceKind, NotCovered, RangeResult, VerifiedRange, VerifyRange
 from ferry.proving.unmatched import Finding
+from ferry.wire.ranges import Range, Ranges
 
 # Of one range; all are counted.
 DIFFERENCES_A_RANGE = 100
@@ -15,8 +16,13 @@ ONLY_SOURCE = "compaction: {:,} records are on the source only"
 ONLY_TARGET = "compaction: {:,} records are on the target only"
 
 
-def result_of(wanted: VerifyRange, tally: Tally, size: int, expired: Sequence[NotCovered] = ()) -> RangeResult:
-    """The result of a range that was read to its end; `size`: bytes of the source's batches."""
+def result_of(
+    wanted: VerifyRange, compared: VerifyRange | None, tally: Tally, size: int, expired: Sequence[NotCovered] = ()
+) -> RangeResult:
+    """The result of a range that was read to its end; `size`: bytes of the source's batches.
+
+    `compared`: what was left of it when the logs' starts had moved; None: nothing.
+    """
     counts = Counter(finding.kind for finding in tally.findings) + tally.beyond
     where, span = (wanted.topic, wanted.partition), wanted.upstream
     compacted = [
@@ -34,7 +40,29 @@ def result_of(wanted: VerifyRange, tally: Tally, size: int, expired: Sequence[No
         counts={kind.value: count for kind, count in counts.items()},
         differences=tuple(_difference(wanted, finding) for finding in tally.findings[:DIFFERENCES_A_RANGE]),
         not_covered=(*expired, *compacted),
+        verified=None if compared is None else _verified(compared, tally, counts.total()),
     )
+
+
+def _verified(compared: VerifyRange, tally: Tally, differences: int) -> VerifiedRange:
+    return VerifiedRange(
+        compared.topic,
+        compared.partition,
+        compared.remote_topic,
+        _hull(tally.upstream),
+        _hull(tally.downstream),
+        len(tally.upstream),
+        len(tally.downstream),
+        tally.records,
+        differences,
+        compared.digest,
+        tally.source_digest,
+        tally.target_digest,
+    )
+
+
+def _hull(parts: Ranges) -> Range:
+    return (parts[0][0], parts[-1][1]) if parts else (0, 0)
 
 
 def _difference(wanted: VerifyRange, finding: Finding) -> Difference:

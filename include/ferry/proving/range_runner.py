@@ -15,13 +15,15 @@ from uuid import UUID
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.fetching import log_bounds
 from ferry.clusters.leaders import Leaders
-from ferry.errors import FerryError, PartitionError, PartitionUnavailable
+from ferry.copying.allowance import allowance_of
+from ferry.errors import BatchTooLarge, FerryError, PartitionError, PartitionUnavailable, UnreadableBatch
 from ferry.proving.comparer import Comparer, Tally
 from ferry.proving.log_reader import LogMoved, LogReader, Place
 from ferry.proving.model import NotCovered, RangeResult, VerifyRange
 from ferry.proving.outcome import result_of
 from ferry.proving.plan import within_logs
 from ferry.proving.results_topic import ResultWriter
+from ferry.wire.batch import MalformedBatch, OversizedBatch
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -73,12 +75,13 @@ def verify_ranges(job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[Ran
             await connection.open()
             await known.refresh()
 
+    opened = allowance_of(job.flow.memory_bytes, None, handled=False).opened
     try:
         loop.run(open_both)
         with ResultWriter(job.flow, job.run_id) as writer:
             for wanted in ranges:
                 started = time.process_time()
-                result = loop.run(_RangeVerifier(loop, (source, target), leaders, wanted).run)
+                result = loop.run(_RangeVerifier(loop, (source, target), leaders, wanted, opened).run)
                 result = replace(result, cpu_seconds=time.process_time() - started)
                 writer.add(result)
                 yield result
@@ -89,7 +92,7 @@ def verify_ranges(job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[Ran
 
 
 class _RangeVerifier:
-    """Compares one range."""
+    """Compares one range. `opened`: bytes that the records of one batch may take when they are decompressed."""
 
     def __init__(
         self,
@@ -97,11 +100,13 @@ class _RangeVerifier:
         connections: tuple[ClusterConnection, ClusterConnection],
         leaders: tuple[Leaders, Leaders],
         wanted: VerifyRange,
+        opened: int,
     ) -> None:
         self._loop = loop
         self._connections = connections
         self._leaders = leaders
         self._wanted = wanted
+        self._opened = opened
 
     async def run(self) -> RangeResult:
         """The result, with a problem where the range could not be read to its end."""
@@ -117,16 +122,21 @@ class _RangeVerifier:
                     left, lost = within_logs(left, *await self._log_starts())
                     expired += lost
         except (RequestNotSent, RequestLost) as problem:
-            text = f"neither log told where it starts: {problem}"
-            return RangeResult(self._wanted.key, self._wanted.topic, self._wanted.partition, problem=(PartitionUnavailable.__name__, text))
+            return self._stopped(PartitionUnavailable, f"neither log told where it starts: {problem}")
+        except OversizedBatch as problem:
+            return self._stopped(BatchTooLarge, f"{problem}; raise ferry.memory.mb")
+        except MalformedBatch as problem:
+            return self._stopped(UnreadableBatch, str(problem))
         except FerryError as problem:
-            text = problem.problem if isinstance(problem, PartitionError) else str(problem)
-            return RangeResult(self._wanted.key, self._wanted.topic, self._wanted.partition, problem=(type(problem).__name__, text))
-        return result_of(self._wanted, tally, size, expired)
+            return self._stopped(type(problem), problem.problem if isinstance(problem, PartitionError) else str(problem))
+        return result_of(self._wanted, left, tally, size, expired)
+
+    def _stopped(self, kind: type[FerryError], text: str) -> RangeResult:
+        return RangeResult(self._wanted.key, self._wanted.topic, self._wanted.partition, problem=(kind.__name__, text))
 
     async def _compare(self, wanted: VerifyRange) -> tuple[Tally, int]:
-        comparer = Comparer(wanted)
         source, target = self._places()
+        comparer = Comparer(wanted, (source.cluster, target.cluster), self._opened)
         here = LogReader(self._loop, self._connections[0], self._leaders[0], source, comparer.source.wanted)
         there = LogReader(self._loop, self._connections[1], self._leaders[1], target, comparer.target.wanted)
         sides = ((here, comparer.source), (there, comparer.target))

@@ -10,8 +10,10 @@ from typing import Any
 
 from ferry import errors
 from ferry.errors import CopiesDiffer, ExitCode, FerryError, PartitionsFailed, worst_exit_code
-from ferry.proving.model import Difference, DifferenceKind, NotCovered, RangeResult
+from ferry.proving.model import Difference, NotCovered, RangeResult, VerifiedRange
 from ferry.reporting.run_report import PartitionFailure
+from ferry.wire.documents import number, text
+from ferry.wire.ranges import Range
 
 REPORT_VERSION = 1
 # All are counted; so many are named.
@@ -22,7 +24,10 @@ DIFFERENCES_SAID = 3
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """One verify as a whole. `ranges` were compared, `resumed` of them by an earlier try; `bytes` are the source's batches, as stored."""
+    """One verify as a whole. `ranges` were compared, `resumed` of them by an earlier try; `bytes` are the source's batches, as stored.
+
+    `verified`: every range that was read to its end on both sides, in order of the target's log.
+    """
 
     flow: str
     run_id: str
@@ -36,6 +41,7 @@ class VerifyReport:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     counts: Mapping[str, int] | None = None
+    verified: tuple[VerifiedRange, ...] = ()
     differences: tuple[Difference, ...] = ()
     not_covered: tuple[NotCovered, ...] = ()
     failed: tuple[PartitionFailure, ...] = ()
@@ -83,12 +89,21 @@ class VerifyReport:
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> VerifyReport:
-        """The inverse of `document`."""
-        fields = {name: value for name, value in document.items() if name in cls.__dataclass_fields__}
-        fields["differences"] = tuple(Difference(**{**entry, "kind": DifferenceKind(entry["kind"])}) for entry in fields["differences"])
-        fields["not_covered"] = tuple(NotCovered.of_document(entry) for entry in fields["not_covered"])
-        fields["failed"] = tuple(PartitionFailure(**entry) for entry in fields["failed"])
-        return cls(**fields)
+        """The inverse of `document`. ValueError, TypeError or KeyError when it is something else; fields that are not known are ignored."""
+        return cls(
+            flow=text(document["flow"]),
+            run_id=text(document["run_id"]),
+            started=text(document["started"]),
+            finished=text(document["finished"]),
+            **{name: number(document[name]) for name in ("ranges", "resumed", "records", "bytes", "bytes_as_stored")},
+            seconds=_seconds(document["seconds"]),
+            cpu_seconds=_seconds(document["cpu_seconds"]),
+            counts={text(kind): number(count) for kind, count in document["counts"].items()},
+            verified=tuple(map(VerifiedRange.of_document, document["verified"])),
+            differences=tuple(map(Difference.of_document, document["differences"])),
+            not_covered=tuple(map(NotCovered.of_document, document["not_covered"])),
+            failed=tuple(map(_failure, document["failed"])),
+        )
 
 
 def said(difference: Difference) -> str:
@@ -98,6 +113,16 @@ def said(difference: Difference) -> str:
     places += [f"downstream {down}"] if down >= 0 else []
     where = f"{difference.topic}-{difference.partition} {', '.join(places)}"
     return f"{where}: {difference.kind.value}: {difference.detail}"
+
+
+def _seconds(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{value!r:.40} is no number of seconds")
+    return float(value)
+
+
+def _failure(found: Mapping[str, Any]) -> PartitionFailure:
+    return PartitionFailure(text(found["topic"]), number(found["partition"]), text(found["error"]), text(found["problem"]))
 
 
 def summed(results: Iterable[RangeResult]) -> dict[str, Any]:
@@ -116,7 +141,12 @@ def summed(results: Iterable[RangeResult]) -> dict[str, Any]:
         "bytes": sum(result.bytes for result in found),
         "bytes_as_stored": sum(result.bytes_as_stored for result in found),
         "counts": dict(counts),
+        "verified": tuple(sorted((entry.verified for entry in found if entry.verified), key=_place)),
         "differences": tuple(differences[:DIFFERENCES_LISTED]),
         "not_covered": tuple(entry for result in found for entry in result.not_covered),
         "failed": tuple(dict.fromkeys(PartitionFailure(entry.topic, entry.partition, *entry.problem) for entry in found if entry.problem)),
     }
+
+
+def _place(entry: VerifiedRange) -> tuple[str, int, Range]:
+    return entry.topic, entry.partition, entry.downstream

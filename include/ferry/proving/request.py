@@ -8,6 +8,9 @@ from datetime import datetime
 
 from ferry.copying.request import parse_time
 from ferry.errors import ArgumentError
+from ferry.proving.digest_kind import DigestKind
+from ferry.wire.documents import number, read_document
+from ferry.wire.documents import text as text_of
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,7 @@ class VerifyRequest:
     """One verify of one flow. A second try with the same run id goes on where the first one ended.
 
     `topics` and `partitions` narrow the flow's own to these; empty: all. `since` and `until` bound it by record time at the source.
+    `digest`: what the digests in the report are over.
     """
 
     flow: str
@@ -23,6 +27,7 @@ class VerifyRequest:
     partitions: tuple[int, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
+    digest: DigestKind = DigestKind.STORED
 
     def __post_init__(self) -> None:
         if self.since is not None and self.until is not None and self.since >= self.until:
@@ -37,15 +42,22 @@ class VerifyRequest:
     def from_json(cls, text: str) -> VerifyRequest:
         """The inverse of `to_json`; ArgumentError when it is something else."""
         try:
-            fields = json.loads(text)
+            fields = read_document(text)
             request = cls(
-                flow=fields["flow"],
-                run_id=fields["run_id"],
-                topics=tuple(fields["topics"]),
-                partitions=tuple(int(number) for number in fields["partitions"]),
-                since=parse_time(fields["since"]) if fields["since"] else None,
-                until=parse_time(fields["until"]) if fields["until"] else None,
+                flow=text_of(fields["flow"]),
+                run_id=text_of(fields["run_id"]),
+                topics=tuple(map(text_of, _listed(fields["topics"]))),
+                partitions=tuple(map(number, _listed(fields["partitions"]))),
+                since=parse_time(text_of(fields["since"])) if fields["since"] else None,
+                until=parse_time(text_of(fields["until"])) if fields["until"] else None,
+                digest=DigestKind(fields["digest"]),
             )
         except (ValueError, KeyError, TypeError) as problem:
             raise ArgumentError(f"not a verify request: {problem}") from problem
         return request
+
+
+def _listed(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r:.40} is no list")
+    return value

@@ -2,6 +2,9 @@
 
 They inform, no decision about copied data is made by them, so they are written without a transaction. A user who may only read verifies all
 the same, without being able to go on later. The report of a Spark job travels here as well, in parts that fit a record.
+
+A result saves work and nothing else: one that is damaged, or that an older or newer Ferry wrote in another format, is said to be left out,
+and its range is compared anew. A damaged report is left out too; one of a newer format is refused, because there is nothing in its place.
 """
 
 from __future__ import annotations
@@ -12,15 +15,18 @@ import logging
 import secrets
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.errors import FerryError
+from ferry.copying.formats import place_of, require_version
+from ferry.errors import FerryError, NewerFormat, UnreadableRecord
 from ferry.policy.naming import runs_topic
 from ferry.proving.model import RangeResult
+from ferry.proving.report import REPORT_VERSION, VerifyReport
+from ferry.wire.documents import number, read_document, text
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -32,6 +38,11 @@ RECORD_VERSION = 1
 WRITE_EVERY_SECONDS = 5.0
 # Of compressed text: a record stays far below the usual max.message.bytes of 1 MiB.
 PART_BYTES = 500_000
+# A report of 100,000 ranges has some 50 MB; nobody's record may fill the memory of whoever reads it.
+REPORT_BYTES = 256 << 20
+
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, zlib.error)
+_NOT_READABLE = (*_DAMAGED, UnreadableRecord, NewerFormat)
 
 
 class ResultWriter:
@@ -53,7 +64,7 @@ class ResultWriter:
     def add(self, result: RangeResult) -> None:
         """Have `result` written soon. One with a problem is not: the next try looks again."""
         if result.problem is None:
-            self._waiting.append((_key(self._run_id), _value("range", result.document())))
+            self._waiting.append((_key(self._run_id), result_record(result)))
         if time.monotonic() - self._written > WRITE_EVERY_SECONDS:
             self._write()
 
@@ -70,44 +81,90 @@ class ResultWriter:
 
 def read_finished(flow: Flow, run_id: str) -> dict[str, RangeResult]:
     """Results of earlier tries by range key."""
-    found = (RangeResult.of_document(entry["result"]) for entry in _records(flow, run_id) if entry["kind"] == "range")
-    return {result.key: result for result in found}
+    return fold_results(_values(flow, run_id), _place(flow))
 
 
-def write_document(flow: Flow, run_id: str, document: Mapping[str, Any]) -> None:
+def read_report(flow: Flow, run_id: str) -> VerifyReport | None:
+    """The last report that is there as a whole; None when there is none. NewerFormat."""
+    return fold_report(_values(flow, run_id), _place(flow))
+
+
+def fold_results(values: Iterable[bytes], where: str) -> dict[str, RangeResult]:
+    """The results among a verify's records by range key (pure). `where`: as of formats.place_of."""
+    found, problems = {}, []
+    for value in values:
+        try:
+            entry = read_document(value)
+            if entry["kind"] == "range":
+                require_version(entry, where, RECORD_VERSION)
+                result = RangeResult.of_document(entry["result"])
+                found[result.key] = result
+        except _NOT_READABLE as problem:
+            problems.append(problem)
+    if problems:
+        log.warning("%s: %d results of an earlier try are not used: %r", where, len(problems), problems[0])
+    return found
+
+
+def fold_report(values: Iterable[bytes], where: str) -> VerifyReport | None:
+    """The last whole report among a verify's records (pure). NewerFormat. `where`: as of formats.place_of."""
+    parts: dict[str, dict[int, str]] = {}
+    found = None
+    for value in values:
+        try:
+            entry = read_document(value)
+            if entry["kind"] != "report":
+                continue
+            require_version(entry, where, RECORD_VERSION)
+            part = entry["result"]
+            known, count = parts.setdefault(text(part["token"]), {}), number(part["of"])
+            known[number(part["part"])] = text(part["text"])
+            if len(known) == count:
+                document = _inflated("".join(known[place] for place in range(count)))
+                require_version(document, where, REPORT_VERSION)
+                found = VerifyReport.of_document(document)
+        except NewerFormat:
+            raise
+        except (UnreadableRecord, *_DAMAGED) as problem:
+            log.warning("%s: a report is not readable: %r", where, problem)
+    return found
+
+
+def write_report(flow: Flow, report: VerifyReport) -> None:
     """Keep the report of this try."""
-    text = base64.b64encode(zlib.compress(json.dumps(document).encode())).decode()
-    parts = [text[start : start + PART_BYTES] for start in range(0, len(text), PART_BYTES)]
-    token = secrets.token_hex(4)
-    records = [
-        (_key(run_id), _value("report", {"token": token, "part": number, "of": len(parts), "text": part}))
-        for number, part in enumerate(parts)
-    ]
+    records = [(_key(report.run_id), value) for value in report_records(report)]
     append_records(flow.target, runs_topic(flow.source.alias), records, in_order=True)
 
 
-def read_document(flow: Flow, run_id: str) -> dict[str, Any] | None:
-    """The last report that is there as a whole; None when there is none."""
-    parts: dict[str, dict[int, str]] = {}
-    whole = None
-    for entry in _records(flow, run_id):
-        if entry["kind"] == "report":
-            part = entry["result"]
-            found = parts.setdefault(part["token"], {})
-            found[part["part"]] = part["text"]
-            if len(found) == part["of"]:
-                whole = "".join(found[number] for number in range(part["of"]))
-    if whole is None:
-        return None
-    document: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(whole)))
-    return document
+def report_records(report: VerifyReport) -> list[bytes]:
+    """The report as values of records, in order (pure, but for a token that tells reports apart)."""
+    packed = base64.b64encode(zlib.compress(json.dumps(report.document()).encode())).decode()
+    parts = [packed[start : start + PART_BYTES] for start in range(0, len(packed), PART_BYTES)]
+    token = secrets.token_hex(4)
+    return [_value("report", {"token": token, "part": place, "of": len(parts), "text": part}) for place, part in enumerate(parts)]
 
 
-def _records(flow: Flow, run_id: str) -> list[dict[str, Any]]:
+def result_record(result: RangeResult) -> bytes:
+    """A result as the value of a record (pure)."""
+    return _value("range", result.document())
+
+
+def _inflated(packed: str) -> Any:
+    stream = zlib.decompressobj()
+    data = stream.decompress(base64.b64decode(packed, validate=True), REPORT_BYTES)
+    if not stream.eof or stream.unused_data:
+        raise ValueError(f"a report that does not end within {REPORT_BYTES:,} bytes")
+    return read_document(data)
+
+
+def _values(flow: Flow, run_id: str) -> list[bytes]:
     key = _key(run_id)
     with InternalTopicReader(flow.target) as reader:
-        records = reader.read(runs_topic(flow.source.alias))
-        return [json.loads(record.value) for record in records if record.key == key and record.value is not None]
+        return [record.value for record in reader.read(runs_topic(flow.source.alias)) if record.key == key and record.value is not None]
+
+
+def _place(flow: Flow) -> str:
+    return place_of(flow.target, runs_topic(flow.source.alias))
 
 
 def _key(run_id: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callabl
     started, clock, cpu = _now(), time.monotonic(), sum(os.times()[:2])
     gathered = gather(flow, request)
     planned = [plan_partition(entry) for entry in gathered.partitions]
-    ranges = [wanted for plan in planned for wanted in plan.ranges]
+    ranges = [replace(wanted, digest=request.digest) for plan in planned for wanted in plan.ranges]
     finished = read_finished(flow, request.run_id) if ranges else {}
     results = {wanted.key: finished[wanted.key] for wanted in ranges if wanted.key in finished}
     resumed = len(results)

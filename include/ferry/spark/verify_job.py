@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark import SparkContext
 
 from ferry.proving.request import VerifyRequest
-from ferry.proving.results_topic import write_document
+from ferry.proving.results_topic import write_report
 from ferry.proving.verifying import verify
 from ferry.spark.job import run_job, say
 from ferry.spark.runner import SparkRangeRunner
@@ -23,5 +23,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _verify(flow: Flow, request: VerifyRequest, context: SparkContext, tasks: int) -> None:
-    report = verify(flow, request, SparkRangeRunner(context, tasks), say)
-    write_document(flow, request.run_id, report.document())
+    write_report(flow, verify(flow, request, SparkRangeRunner(context, tasks), say))
