@@ -76,15 +76,19 @@ class Broker:
     most_in_flight: int = 0
     pauses: deque[int] = field(default_factory=deque)
     paused: bool = False
+    # Of every request, where it went.
+    nodes: list[int] = field(default_factory=list)
+    pausing: set[int] = field(default_factory=set)
 
-    def throttled(self, _: int) -> bool:
-        return self.paused
+    def throttled(self, node: int) -> bool:
+        return self.paused or node in self.pausing
 
     def granting(self, right: str) -> str:
         return f"grant {right}"
 
-    def submit(self, request: Any, *_: object) -> Future:
+    def submit(self, request: Any, node: int) -> Future:
         future = Future()
+        self.nodes.append(node)
         self.requests.append((request, future))
         self.most_in_flight = max(self.most_in_flight, len(self.requests))
         return future
@@ -114,13 +118,14 @@ class Broker:
 
 
 class FakeLeaders:
-    """Every partition is led by broker 1."""
+    """Every partition is led by broker 1, unless it is said to be elsewhere."""
 
     def __init__(self) -> None:
         self.leader = Leader(1, 0)
+        self.elsewhere: dict[tuple[str, int], Leader] = {}
 
-    def of(self, *_: object) -> Leader:
-        return self.leader
+    def of(self, topic: str, partition: int) -> Leader:
+        return self.elsewhere.get((topic, partition), self.leader)
 
     def topic_id(self, *_: object) -> None:
         return None
@@ -132,17 +137,25 @@ class FakeLeaders:
 class Bench:
     """An appender, its broker, and what it reported."""
 
-    def __init__(self, clock: Clock, *, skips: bool = False) -> None:
+    def __init__(
+        self, clock: Clock, *, skips: bool = False, transactional_id: str | None = "ferry-x-0", transactions_v2: bool = True
+    ) -> None:
         self.clock = clock
         self.broker, self.leaders = Broker(), FakeLeaders()
-        wakeup: Any = SimpleNamespace(fire=lambda: None)
+        self.woken = 0
+        wakeup: Any = SimpleNamespace(fire=self._wake)
         connection: Any = self.broker
         leaders: Any = self.leaders
-        self.appender = Appender(connection, leaders, wakeup, transactional_id="ferry-x-0", transactions_v2=True, halve=halve, skips=skips)
+        self.appender = Appender(
+            connection, leaders, wakeup, transactional_id=transactional_id, transactions_v2=transactions_v2, halve=halve, skips=skips
+        )
         self.appender.adopt(ProducerIdentity(7, 0))
         self.accepted: list[Accepted] = []
         self.refused: list[Refused] = []
         self.names: list[int] = []
+
+    def _wake(self) -> None:
+        self.woken += 1
 
     def enqueue(self, *units: tuple[int, ...], key: tuple[str, int] = KEY) -> None:
         for names in units:
@@ -180,10 +193,10 @@ class Bench:
         )
 
 
-def new_bench(replace: Callable[..., None], *, skips: bool = False) -> Bench:
+def new_bench(replace: Callable[..., None], *, skips: bool = False, **producer: Any) -> Bench:
     clock = Clock()
     replace(module, "time", clock)
-    return Bench(clock, skips=skips)
+    return Bench(clock, skips=skips, **producer)
 
 
 class Honest:

@@ -13,8 +13,9 @@ from tests.copying.appender_bench import Bench, FakeUnit, Honest, new_bench
 
 from ferry.clusters.coordination import Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.leaders import Leader
-from ferry.clusters.produce_frames import BatchesAnswer
-from ferry.copying.appender import REQUESTS_IN_FLIGHT, RETRY_SECONDS
+from ferry.clusters.produce_frames import NEWEST, BatchesAnswer
+from ferry.clusters.producing import V1_PRODUCE
+from ferry.copying.appender import REQUEST_BYTES, REQUESTS_IN_FLIGHT, RETRY_PAUSE_SECONDS, RETRY_SECONDS, Refusal
 
 pytestmark = pytest.mark.unit
 
@@ -82,6 +83,111 @@ def test_after_a_retriable_answer_all_go_again_in_order(bench: Bench) -> None:
     assert bench.consistent()
 
 
+def test_nothing_goes_behind_a_batch_that_was_not_accepted_until_all_are_answered(bench: Bench) -> None:
+    bench.enqueue((0,))
+    bench.run()
+    bench.enqueue(*[(number,) for number in range(1, 7)])
+    assert (bench.appender.leaders_stale, bench.appender.pump()) == (False, 400)
+    bench.broker.script.append(NOT_LEADER)
+    bench.broker.answer()
+    bench.settle()
+    bench.clock.now += 1
+    assert (bench.appender.leaders_stale, bench.appender.sendable(), bench.appender.pump()) == (True, [], 0)
+    for _ in range(3):
+        bench.broker.answer()
+    bench.settle()
+    assert bench.appender.sendable() == [KEY]
+    bench.run()
+    assert bench.broker.log[KEY] == list(range(7))
+
+
+def test_a_pause_is_made_before_a_batch_goes_again(bench: Bench) -> None:
+    bench.enqueue((0,))
+    bench.broker.script.append(NOT_LEADER)
+    bench.appender.pump()
+    bench.broker.answer()
+    bench.settle()
+    assert (bench.appender.sendable(), bench.appender.pump()) == ([], 0)
+    bench.clock.now += RETRY_PAUSE_SECONDS
+    assert (bench.appender.sendable(), bench.appender.pump()) == ([KEY], 100)
+
+
+def test_only_the_partitions_that_are_asked_for_send(bench: Bench) -> None:
+    bench.enqueue((0,), (1,))
+    bench.enqueue((0,), (1,), key=OTHER)
+    assert bench.appender.sendable() == [KEY, OTHER]
+    assert bench.appender.pump(lambda key: key == OTHER) == 100
+    assert bench.appender.sendable() == [KEY], "the first batch of a partition travels alone"
+    assert (bench.appender.pump(lambda key: key == OTHER), bench.appender.in_flight) == (0, 1)
+    bench.broker.answer()
+    assert (bench.appender.in_flight, bench.woken) == (0, 1)
+    bench.run()
+    assert bench.broker.log == {KEY: [0, 1], OTHER: [0, 1]}
+
+
+def test_a_partition_that_moves_waits_for_the_answers_of_its_old_leader(bench: Bench) -> None:
+    bench.leaders.leader = Leader(0, 0)
+    bench.leaders.elsewhere[OTHER] = Leader(3, 0)
+    bench.enqueue((0,))
+    bench.enqueue((0,), key=OTHER)
+    bench.run()
+    assert sorted(bench.broker.nodes) == [0, 3]
+    bench.enqueue((1,))
+    bench.appender.pump()
+    bench.leaders.leader = Leader(2, 1)
+    bench.enqueue((2,))
+    assert bench.appender.pump() == 0
+    bench.broker.answer()
+    bench.settle()
+    assert bench.appender.pump() == 100
+    assert bench.broker.nodes[2:] == [0, 2]
+    bench.run()
+    assert bench.broker.log[KEY] == [0, 1, 2]
+
+
+def test_a_broker_that_pauses_holds_up_no_other(bench: Bench) -> None:
+    bench.leaders.elsewhere[OTHER] = Leader(2, 0)
+    bench.broker.pausing = {1}
+    bench.enqueue((0,))
+    bench.enqueue((0,), key=OTHER)
+    assert (bench.appender.pump(), bench.broker.nodes) == (100, [2])
+
+
+def test_a_request_takes_one_batch_of_each_partition_in_turn_up_to_its_size(bench: Bench) -> None:
+    bench.enqueue((0,))
+    bench.enqueue((0,), key=OTHER)
+    bench.run()
+    large = REQUEST_BYTES // 100 + 1
+    bench.enqueue((1,))
+    bench.enqueue((1,), (2,), (3,), key=OTHER)
+    assert bench.appender.pump() == 400
+    assert [[index for _, _, batches in request.batches for index, _ in batches] for request, _ in bench.broker.requests] == [
+        [0, 1],
+        [1],
+        [1],
+    ]
+    bench.run()
+    for key in (KEY, OTHER):
+        bench.enqueue(tuple(range(large)), key=key)
+    assert bench.appender.pump() == 200 * large
+    assert [[index for _, _, batches in request.batches for index, _ in batches] for request, _ in bench.broker.requests] == [[0], [1]]
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "v2", "newest"), [("ferry-x-0", True, NEWEST), ("ferry-x-0", False, V1_PRODUCE), (None, False, NEWEST)]
+)
+def test_batches_and_requests_say_what_transaction_they_belong_to(
+    monkeypatch: pytest.MonkeyPatch, transactional_id: str | None, v2: bool, newest: int
+) -> None:
+    bench = new_bench(monkeypatch.setattr, transactional_id=transactional_id, transactions_v2=v2)
+    bench.enqueue((0,))
+    bench.appender.pump()
+    ((request, _),) = bench.broker.requests
+    ((_, _, ((_, batch),)),) = request.batches
+    assert (batch.identity, batch.sequence, batch.transactional) == ((7, 0), 0, transactional_id is not None)
+    assert (request.transactional_id, request._max_version) == (transactional_id, newest)
+
+
 def test_what_was_not_sent_goes_again(bench: Bench) -> None:
     bench.enqueue((0,), (1,))
     bench.broker.script.extend([OSError("not sent")])
@@ -136,7 +242,7 @@ def test_an_answer_without_the_partition_leaves_the_outcome_open(bench: Bench) -
     bench.appender.pump()
     _, future = bench.broker.requests.popleft()
     future.success(BatchesAnswer([], 0))
-    with pytest.raises(OutcomeUnknown, match="no answer for this partition"):
+    with pytest.raises(OutcomeUnknown, match=r"Produce to A\.t-0: unknown: no answer for this partition"):
         bench.settle()
 
 
@@ -144,8 +250,50 @@ def test_an_answer_without_the_partition_leaves_the_outcome_open(bench: Bench) -
 def test_a_fenced_pair_ends_everything(bench: Bench, code: int) -> None:
     bench.enqueue((0,))
     bench.broker.script.append(code)
-    with pytest.raises(Fenced):
+    with pytest.raises(Fenced, match=rf"Produce to A\.t-0: error {code}"):
         bench.run()
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        (29, "TOPIC_AUTHORIZATION_FAILED: grant Write on topic A.t"),
+        (53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED: grant Write on transactional id ferry-x-0"),
+    ],
+)
+def test_a_missing_right_stops_the_partition_and_is_named(bench: Bench, code: int, problem: str) -> None:
+    bench.enqueue((0,))
+    bench.run()
+    bench.enqueue((1,), (2,), (3,))
+    bench.broker.script.extend([None, code, None])
+    bench.run()
+    assert bench.appender.refusal(KEY) == Refusal(problem, passing=False, denied=True)
+    assert bench.broker.log[KEY] == [0, 1]
+    assert bench.consistent()
+    assert bench.appender.refusal(OTHER) is None
+
+
+@pytest.mark.parametrize(("answer", "why"), [(OSError("not sent: no route"), "not sent: no route"), (NOT_LEADER, "error 6")])
+def test_what_is_not_accepted_for_long_is_given_up_and_says_why(bench: Bench, answer: int | OSError, why: str) -> None:
+    bench.broker.script.extend([answer] * 1_000)
+    bench.enqueue((0,))
+    bench.run()
+    assert bench.appender.refusal(KEY) == Refusal(f"not accepted for 60 s: {why}", passing=True)
+    assert bench.clock.now - 1_000 == pytest.approx(RETRY_SECONDS, abs=1)
+    assert not bench.appender.busy(KEY)
+
+
+def test_a_lost_request_closes_no_window(bench: Bench) -> None:
+    bench.enqueue((0,))
+    bench.run()
+    bench.enqueue(tuple(range(1, 1_001)))  # 100 kB
+    bench.broker.script.append(OSError("not sent"))
+    bench.appender.pump()
+    bench.broker.answer()
+    bench.settle()
+    bench.clock.now += 1
+    bench.enqueue(*[tuple(range(number, number + 1_000)) for number in range(1_001, 4_001, 1_000)])
+    assert bench.appender.pump() == 400_000
 
 
 def test_a_refusal_stops_its_partition_at_the_last_accepted_batch(bench: Bench) -> None:

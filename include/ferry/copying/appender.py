@@ -201,7 +201,7 @@ class Appender:
             if future.exception is not None:
                 failure = self._connection.classified(future.exception)
                 if not isinstance(failure, RequestNotSent):
-                    raise OutcomeUnknown(f"Produce: {failure}") if isinstance(failure, Exception) else failure
+                    raise OutcomeUnknown(f"Produce: {failure}")
                 answers = {queue.key: Answer(Verdict.RETRIABLE, -1, str(failure)) for queue, _ in sent}
             else:
                 answers = produce_answers(future.value, self._leaders)
