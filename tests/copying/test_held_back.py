@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,10 +27,11 @@ from ferry.clusters.open_transactions import OpenTransaction, open_transactions
 from ferry.clusters.partitions import TopicPartition as Key
 from ferry.clusters.producing import Verdict, produce_answers, produce_request
 from ferry.config import ClientRole, Cluster, Flow, load_config
-from ferry.copying.held_back import HeldBack, aged, aged_by_records
+from ferry.copying.held_back import HeldBack, _at_work, aged, aged_by_records, overdue
 from ferry.copying.internal_batch import internal_batches
 from ferry.copying.lanes import lane_of, transactional_id
 from ferry.errors import ExitCode
+from ferry.reporting.run_report import PartitionFailure
 from ferry.sandbox import SandboxCluster
 from ferry.sandbox.jars import java, resolve_jars
 
@@ -75,7 +77,81 @@ def test_age_is_the_coordinators_or_the_records() -> None:
     assert "transactional id unknown" in entry.what
     assert "--bootstrap-server a:1,b:2 abort --topic t --partition 0 --start-offset 10" in entry.remedy
     assert "60 s after its start" in begun_later.remedy
+    for start in (0, 1):  # of the epoch: known, though old
+        assert aged(replace(entry, transaction=OpenTransaction(7, 3, 10, start)), 10_000, 1).age_ms == 10_000 - start
+        assert aged(replace(entry, transaction=OpenTransaction(7, 3, 10, 9, "id", "Ongoing", start)), 10_000, 1).age_ms == 10_000 - start
     assert "abort" not in begun_later.remedy  # its coordinator would go on to end the other partitions otherwise
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("age", "text"), [(119_999, "119 s"), (120_000, "2 min"), (7_199_999, "119 min"), (7_200_000, "2 h"), (10_799_999, "2 h"), (999, "0 s")]
+)
+def test_durations_are_told_roughly(age: int, text: str) -> None:
+    entry = HeldBack("t", 0, "A", "a:1", Key("A.t", 0), 10, 20, age_ms=age, hidden="not allowed")
+    assert entry.what == f"cluster A, A.t-0: a transaction is open for {text}, from offset 10 on (the log ends at 20): not allowed"
+
+
+@pytest.mark.unit
+def test_what_is_held_back_is_told_as_json_and_as_a_failure() -> None:
+    transaction = OpenTransaction(7, 3, 10, 4_000, "id", "Ongoing", 9_000, 60_000)
+    entry = HeldBack("t", 4, "A", "a:1", Key("A.t", 4), 10, 20, 130_000, transaction, others=2, overdue=True)
+    assert entry.document() == {
+        "topic": "t",
+        "partition": 4,
+        "cluster": "A",
+        "held_topic": "A.t",
+        "stable_end": 10,
+        "high_watermark": 20,
+        "age_ms": 130_000,
+        "overdue": True,
+        "producer_id": 7,
+        "producer_epoch": 3,
+        "transactional_id": "id",
+        "state": "Ongoing",
+        "others": 2,
+        "hidden": "",
+        "remedy": "its coordinator ends it 60 s after its start; or end that application",
+    }
+    young, unseen = replace(entry, overdue=False), replace(entry, transaction=None, hidden="not allowed")
+    problem = (
+        "cluster A, A.t-4: a transaction is open for 2 min, from offset 10 on (the log ends at 20): "
+        "producer id 7, epoch 3, transactional id id, and 2 more behind it; "
+    )
+    assert overdue([young, entry]) == [PartitionFailure("t", 4, "TransactionHangs", problem + entry.remedy)]
+    found = unseen.document()
+    assert [found[name] for name in ("producer_id", "producer_epoch", "transactional_id", "state", "hidden")] == [None] * 4 + [
+        "not allowed"
+    ]
+
+
+@pytest.mark.unit
+def test_the_flows_own_transaction_counts_only_when_nobody_will_end_it() -> None:
+    own = OpenTransaction(7, 3, 10, 4_000, "ferry-A->B-0", "Ongoing", 9_000, 60_000)
+    assert _at_work(own, "ferry-A->B-")
+    assert not _at_work(replace(own, started=-1), "ferry-A->B-"), "its coordinator has forgotten it"
+    assert not _at_work(replace(own, transactional_id="payments"), "ferry-A->B-")
+    assert not _at_work(replace(own, transactional_id=None), "ferry-A->B-")
+    assert not _at_work(None, "ferry-A->B-")
+
+
+@pytest.mark.unit
+def test_record_times_tell_the_age_of_what_cannot_be_seen() -> None:
+    """A record at or behind the last stable offset that is younger than the threshold: then it may have begun just now."""
+    asked: list[Any] = []
+    young, old, idle = (HeldBack("t", number, "A", "a:1", Key("t", number), 10, 20, hidden="not allowed") for number in range(3))
+
+    def offsets_for_time(keys: list[Key], moment: int) -> tuple[dict[Key, int | None], None]:
+        asked.append((keys, moment))
+        return {young.held: 10, old.held: 11, idle.held: None}, None
+
+    admin: Any = SimpleNamespace(offsets_for_time=offsets_for_time)
+    found = aged_by_records([young, old, idle], admin, 10_000, 6_000)
+    assert found == [young, replace(old, age_ms=6_000, overdue=True), replace(idle, age_ms=6_000, overdue=True)]
+    assert asked == [([young.held, old.held, idle.held], 4_000)]
+    assert aged_by_records([], admin, 10_000, 6_000) == []
+    unknown: Any = SimpleNamespace(offsets_for_time=lambda *_: ({}, None))
+    assert aged_by_records([young], unknown, 10_000, 6_000) == [young], "a partition that did not answer is not taken for an old one"
 
 
 @pytest.mark.brokers

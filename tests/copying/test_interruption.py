@@ -6,13 +6,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import FrameType, SimpleNamespace
 
 import pytest
 from kafka.admin import KafkaAdminClient
 
 from ferry.config import Flow
-from ferry.copying.interruption import Interruption
+from ferry.copying.interruption import ABORT_SECONDS, Interruption
 from ferry.copying.lane import Lane
 from ferry.errors import ExitCode
 from ferry.reporting.run_report import RunReport
@@ -56,6 +56,44 @@ def test_a_signal_waits_for_the_end(number: int, handled: list[int]) -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     with Interruption() as interruption:  # and the next one begins anew
         assert not interruption.asked
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("signals", "by"),
+    [
+        ([signal.SIGTERM, signal.SIGTERM], signal.SIGTERM),
+        ([signal.SIGHUP, signal.SIGTERM], signal.SIGHUP),
+        ([signal.SIGINT, signal.SIGALRM], signal.SIGINT),  # too late for an abort
+        ([signal.SIGALRM], signal.SIGALRM),  # somebody else's
+    ],
+)
+def test_whoever_asks_twice_or_waits_too_long_ends_the_process(
+    signals: list[int], by: int, handled: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[int, int]] = []
+    own = SimpleNamespace(getpid=os.getpid, kill=lambda process, number: sent.append((process, number)))
+    with Interruption():
+        monkeypatch.setattr("ferry.copying.interruption.os", own)
+        for index, number in enumerate(signals):
+            assert sent == []
+            signal.raise_signal(number)
+            if not index and number != signal.SIGALRM:
+                assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= ABORT_SECONDS
+        assert (sent, signal.getsignal(by)) == ([(os.getpid(), by)], signal.SIG_DFL)
+    assert handled == []
+
+
+@pytest.mark.unit
+def test_every_handler_is_put_back(handled: list[int]) -> None:
+    before = [signal.getsignal(number) for number in (*NUMBERS, signal.SIGALRM)]
+    with Interruption() as interruption:
+        assert signal.getsignal(signal.SIGALRM) != before[-1]
+    assert [signal.getsignal(number) for number in (*NUMBERS, signal.SIGALRM)] == before
+    with interruption:
+        interruption._previous[signal.SIGTERM] = None  # what was there was not set by Python
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert handled == []
 
 
 @pytest.mark.unit

@@ -30,7 +30,7 @@ def test_round_trip(flow: str, run_id: str, until: datetime | None, topics: tupl
 @given(TIMES, TIMES)
 def test_a_backfill_round_trip_or_an_empty_interval(first: datetime, second: datetime) -> None:
     if first >= second:
-        with pytest.raises(ArgumentError, match="is empty"):
+        with pytest.raises(ArgumentError, match="is empty; schedules need a data-interval timetable, a plain cron"):
             RunRequest("A->B", "r", since=first, until=second, backfill=True)
     else:
         request = RunRequest("A->B", "r", since=first, until=second, backfill=True)
@@ -48,8 +48,14 @@ def test_a_backfill_needs_both_ends(bounds: dict[str, datetime]) -> None:
     ["", "null", "[]", "3", "{}", '{"flow": "A->B"}', json.dumps({"flow": "f", "run_id": "r", "until": "soon"})],
 )
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentError):
+    with pytest.raises(ArgumentError, match=r"not a run request: ."):
         RunRequest.from_json(text)
+
+
+def test_what_a_request_leaves_out_is_not_asked_for() -> None:
+    bounded = '{"flow": "f", "run_id": "r", "since": "2026-01-01", "until": "2026-01-02"}'
+    assert RunRequest.from_json('{"flow": "f", "run_id": "r"}') == RunRequest("f", "r")
+    assert not RunRequest.from_json(bounded).backfill
 
 
 def test_times_without_an_offset_are_utc() -> None:
