@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from kafka.future import Future
@@ -123,6 +124,7 @@ class FakeLeaders:
     def __init__(self) -> None:
         self.leader = Leader(1, 0)
         self.elsewhere: dict[tuple[str, int], Leader] = {}
+        self.names: dict[UUID, str] = {}
 
     def of(self, topic: str, partition: int) -> Leader:
         return self.elsewhere.get((topic, partition), self.leader)
@@ -130,8 +132,8 @@ class FakeLeaders:
     def topic_id(self, *_: object) -> None:
         return None
 
-    def name_of(self, topic: str, *_: object) -> str:
-        return topic
+    def name_of(self, _: str | None, topic_id: UUID) -> str:
+        return self.names[topic_id]
 
 
 class Bench:

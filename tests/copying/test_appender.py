@@ -6,6 +6,8 @@ says otherwise, so a test compares what the log holds with what was enqueued.
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +44,24 @@ def test_the_first_batch_travels_alone_then_several_fly(bench: Bench) -> None:
     assert bench.broker.log[KEY] == list(range(10))
     assert bench.broker.most_in_flight == REQUESTS_IN_FLIGHT
     assert bench.consistent()
+
+
+def test_a_later_batch_flies_behind_one_that_is_under_way(bench: Bench) -> None:
+    bench.enqueue((0,))
+    bench.run()
+    for number in (1, 2):
+        bench.enqueue((number,))
+        assert bench.appender.pump() == 100
+    assert len(bench.broker.requests) == 2
+
+
+def test_answers_may_name_the_topic_by_its_id(bench: Bench) -> None:
+    append = bench.broker._append
+    bench.broker._append = lambda key, batch: append(key, batch)._replace(topic=UUID(int=5))  # type: ignore[method-assign]
+    bench.leaders.names[UUID(int=5)] = "A.t"
+    bench.enqueue((0,), (1,))
+    bench.run()
+    assert bench.broker.log[KEY] == [0, 1]
 
 
 def test_a_new_epoch_sends_the_first_batch_alone_again_from_sequence_zero(bench: Bench) -> None:
@@ -352,10 +372,8 @@ def test_a_partition_without_a_leader_waits_and_then_is_given_up(bench: Bench) -
     bench.leaders.leader = Leader(-1, -1)
     bench.enqueue((0,))
     bench.run()
-    refusal = bench.appender.refusal(KEY)
-    assert refusal is not None
-    assert refusal.passing
-    assert "no leader" in refusal.problem
+    assert bench.appender.refusal(KEY) == Refusal("not accepted for 60 s: no leader", passing=True)
+    assert bench.appender.leaders_stale
     assert RETRY_SECONDS < bench.clock.now - 1_000 < RETRY_SECONDS + 5
 
 

@@ -63,10 +63,31 @@ def test_removed_offsets(value: bytes | None, offset: int | None) -> None:
     assert decode_source_offset(value) == offset
 
 
-@pytest.mark.parametrize("value", [b"{}", b"7", b'{"offset":"7"}', b"\xff", b'{"offset":true}'])
-def test_a_damaged_offset_is_named(value: bytes) -> None:
-    with pytest.raises(ValueError, match=r"mm2-offsets\.A\.internal-3 offset 8: .* t-0"):
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (b"{}", "it has no offset: 'offset'"),
+        (b"7", "it has no offset: 'int'"),
+        (b'{"offset":"7"}', "its offset is '7'"),
+        (b"\xff", "'utf-8' codec"),
+        (b'{"offset":true}', "its offset is True"),
+    ],
+)
+def test_a_damaged_offset_is_named(value: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=rf"mm2-offsets\.A\.internal-3 offset 8: .* t-0: {why}"):
         latest_source_offsets([Written(3, 8, 0, encode_source_key(ORDERS), value)], "mm2-offsets.A.internal")
+
+
+def test_entries_of_other_connectors_are_passed_over() -> None:
+    records = [Written(0, 0, 1, b"other", b"{}"), Written(0, 1, 1, encode_source_key(ORDERS), b'{"offset":5}')]
+    assert latest_source_offsets(records, "o") == {ORDERS: 5}
+
+
+def test_names_are_written_as_utf_8_as_connect_does() -> None:
+    assert (
+        encode_source_key(ORDERS._replace(cluster="Zürich"))
+        == '["MirrorSourceConnector",{"cluster":"Zürich","partition":0,"topic":"t"}]'.encode()
+    )
 
 
 @given(ENTRIES)

@@ -70,3 +70,14 @@ def test_negative_string_lengths_and_bad_utf8_are_refused() -> None:
 def test_strings_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="32768 bytes"):
         OffsetSync("x" * 32_768, 0, 0, 0).encode_key()
+    longest = OffsetSync("x" * 32_767, 0, 0, 0)
+    assert OffsetSync.decode(longest.encode_key(), longest.encode_value()) == longest
+
+
+def test_what_is_short_is_told_in_bytes() -> None:
+    with pytest.raises(ValueError, match="4 bytes are needed at byte 3, 1 are left"):
+        OffsetSync.decode(b"\0\1t\0", bytes(16))
+    with pytest.raises(ValueError, match="2 bytes are needed at byte 3, 0 are left"):
+        Checkpoint.decode(b"\0\1g", bytes(20))
+    with pytest.raises(ValueError, match="a string of 9 bytes with 2 left"):
+        OffsetSync.decode(b"\0\x09ab", bytes(16))

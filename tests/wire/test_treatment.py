@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.wire.logs import check_tiling, log_of, partitions
 
-from ferry.wire.batch import MalformedBatch
+from ferry.wire.batch import MalformedBatch, OversizedBatch
 from ferry.wire.ranges import union, within
 from ferry.wire.treatment import COMPRESSION_PENALTY, FORWARD_MINIMUM_BYTES, arrange
 from ferry.wire.unit import Unit
@@ -56,6 +56,22 @@ def test_many_records_are_worth_a_request_however_small_they_are(kafka: Any) -> 
     assert kinds(arrange(memoryview(b"".join(batches)), position=0, end=END).units) == [("forwarded", 128)] * 2
 
 
+@pytest.mark.parametrize("before", [0, 2])
+def test_a_batch_just_below_both_minimums_is_merged_and_just_above_one_it_is_forwarded(kafka: Any, rows_at: Any, before: int) -> None:
+    small = [kafka.build(rows_at([at])) for at in range(before)]
+    edge = kafka.build(rows_at(range(before, before + 5), size=200))
+    last = kafka.build(rows_at([before + 5]))
+    fetched = memoryview(b"".join([*small, edge, last]))
+    merged, alone = [("reframed", before + 6)], [*[("reframed", before)] * bool(before), ("forwarded", 5), ("forwarded", 1)]
+    for size, records, expected in (
+        (len(edge) + 1, 6, merged),
+        (len(edge), 6, alone),
+        (len(edge) + 1, 5, alone),
+    ):
+        arranged = arrange(fetched, position=0, end=END, forward_minimum_bytes=size, forward_minimum_records=records)
+        assert kinds(arranged.units) == expected
+
+
 def test_codecs_are_not_mixed(kafka: Any, rows_at: Any) -> None:
     codecs = [1, 1, 4, 4, 0, 0, 3]  # the last one finds no neighbour
     batches = [kafka.build(rows_at([at]), codec=codec) for at, codec in enumerate(codecs)]
@@ -81,6 +97,15 @@ def test_records_that_grow_do_not_break_the_limit(kafka: Any) -> None:
     arranged = arrange(memoryview(b"".join(batches)), position=0, end=END, merge_limit_bytes=1_000)
     assert all(unit.size <= 1_000 for unit in arranged.units)
     assert len(kafka.read_units(arranged.units)) == 600
+
+
+@pytest.mark.parametrize("minimum", [1_000, FORWARD_MINIMUM_BYTES])
+def test_many_records_that_grow_do_not_break_the_limit_either(kafka: Any, minimum: int) -> None:
+    batches = [kafka.build([kafka.Row(99 * at + step, at % 2 * (1 << 44), None, None) for step in range(99)]) for at in range(40)]
+    assert all(len(batch) < 1_000 for batch in batches)
+    arranged = arrange(memoryview(b"".join(batches)), position=0, end=END, merge_limit_bytes=8_000, forward_minimum_bytes=minimum)
+    assert all(unit.size <= 8_000 for unit in arranged.units)
+    assert len(kafka.read_units(arranged.units)) == 40 * 99
 
 
 @pytest.mark.parametrize("codec", range(1, 5))
@@ -118,6 +143,32 @@ def test_what_is_passed_over_moves_the_position(kafka: Any, rows_at: Any) -> Non
     assert [(unit.upstream_start, unit.upstream_end, unit.runs) for unit in arranged.units] == [(9, 24, ((9, 1), (21, 2)))]
 
 
+def test_a_merged_unit_bears_its_times_and_the_newest_epoch(kafka: Any, rows_at: Any) -> None:
+    batches = [kafka.build(rows_at([at], timestamp=1_000 - at), leader_epoch=7 if at < 3 else 8) for at in range(6)]
+    arranged = arrange(memoryview(b"".join(batches)), position=0, end=END)
+    (unit,) = arranged.units
+    assert (unit.kind, unit.min_timestamp, unit.max_timestamp) == ("reframed", 1_000, 1_000)
+    assert (unit.last_leader_epoch, arranged.last_leader_epoch, arranged.dropped) == (8, 8, 0)
+    first = arrange(memoryview(b"".join(batches[:3])), position=0, end=END)
+    assert (first.units[0].last_leader_epoch, first.last_leader_epoch) == (7, 7)
+
+
+def test_every_unit_bears_the_epoch_of_what_lies_before_its_end(kafka: Any, rows_at: Any) -> None:
+    epochs = (3, 3, 5, 5, 6)
+    batches = [
+        kafka.build(rows_at(range(at, at + 10), size=4000), leader_epoch=epoch) for at, epoch in zip(range(0, 50, 10), epochs, strict=True)
+    ]
+    arranged = arrange(memoryview(b"".join(batches)), position=0, end=45)
+    assert [unit.last_leader_epoch for unit in arranged.units] == list(epochs)
+    assert (arrange(memoryview(b""), position=0, end=45).last_leader_epoch, arranged.last_leader_epoch) == (-1, 6)
+
+
+def test_a_batch_that_ends_at_the_end_is_forwarded(kafka: Any, rows_at: Any) -> None:
+    fetched = memoryview(kafka.build(rows_at(range(20), size=2000)))
+    assert kinds(arrange(fetched, position=0, end=20).units) == [("forwarded", 20)]
+    assert kinds(arrange(fetched, position=0, end=19).units) == [("reframed", 19)]
+
+
 def test_batches_that_straddle_the_bounds_lose_what_is_outside(kafka: Any, rows_at: Any) -> None:
     fetched = b"".join(kafka.build(rows_at(range(at, at + 10), size=4000)) for at in (0, 10, 20))
     arranged = arrange(memoryview(fetched), position=4, end=27)
@@ -142,6 +193,10 @@ def test_batches_below_the_position_are_skipped(kafka: Any, rows_at: Any) -> Non
     assert [(unit.upstream_start, unit.runs) for unit in arranged.units] == [(4, ((4, 2),))]
     nothing = arrange(memoryview(fetched), position=6, end=END)
     assert (nothing.units, nothing.next_position) == ([], 6)
+    nonsense = bytearray(kafka.build(rows_at([0, 1])))
+    nonsense[61:] = bytes(len(nonsense) - 61)
+    arranged = arrange(memoryview(kafka.seal(nonsense) + kafka.build(rows_at([2]))), position=2, end=END)
+    assert kinds(arranged.units) == [("forwarded", 1)], "their records are not even read"
 
 
 def test_an_incomplete_first_batch_consumes_nothing(kafka: Any, rows_at: Any) -> None:
@@ -218,6 +273,23 @@ def test_excluded_batches_are_passed_over_by_their_header(kafka: Any, rows_at: A
     assert (nothing.units, nothing.next_position, nothing.last_leader_epoch) == ([], 30, 7)
 
 
+def test_excluded_batches_interrupt_a_row_of_small_ones(kafka: Any, rows_at: Any) -> None:
+    fetched = memoryview(b"".join(kafka.build(rows_at([at, at + 1])) for at in range(0, 20, 2)))
+    arranged = arrange(fetched, position=0, end=18, excluded=((4, 6), (11, 12)))
+    assert [(unit.kind, unit.runs) for unit in arranged.units] == [("reframed", ((0, 4), (6, 5), (12, 6)))]
+    assert arranged.next_position == 18
+
+
+@pytest.mark.parametrize("excluded", [(), ((1, 2),)])
+@pytest.mark.parametrize("magic", [1, 2])
+def test_records_that_take_too_much_memory_are_not_opened(kafka: Any, rows_at: Any, magic: int, excluded: Any) -> None:
+    rows = [row._replace(headers=()) for row in rows_at(range(3), size=2_000)]
+    fetched = memoryview(kafka.build(rows, codec=1) if magic == 2 else kafka.message_set(rows, 1, 1))
+    with pytest.raises(OversizedBatch, match="more than 1,000 bytes"):
+        arrange(fetched, position=0, end=END, excluded=excluded, max_opened_bytes=1_000)
+    assert arrange(fetched, position=0, end=END, excluded=excluded, max_opened_bytes=7_000).next_position == 3
+
+
 def test_a_range_that_ends_inside_a_batch_leaves_the_rest(kafka: Any, rows_at: Any) -> None:
     batch = kafka.build(rows_at(range(10, 20), size=4000))
     arranged = arrange(memoryview(batch), position=10, end=END, excluded=((5, 12), (14, 15), (19, 40)))
@@ -252,7 +324,7 @@ def test_exactly_what_a_consumer_sees_comes_out(
         merge_limit_bytes=limit,
     )
     reached = arranged.next_position
-    assert start <= reached <= end
+    assert (start <= reached <= end, arranged.dropped) == (True, 0)
     if not cut:
         assert reached >= min(end, log.end)
     assert kafka.read_units(arranged.units) == [

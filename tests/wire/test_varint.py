@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from kafka.record.util import decode_varint, encode_varint
 
@@ -13,7 +13,10 @@ LONGS = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-300, 20_000)
 
 @pytest.mark.parametrize(
     ("value", "encoded"),
-    [(0, "00"), (-1, "01"), (1, "02"), (63, "7e"), (64, "8001"), (-64, "7f"), (-65, "8101"), (8191, "fe7f"), (2**31 - 1, "feffffff0f")],
+    [
+        *[(0, "00"), (-1, "01"), (1, "02"), (63, "7e"), (64, "8001"), (-64, "7f"), (8191, "fe7f"), (2**31 - 1, "feffffff0f")],
+        *[((1 << 14) - 1, "feff01"), (1 << 14, "808002"), ((1 << 63) - 1, "feffffffffffffffff01"), (-(1 << 63), "ffffffffffffffffff01")],
+    ],
 )
 def test_golden_bytes(value: int, encoded: str) -> None:
     assert varint.encode(value).hex() == encoded
@@ -29,14 +32,18 @@ def test_agrees_with_kafka_python(value: int) -> None:
 
 
 @given(st.integers(0, (1 << 64) - 1))
+@example(127)
+@example(128)
+@example((1 << 64) - 1)
 def test_unsigned_round_trip(value: int) -> None:
     encoded = varint.encode_unsigned(value)
     assert varint.decode_unsigned(encoded, 0) == (value, len(encoded))
+    assert len(encoded) == max(1, -(-value.bit_length() // 7))
 
 
 @pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1])
 def test_too_large_values_are_refused(value: int) -> None:
-    with pytest.raises(ValueError, match="64 bits"):
+    with pytest.raises(ValueError, match=r"64 bits$"):
         varint.encode(value)
 
 

@@ -226,7 +226,6 @@ class Appender:
             case Verdict.RETRIABLE:
                 queue.rejected.append(item.unit)
                 self._postpone(queue, answer.problem)
-                self.leaders_stale = True
             case Verdict.OUT_OF_ORDER if not first:
                 queue.rejected.append(item.unit)
             case Verdict.DENIED:

@@ -1,0 +1,60 @@
+"""What Python reads as JSON and nobody wrote is refused where it is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ferry.wire.documents import number, read_document, text
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("data", ['{"a": [1.5, -2e3, null]}', b'{"a": [1.5, -2e3, null]}'])
+def test_bytes_and_texts_are_read_alike(data: bytes | str) -> None:
+    assert read_document(data) == {"a": [1.5, -2000.0, None]}
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ("NaN", "NaN is no number"),
+        (b"[-Infinity]", "-Infinity is no number"),
+        ("1e999", "^a number that is too large$"),
+        ("[-1e999]", "^a number that is too large$"),
+        ("[" * 100_000, "^values in too many levels$"),
+        (b"\xff", "utf-8"),
+        ("", "Expecting value"),
+        ("{} {}", "Extra data"),
+    ],
+)
+def test_anything_else_is_refused(data: bytes | str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        read_document(data)
+
+
+def test_texts_that_cannot_be_written_are_refused() -> None:
+    assert [text(value) for value in ("", "a", "ü")] == ["", "a", "ü"]
+    with pytest.raises(UnicodeEncodeError):
+        text(read_document(r'"\ud800"'))
+    for value in (None, 1, b"a", ["a"]):
+        with pytest.raises(TypeError, match="is no text"):
+            text(value)
+    with pytest.raises(TypeError) as raised:
+        text([5] * 1_000)
+    assert len(str(raised.value)) < 60
+
+
+@pytest.mark.parametrize("value", [0, -1, (1 << 63) - 1, -(1 << 63)])
+def test_whole_numbers_of_64_bits(value: int) -> None:
+    assert number(value) == value
+    for beyond in ((1 << 63), -(1 << 63) - 1):
+        with pytest.raises(ValueError, match=r"^a number of more than 64 bits$"):
+            number(beyond)
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1", None, [1]])
+def test_what_is_no_whole_number(value: Any) -> None:
+    with pytest.raises(TypeError, match="is no whole number"):
+        number(value)
