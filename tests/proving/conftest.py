@@ -101,8 +101,8 @@ def pair(
 
 
 def write(cluster: SandboxCluster, topic: str, rows: Sequence[Row], partitions: Sequence[int] = (0,), **settings: object) -> None:
-    """The rows in each partition, one partition behind the other, so that large batches are full."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 20, "enable.idempotence": True, **settings})
+    """The rows in each partition, in full batches however slow this process is: only the flush sends one that is not."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 60_000, "enable.idempotence": True, **settings})
     for partition in partitions:
         for value, key, headers, timestamp in rows:
             producer.produce(topic, value, key, partition, headers=headers, timestamp=timestamp)

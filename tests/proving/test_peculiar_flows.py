@@ -38,7 +38,7 @@ def named(report: VerifyReport) -> list[tuple[str, int, int]]:
 
 
 def fill(cluster: SandboxCluster, topic: str, count: int, *, first: int = 0) -> None:
-    write(cluster, topic, numbers(count, first), **{"batch.num.messages": 7, "linger.ms": 5})
+    write(cluster, topic, numbers(count, first), **{"batch.num.messages": 7})
 
 
 def test_a_message_handler_leaves_presence_to_compare(pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

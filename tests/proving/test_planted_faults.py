@@ -76,7 +76,7 @@ def test_each_fault_is_found_and_nothing_else(pair: Pair, monkeypatch: pytest.Mo
 
     def fill() -> None:
         for name, topic in topics.items():
-            write(pair.source, topic, ROWS, range(CLEAN + 1), **{"linger.ms": 200, **SHAPES[name]})
+            write(pair.source, topic, ROWS, range(CLEAN + 1), **SHAPES[name])
 
     fill()
     struck = miscopy(monkeypatch, {(topic, partition): fault for topic in topics.values() for partition, fault in FAULTS.items()})

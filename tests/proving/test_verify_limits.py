@@ -38,7 +38,7 @@ def test_a_batch_that_fills_the_memory_is_refused_where_it_must_be_opened(pair: 
     """Thirty records of a MB in a few KB: a worker with 512 MiB copied and compares them, of 128 MiB one batch may have 21."""
     topics = sorted(pair.topic(config={"max.message.bytes": "50000000"}) for _ in range(2))
     roomy, narrow = pair.flow(",".join(topics)), pair.flow(",".join(topics), "ferry.memory.mb = 128")
-    large = {"compression.type": "zstd", "message.max.bytes": 100_000_000, "batch.size": 100_000_000, "linger.ms": 500}
+    large = {"compression.type": "zstd", "message.max.bytes": 100_000_000, "batch.size": 100_000_000}
     write(pair.source, topics[0], [(bytes(1_000_000), None, [], 0)] * 30, **large)
     write(pair.source, topics[1], [(b"small", None, [], 0)])
     pair.run(roomy)
