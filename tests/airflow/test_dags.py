@@ -108,12 +108,12 @@ def test_the_verify_dag(bag: DagBag) -> None:
     assert [task.task_id for task in dag.topological_sort()] == ["compare_copies", "report_outcome"]
     assert (compare.retries, report.retries, report.trigger_rule) == (3, 0, "all_success")
     assert type(dag.timetable).__name__ == "NullTimetable"
-    assert set(dag.params) == {"topics", "from", "until"}
+    assert set(dag.params) == {"topics", "from", "until", "digest"}
     assert all(f"`{name}`" in (dag.doc_md or "") for name in ("compare_copies", "report_outcome", "CopiesDiffer"))
     assert "ferry verify $FERRY_CONFIG --flow 'A->B'" in (dag.doc_md or "")
 
 
-@pytest.mark.parametrize(("field", "value"), [("from", 7), ("until", []), ("topics", "orders")])
+@pytest.mark.parametrize(("field", "value"), [("from", 7), ("until", []), ("topics", "orders"), ("digest", "crc")])
 def test_the_form_of_the_verify_dag_refuses_what_cannot_be_meant(bag: DagBag, field: str, value: object) -> None:
     params = bag.dags["ferry.A.B.verify"].params
     with pytest.raises(ParamValidationError):
@@ -126,9 +126,13 @@ def test_times_that_cannot_be_meant_fail_at_once() -> None:
         verify_request_of("A->B", context)
     with pytest.raises(ArgumentError, match="yesterday"):
         verify_request_of("A->B", {**context, "params": {"from": "yesterday"}})
-    request = verify_request_of("A->B", {**context, "params": {"from": None, "until": "2026-01-01T00:00:00+01:00", "topics": ["t"]}})
+    with pytest.raises(ArgumentError, match="digest of the run must be stored or records, not 'crc'"):
+        verify_request_of("A->B", {**context, "params": {"digest": "crc"}})
+    given = {"from": None, "until": "2026-01-01T00:00:00+01:00", "topics": ["t"], "digest": "records"}
+    request = verify_request_of("A->B", {**context, "params": given})
     assert VerifyRequest.from_json(request.to_json()) == request
     assert (request.run_id, request.topics, str(request.until)) == ("manual__1", ("t",), "2026-01-01 00:00:00+01:00")
+    assert request.digest == "records"
 
 
 def test_no_config_means_no_dags(airflow_database: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ from ferry.airflow.flows import dag_id, flow_for_running
 from ferry.airflow.params import checked_time, checked_topics, known_params, time_param, topics_param
 from ferry.airflow.retries import typed_retries
 from ferry.config import Flow
+from ferry.errors import ArgumentError
+from ferry.proving.digest_kind import DigestKind
 from ferry.proving.report import VerifyReport, said
 from ferry.proving.request import VerifyRequest
 from ferry.proving.results_topic import read_report
@@ -31,6 +33,12 @@ def verify_params() -> dict[str, Param]:
         "topics": topics_param(),
         "from": time_param("Only records from this time on (their timestamps)."),
         "until": time_param("Only records before this time."),
+        "digest": Param(
+            DigestKind.STORED.value,
+            type="string",
+            enum=[kind.value for kind in DigestKind],
+            description="What the digests of the report are over: batches as stored, or single records (slower).",
+        ),
     }
 
 
@@ -38,7 +46,10 @@ def verify_request_of(flow: str, context: Mapping[str, Any]) -> VerifyRequest:
     """The request of a DAG run; ArgumentError for parameters that cannot be meant."""
     given = known_params(context, verify_params())
     topics, since, until = checked_topics(given), checked_time(given, "from"), checked_time(given, "until")
-    return VerifyRequest(flow, context["dag_run"].run_id, topics, since=since, until=until)
+    digest = given.get("digest", DigestKind.STORED.value)
+    if digest not in list(DigestKind):
+        raise ArgumentError(f"parameter digest of the run must be {' or '.join(DigestKind)}, not {digest!r}")
+    return VerifyRequest(flow, context["dag_run"].run_id, topics, since=since, until=until, digest=DigestKind(digest))
 
 
 def report(flow: str) -> dict[str, Any]:
@@ -83,7 +94,8 @@ by record. Nothing is changed on either side. It may run while the flow copies: 
 `{command.format("ledger")}` says how the range was settled |
 | `PartitionsFailed` | the log names partition and reason; run it again |
 
-Parameters: `topics` narrows it to some source topics, `from` and `until` to records of that time. By hand: `{command.format("verify")}`.
+Parameters: `topics` narrows it to some source topics, `from` and `until` to records of that time; `digest` says what \
+the report's digests are over. By hand: `{command.format("verify")}`.
 """
 
 
