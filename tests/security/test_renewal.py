@@ -27,6 +27,8 @@ pytestmark = pytest.mark.brokers
 LANES, RECORDS = 8, 400
 # The copy takes this long by a handler that dawdles: several logins.
 COPY_SECONDS = 8.0
+# On a machine that stands still for seconds a login ends before it is renewed, and the connection is made anew: then once more.
+ATTEMPTS = 3
 HANDLER = f"""
 import time
 
@@ -66,6 +68,24 @@ def test_a_long_copy_outlives_its_logins(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    (tmp_path / "dawdling.py").write_text(HANDLER)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(grounds.endpoint, "life", BRIEF_SECONDS)
+    renewals, log = Renewals(), logging.getLogger("kafka.net.connection")
+    monkeypatch.setattr(log, "handlers", [renewals])
+    monkeypatch.setattr(log, "propagate", False)
+    caplog.set_level(logging.DEBUG, logger=log.name)
+    for _ in range(ATTEMPTS):
+        renewals.begun = renewals.failed = 0
+        granted = grounds.endpoint.granted
+        copy_slowly(grounds, guarded_flow, run_flow)
+        assert grounds.endpoint.granted - granted > 4
+        if renewals.begun - renewals.failed >= 2:
+            return
+    pytest.fail(str(renewals.reasons))
+
+
+def copy_slowly(grounds: Grounds, guarded_flow: Callable[..., Flow], run_flow: Callable[..., RunReport]) -> None:
     topic = f"t-{secrets.token_hex(4)}"
     source = {"bootstrap.servers": grounds.source.address("PLAIN")}
     admin = AdminClient(source)
@@ -74,10 +94,6 @@ def test_a_long_copy_outlives_its_logins(
     for number in range(RECORDS):
         producer.produce(topic, value=str(number).encode(), partition=number % LANES)
     assert producer.flush(30) == 0
-    (tmp_path / "dawdling.py").write_text(HANDLER)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(grounds.endpoint, "life", BRIEF_SECONDS)
-    granted = grounds.endpoint.granted
     flow = guarded_flow(
         grounds.source.address("BRIEF"),
         grounds.target.address("BRIEF"),
@@ -87,10 +103,6 @@ def test_a_long_copy_outlives_its_logins(
         f"A->B.ferry.lanes = {LANES}",
         "A->B.ferry.message.handler = dawdling:Dawdler",
     )
-    renewals, log = Renewals(), logging.getLogger("kafka.net.connection")
-    monkeypatch.setattr(log, "handlers", [renewals])
-    monkeypatch.setattr(log, "propagate", False)
-    caplog.set_level(logging.DEBUG, logger=log.name)
     started = time.monotonic()
     report = run_flow(flow)
     assert time.monotonic() - started > COPY_SECONDS
@@ -98,9 +110,6 @@ def test_a_long_copy_outlives_its_logins(
     target = {"bootstrap.servers": grounds.target.address("PLAIN")}
     found = compare_topics(source, target, {topic: f"{flow.source.alias}.{topic}"})
     assert (found.equal, found.records) == (True, RECORDS)
-    # On a machine that stands still for seconds, a login may end first: then the connection is made anew.
-    assert renewals.begun - renewals.failed >= 2, renewals.reasons
-    assert grounds.endpoint.granted - granted > 4
 
 
 def test_administration_outlives_its_logins(grounds: Grounds, guarded_flow: Callable[..., Flow], monkeypatch: pytest.MonkeyPatch) -> None:
