@@ -29,7 +29,7 @@ demo-stop: setup ## Stop the demo and remove what it made
 	@python -m ferry.airflow.demo down
 
 test: setup lint types ## Lint, types and all tests but those with a target of their own, with a short series of kills
-	pytest -m $(QUICK) -n 2 --dist loadfile
+	pytest -m $(QUICK) -n 2 --dist loadfile --durations 15
 
 test-unit: setup ## Tests without I/O
 	pytest -m unit
