@@ -29,7 +29,7 @@ def raw_snappy(data: bytes) -> bytes:
     return bytes(cramjam.snappy.compress_raw(data))
 
 
-@given(st.sampled_from(CODECS), st.binary(max_size=3_000), st.integers(1, 60))
+@given(st.sampled_from([0, *CODECS]), st.binary(max_size=3_000), st.integers(1, 60))
 def test_up_to_the_limit_it_is_as_without_one(codec: int, block: bytes, times: int) -> None:
     plain = block * times
     packed = compression.compress(codec, plain)

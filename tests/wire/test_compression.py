@@ -53,19 +53,30 @@ def test_blocks_that_do_not_shrink_are_stored() -> None:
     assert struct.unpack_from("<I", frame, 7)[0] == 200 | 1 << 31
 
 
-@pytest.mark.parametrize("payload", [b"", b"payload" * 40, bytes(range(256)) * 1000])
-def test_a_wrong_lz4_header_checksum_is_repaired(payload: bytes) -> None:
-    """KAFKA-3160. The library's frames carry the content size, so that the checksum covers words and single bytes."""
-    good = bytes(cramjam.lz4.compress(payload))
-    checksum_at = 14 if good[4] & 0x08 else 6
-    broken = good[:checksum_at] + bytes([good[checksum_at] ^ 0xFF]) + good[checksum_at + 1 :]
+@pytest.mark.parametrize("content_size", [b"", struct.pack("<Q", 280)])
+@pytest.mark.parametrize("dictionary", [b"", b"\1\2\3\4"])
+def test_a_wrong_lz4_header_checksum_is_repaired(content_size: bytes, dictionary: bytes) -> None:
+    """KAFKA-3160. Whatever the descriptor holds; the library's reader knows the right checksum."""
+    plain = b"payload" * 40
+    block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+    descriptor = bytes([0x60 | bool(content_size) << 3 | bool(dictionary), 0x40]) + content_size + dictionary
+    front, back = bytes.fromhex("04224d18") + descriptor, struct.pack("<I", len(block)) + block + bytes(4)
+    (right,) = {bytes(compression.repair_legacy_lz4(front + bytes([wrong]) + back)) for wrong in (0, 255)}
+    assert (right[: len(front)], right[len(front) + 1 :]) == (front, back)
+    assert bytes(cramjam.lz4.decompress(right)) == plain
     with pytest.raises(MalformedBatch):
-        compression.decompress(compression.LZ4, broken)
-    assert bytes(compression.repair_legacy_lz4(broken)) == good
+        compression.decompress(compression.LZ4, front + bytes([right[len(front)] ^ 0xFF]) + back)
+    if content_size or dictionary:
+        assert compression.repair_legacy_lz4(front) == front, "it ends before its checksum"
 
 
 def test_what_is_no_lz4_frame_is_not_touched() -> None:
     assert compression.repair_legacy_lz4(b"something else") == b"something else"
+
+
+def test_a_block_that_is_cut_short_is_told_in_bytes() -> None:
+    with pytest.raises(MalformedBatch, match="snappy cannot decompress: a block of 9 bytes with 3 left"):
+        compression.decompress(compression.SNAPPY, b"\x82SNAPPY\x00" + bytes(8) + b"\0\0\0\x09abc")
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4, 5, 7])

@@ -171,7 +171,7 @@ def _xxh32_short(data: Buffer) -> int:
     for index in range(words):
         total = (total + _LITTLE.unpack_from(data, 4 * index)[0] * 3266489917) & mask
         total = (((total << 17) | (total >> 15)) & mask) * 668265263 & mask
-    for byte in data[len(data) - rest :] if rest else b"":
+    for byte in data[len(data) - rest :]:
         total = (total + byte * 374761393) & mask
         total = (((total << 11) | (total >> 21)) & mask) * 2654435761 & mask
     total = ((total ^ (total >> 15)) * 2246822519) & mask
