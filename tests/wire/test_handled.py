@@ -12,6 +12,8 @@ from tests.wire.logs import check_tiling, log_of, partitions
 
 from ferry.handling import Record
 from ferry.handling.calling import HandlerStopped, PartitionHandling
+from ferry.wire.batch import MalformedBatch, OversizedBatch, read_header
+from ferry.wire.handled import decode_records
 from ferry.wire.ranges import Ranges, union, within
 from ferry.wire.split import Indivisible, split_unit
 from ferry.wire.treatment import arrange
@@ -52,6 +54,12 @@ def test_handled_units_are_the_handler_applied_to_what_a_consumer_sees(
     kafka: Any, entries: list[dict[str, Any]], start: int, width: int, limit: int, excluded: Ranges, divided: bool
 ) -> None:
     log = log_of(kafka, entries)
+    seen: list[Record] = []
+
+    def handle(record: Record) -> list[Record]:
+        seen.append(record)
+        return outputs(record)
+
     arranged = arrange(
         memoryview(log.data),
         position=start,
@@ -59,12 +67,13 @@ def test_handled_units_are_the_handler_applied_to_what_a_consumer_sees(
         aborted=log.aborted,
         excluded=excluded,
         merge_limit_bytes=limit,
-        handling=PartitionHandling(outputs, "t", 3),
+        handling=PartitionHandling(handle, "t", 3),
     )
     check_tiling(arranged.units, start, arranged.next_position)
     given = [Record("t", 3, row.offset, row.timestamp, row.key, row.value, row.headers) for row in log.visible]
     given = [record for record in given if start <= record.offset < arranged.next_position]
     given = [record for record in given if not within(excluded, record.offset, record.offset + 1)]
+    assert seen == given
     units = [part for unit in arranged.units for part in (taken_apart(unit) if divided else [unit])]
     found: list[tuple[Any, ...]] = []
     images: dict[int, int] = {}
@@ -81,6 +90,101 @@ def test_handled_units_are_the_handler_applied_to_what_a_consumer_sees(
     assert images == {record.offset: index for index, (record, output) in enumerate(wanted) if output.value == b"0"}
     assert sum(unit.dropped for unit in units) + arranged.dropped == sum(not outputs(record) for record in given)
     assert sum(unit.added for unit in units) == sum(max(0, len(outputs(record)) - 1) for record in given)
+
+
+def test_a_unit_says_where_every_record_is_and_how_old(kafka: Any) -> None:
+    rows = [kafka.Row(10 + index, time, b"", b"v", (("h", b""),)) for index, time in enumerate((50, -1, 9, 70, 20, 60, 61))]
+    numbers = dict(zip(range(10, 17), (1, 1, 0, 1, 3, 1, 1), strict=True))
+    handling = PartitionHandling(lambda record: [record] * numbers[record.offset], "t", 0)
+    (unit,) = arrange(memoryview(kafka.build(rows)), position=10, end=END, handling=handling).units
+    assert (unit.runs, unit.places) == (((10, 2), (13, 2), (15, 2)), (0, 2, 6))
+    assert (unit.count, unit.dropped, unit.added, unit.min_timestamp, unit.max_timestamp) == (8, 1, 2, -1, 70)
+    found = kafka.read(b"".join(unit.encode(900, 4, 77, True)))
+    assert [row[1:] for row in found] == [row[1:] for row in rows for _ in range(numbers[row.offset])]
+
+
+def test_units_are_of_one_codec_and_start_anew(kafka: Any, rows_at: Any) -> None:
+    times = (-1, 500, -1)
+    batches = [
+        kafka.build(rows_at([at], timestamp=time), codec=codec) for at, (codec, time) in enumerate(zip((1, 4, 4), times, strict=True))
+    ]
+    units = arrange(memoryview(b"".join(batches)), position=0, end=END, handling=PartitionHandling(lambda record: [record], "t", 0)).units
+    assert [(unit.payload[22] & 7, unit.runs, unit.places) for unit in units] == [(1, ((0, 1),), (0,)), (4, ((1, 2),), (0,))]
+    assert [(unit.min_timestamp, unit.max_timestamp) for unit in units] == [(-1, -1), (-1, 500)]
+    without_time = kafka.build(rows_at([3], timestamp=-1), codec=4)
+    handling = PartitionHandling(lambda record: [record], "t", 0)
+    apart = arrange(memoryview(batches[1] + without_time), position=0, end=END, merge_limit_bytes=100, handling=handling).units
+    assert [(unit.min_timestamp, unit.max_timestamp) for unit in apart] == [(500, 500), (-1, -1)]
+
+
+def test_units_are_filled_to_the_limit(kafka: Any, rows_at: Any) -> None:
+    data = memoryview(kafka.build(rows_at(range(200), size=50)))
+    units = arrange(data, position=0, end=END, merge_limit_bytes=2_000, handling=PartitionHandling(lambda record: [record], "t", 0)).units
+    assert all(unit.size <= 2_000 for unit in units)
+    assert all(unit.size > 1_800 for unit in units[:-1])
+
+
+@pytest.mark.parametrize("excluded", [(), ((1, 2),)])
+def test_records_that_take_too_much_memory_are_not_decoded(kafka: Any, rows_at: Any, excluded: Any) -> None:
+    data, handling = memoryview(kafka.build(rows_at(range(3), size=2_000), codec=1)), PartitionHandling(lambda record: [record], "t", 0)
+    with pytest.raises(OversizedBatch, match="more than 1,000 bytes"):
+        arrange(data, position=0, end=END, excluded=excluded, max_opened_bytes=1_000, handling=handling)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"key": "x"}, "a key that is a str: bytes or None"),
+        ({"value": 5}, "a value that is a int: bytes or None"),
+        ({"timestamp": 1.0}, "a record whose timestamp is no number of ms from -1 on"),
+        ({"timestamp": True}, "a record whose timestamp is no number of ms from -1 on"),
+        ({"timestamp": -2}, "a record whose timestamp is no number of ms from -1 on"),
+        ({"timestamp": 1 << 63}, "a record whose timestamp is no number of ms from -1 on"),
+        ({"headers": (("k", "v"),)}, "a header value that is a str: bytes or None"),
+        ({"headers": (("k",),)}, "headers that are no pairs of a text and bytes or None"),
+        ({"headers": ((b"k", b"v"),)}, "headers that are no pairs of a text and bytes or None"),
+        ({"headers": 5}, "headers that are no pairs of a text and bytes or None"),
+    ],
+)
+def test_an_output_of_the_wrong_type_names_the_record(kafka: Any, rows_at: Any, changes: dict[str, Any], problem: str) -> None:
+    handling = PartitionHandling(lambda record: [record, replace(record, **changes)], "t", 0)
+    with pytest.raises(HandlerStopped) as raised:
+        arrange(memoryview(kafka.build(rows_at([4]))), position=4, end=END, handling=handling)
+    assert str(raised.value) == f"offset 4: the handler returned {problem}"
+
+
+@pytest.mark.parametrize("time", [-1, 0, (1 << 63) - 1])
+def test_every_timestamp_that_kafka_knows_is_taken(kafka: Any, rows_at: Any, time: int) -> None:
+    handling = PartitionHandling(lambda record: [replace(record, timestamp=time, key=bytearray(b"k"), value=memoryview(b"v"))], "t", 0)
+    (unit,) = arrange(memoryview(kafka.build(rows_at([4]))), position=4, end=END, handling=handling).units
+    (row,) = kafka.read(b"".join(unit.encode(900, 4, 77, True)))
+    assert (row.timestamp, row.key, row.value) == (time, b"k", b"v")
+
+
+def test_unreadable_records_are_malformed_and_named(kafka: Any) -> None:
+    """Two records of 8 bytes behind their lengths: attributes, two deltas, a key and a value of a byte each, no headers."""
+    batch = kafka.build([kafka.Row(20, 5), kafka.Row(21, 5)])
+    header, records = read_header(memoryview(batch)), batch[61:]
+    assert (records[0], records[9], len(records)) == (16, 16, 18)
+
+    def damaged(changes: dict[int, int], tail: bytes = b"") -> bytes:
+        return bytes(changes.get(at, byte) for at, byte in enumerate(records)) + tail
+
+    assert [record.offset for record in decode_records(header, records, "t", 0)] == [20, 21]
+    for data, problem in (
+        (damaged({0: 18}), "2 records fill 18 of 18 bytes of the batch at offset 20"),
+        (damaged({9: 18}), "2 records fill 18 of 18 bytes of the batch at offset 20"),
+        (damaged({}, b"\0"), "2 records fill 18 of 19 bytes of the batch at offset 20"),
+        (damaged({4: 10}), "unreadable records in the batch at offset 20: a field that is longer than its record"),
+        (damaged({6: 6}), "unreadable records in the batch at offset 20: a field that is longer than its record"),
+    ):
+        with pytest.raises(MalformedBatch) as raised:
+            decode_records(header, data, "t", 0)
+        assert problem in str(raised.value)
+    headed = kafka.build([kafka.Row(20, 5, None, None, (("h", None),))])
+    assert headed[-3:] == b"\2h\1"
+    with pytest.raises(MalformedBatch, match="unreadable records in the batch at offset 20: a header without a key"):
+        decode_records(read_header(memoryview(headed)), headed[61:-3] + b"\1\1\1", "t", 0)
 
 
 def test_a_handler_that_fails_ends_the_arrangement_before_the_record(kafka: Any, rows_at: Any) -> None:
