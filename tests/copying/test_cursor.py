@@ -171,8 +171,8 @@ def test_what_a_handler_dropped_counts_once_it_is_settled() -> None:
         cursor.fetched_to(end, 3)
         cursor.note_dropped(end)
     cursor.fetched_to(20, 3)
-    cursor.accept(unit(7, 15), 0)
     cursor.note_dropped(5)
+    cursor.accept(unit(7, 15), 0)
     (receipt,) = cursor.receipts("run")
     assert (receipt.upstream_end, receipt.records, receipt.dropped) == (15, 8, 11), "what lies behind the settled offset does not count yet"
     cursor.confirm()

@@ -1,17 +1,93 @@
-"""The line that a run says how far it is by."""
+"""The line by which a run says how far it is, and the thread that reads for it."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, Self
+
 import pytest
 
-from ferry.copying.progress import Progress
-from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.clusters.internal_reader import InternalRecord
+from ferry.copying.progress import Progress, ProgressObserver
+from ferry.copying.receipts import Receipt, ReceiptKind, encode_receipt
+from ferry.errors import ClusterUnreachable
 
 pytestmark = pytest.mark.unit
 
 
 def receipt(start: int, end: int, records: int, size: int) -> Receipt:
     return Receipt(ReceiptKind.COPIED, "t", 0, "id", "A.t", "id", start, end, records=records, bytes=size)
+
+
+class Ledger:
+    """Answers each look by script: records, or an error that ends the thread; then nothing more."""
+
+    def __init__(self, *looks: list[InternalRecord] | Exception) -> None:
+        self.looks, self.asked, self.cluster = list(looks), list[tuple[str, dict[int, int], bool]](), None
+        self.idle, self.closed = threading.Event(), threading.Event()
+
+    def __call__(self, cluster: Any) -> Self:
+        self.cluster = cluster
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed.set()
+
+    def read(self, topic: str, positions: dict[int, int], *, complete: bool) -> Iterator[InternalRecord]:
+        self.asked.append((topic, dict(positions), complete))
+        if not self.looks:
+            self.idle.set()
+            return
+        look = self.looks.pop(0)
+        if isinstance(look, Exception):
+            raise look
+        yield from look
+
+
+FLOW: Any = SimpleNamespace(source=SimpleNamespace(alias="A"), target=SimpleNamespace(alias="B"))
+
+
+def observed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> tuple[ProgressObserver, list[str]]:
+    monkeypatch.setattr("ferry.copying.progress.InternalTopicReader", ledger)
+    monkeypatch.setattr("ferry.copying.progress.INTERVAL_SECONDS", 0.001)
+    said: list[str] = []
+    return ProgressObserver(FLOW, "run-1", {0: 10, 1: 4}, Progress(offsets_total=100, lanes_total=1), said.append), said
+
+
+def test_what_this_run_copied_is_counted_once_and_said_when_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, other = (encode_receipt(replace(receipt(0, 50, 40, 1_000_000), run_id=run)) for run in ("run-1", "run-0"))
+    ledger = Ledger([InternalRecord(1, 4, 0, *own), InternalRecord(1, 5, 0, *other), InternalRecord(0, 12, 0, b"old", None)], [])
+    observer, said = observed(ledger, monkeypatch)
+    with observer:
+        assert ledger.idle.wait(30)
+    assert ledger.closed.is_set(), "the end waits for the last look"
+    topic = "mm2-ferry-ledger.A.internal"
+    assert ledger.asked[:2] == [(topic, {0: 10, 1: 4}, False), (topic, {0: 13, 1: 6}, False)]
+    assert (observer.progress.offsets, observer.progress.records, ledger.cluster) == (50, 40, FLOW.target)
+    (line,) = said
+    assert line.startswith("40 records, 1.0 MB, ")
+    assert "50% of the offsets, about" in line
+
+
+@pytest.mark.parametrize("problem", [ClusterUnreachable("cluster B: gone"), None])
+def test_a_ledger_that_cannot_be_read_ends_the_lines_and_not_the_run(
+    problem: Exception | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger(problem or [InternalRecord(0, 10, 0, b"{}", b"{}")])
+    observer, said = observed(ledger, monkeypatch)
+    with observer:
+        assert ledger.closed.wait(30)
+    assert said == []
+    why = "cluster B: gone" if problem else "cluster B: topic mm2-ferry-ledger.A.internal"
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith("no more progress lines: ")
+    assert why in message
 
 
 def test_a_line_tells_what_was_copied_and_how_long_the_rest_takes() -> None:
