@@ -18,7 +18,7 @@ RECORDS = st.lists(st.tuples(st.binary(max_size=20), st.none() | st.binary(max_s
 
 def test_a_batch_says_who_wrote_it_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ferry.copying.internal_batch.time", SimpleNamespace(time_ns=lambda: 1_700_000_000_123_999_999))
-    (whole,) = internal_batches([(b"a", b"1"), (b"b", None)])
+    (whole,) = internal_batches([(b"a", bytes(5_000)), (b"b", None)])
     for batch in (whole, *split_batch(whole)):
         for transactional in (True, False):
             read = MemoryRecords(b"".join(batch.encode(7, 3, 11, transactional))).next_batch()
@@ -61,7 +61,9 @@ def test_large_records_are_spread_over_batches_in_order() -> None:
 def test_a_batch_is_filled_to_the_last_byte() -> None:
     weight = BATCH_BYTES // 4
     records = [(b"k", b"x" * (weight - RECORD_OVERHEAD_BYTES - 1))] * 8
-    assert [(batch.count, batch.size, batch.own) for batch in internal_batches(records)] == [(4, BATCH_BYTES, BATCH_BYTES)] * 2
+    first, second = internal_batches(records)
+    assert [(batch.count, batch.size, batch.own) for batch in (first, second)] == [(4, BATCH_BYTES, BATCH_BYTES)] * 2
+    assert first.timestamp == second.timestamp > 1_700_000_000_000
     assert InternalBatch(((b"k", None),), 0).size == 1 + RECORD_OVERHEAD_BYTES
 
 

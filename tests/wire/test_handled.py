@@ -117,6 +117,13 @@ def test_units_are_of_one_codec_and_start_anew(kafka: Any, rows_at: Any) -> None
     assert [(unit.min_timestamp, unit.max_timestamp) for unit in apart] == [(500, 500), (-1, -1)]
 
 
+def test_records_of_append_time_bear_their_batchs_and_may_have_no_headers(kafka: Any) -> None:
+    rows = [kafka.Row(index, 1_000 + index) for index in range(3)]
+    data = memoryview(kafka.build(rows, attributes=0x08, max_timestamp=77))
+    (unit,) = arrange(data, position=0, end=END, handling=PartitionHandling(lambda record: [record], "t", 0)).units
+    assert kafka.read(b"".join(unit.encode(900, 4, 77, True))) == [row._replace(timestamp=77) for row in rows]
+
+
 def test_units_are_filled_to_the_limit(kafka: Any, rows_at: Any) -> None:
     data = memoryview(kafka.build(rows_at(range(200), size=50)))
     units = arrange(data, position=0, end=END, merge_limit_bytes=2_000, handling=PartitionHandling(lambda record: [record], "t", 0)).units
@@ -176,7 +183,7 @@ def test_unreadable_records_are_malformed_and_named(kafka: Any) -> None:
         (damaged({9: 18}), "2 records fill 18 of 18 bytes of the batch at offset 20"),
         (damaged({}, b"\0"), "2 records fill 18 of 19 bytes of the batch at offset 20"),
         (damaged({4: 10}), "unreadable records in the batch at offset 20: a field that is longer than its record"),
-        (damaged({6: 6}), "unreadable records in the batch at offset 20: a field that is longer than its record"),
+        (damaged({15: 6}), "unreadable records in the batch at offset 20: a field that is longer than its record"),
     ):
         with pytest.raises(MalformedBatch) as raised:
             decode_records(header, data, "t", 0)
