@@ -47,6 +47,12 @@ def test_a_window_opens_again() -> None:
     window.sent(MEBIBYTE)
     window.answered(MEBIBYTE, 2 * PAUSE_SECONDS)
     assert window.size == MEBIBYTE // 2
+    window.sent(MEBIBYTE // 4)
+    window.answered(MEBIBYTE // 4, 0.5)
+    assert window.size == MEBIBYTE // 4, "a short pause too: no more than what cost it"
+    window.sent(10)
+    window.answered(10)
+    assert window.size == MEBIBYTE // 2
     for _ in range(20):
         window.sent(10)
         window.answered(10, 1_000.0)

@@ -76,6 +76,17 @@ def test_what_is_no_state_is_refused(key: bytes, value: bytes) -> None:
         decode_state(key, value)
 
 
+def test_what_cannot_be_read_is_named_with_its_place() -> None:
+    where = "cluster B: topic mm2-ferry-state.A"
+    with pytest.raises(UnreadableRecord, match=rf"^{where}: record b'\{{\}}' is not readable"):
+        decode_state(b"{}", b'{"version":1}', where)
+    for value in (b"{}", b'{"version":1}'):
+        with pytest.raises(UnreadableRecord, match=f"^{where}"):
+            fold_state([(b"{}", value)], where)
+    with pytest.raises(UnreadableRecord, match=r"^the state topic holds a record without"):
+        fold_state([(b"{}", b"{}")])
+
+
 def test_the_newest_counts_and_a_tombstone_removes() -> None:
     newer = Head("t", 0, 9, "s", "A.t", "r", "l", 1, "run-2")
     other = Head("t", 1, 3, "s", "A.t", "r", "l")
@@ -97,6 +108,9 @@ def test_every_kind_has_its_own_place() -> None:
 def test_what_older_releases_did_not_write() -> None:
     key, value = encode_state(FlowRecord("A->B", 8, exactly_once=False))
     assert decode_state(key, value) == FlowRecord("A->B", 8, exactly_once=False)
+    assert b"receipts" not in value
+    tidied = FlowRecord("A->B", 8, 7, receipts=5)
+    assert decode_state(*encode_state(tidied)) == tidied
     again = Head("t", 0, 5, "s", "A.t", "r", series="run-7")
     assert decode_state(*encode_state(again)) == again
     older = {name: content for name, content in json.loads(value).items() if name != "exactly_once"}

@@ -52,6 +52,30 @@ def test_nonsense_in_the_header_is_malformed(kafka: Any, rows_at: Any, at: int, 
         list(iterate_batches(memoryview(data)))
 
 
+@pytest.mark.parametrize(
+    ("at", "layout", "value", "problem"),
+    [
+        (8, ">i", 13, "the batch at offset 5 claims 13 bytes, fewer than any record has"),
+        (16, ">B", 3, "the batch at offset 5 has magic 3 in 74 bytes"),
+        (22, ">B", 0x15, "the batch at offset 5 is compressed with a codec that no Kafka knows: 5"),
+        (57, ">i", 3, "the batch at offset 5 claims 3 records within 2 offsets"),
+    ],
+)
+def test_what_is_malformed_says_where_and_how(kafka: Any, at: int, layout: str, value: int, problem: str) -> None:
+    data = bytearray(kafka.build([kafka.Row(5, 100, None, b""), kafka.Row(6, 200, None, None)])[:73] + b"\0")
+    struct.pack_into(layout, data, at, value)
+    if at != 8:
+        struct.pack_into(">i", data, 8, len(data) - 12)
+    with pytest.raises(MalformedBatch) as raised:
+        list(iterate_batches(memoryview(data)))
+    assert str(raised.value) == problem
+
+
+def test_twelve_bytes_are_enough_to_see_nonsense() -> None:
+    with pytest.raises(MalformedBatch, match="offset 4 claims 13 bytes"):
+        list(iterate_batches(memoryview(struct.pack(">qi", 4, 13))))
+
+
 def test_an_empty_batch_is_no_nonsense(kafka: Any) -> None:
     ((header, _),) = iterate_batches(memoryview(kafka.build([], base_offset=5, last_offset=9)))
     assert (header.count, header.contiguous, header.next_offset) == (0, False, 10)
@@ -66,6 +90,7 @@ def test_legacy_entries_are_yielded_with_what_is_known(kafka: Any, magic: int, c
     known = [(header.base_offset, header.count, header.base_timestamp, header.max_timestamp) for header in headers]
     assert known == ([(6, -1, second, second)] if codec else [(4, 1, first, first), (6, 1, second, second)])
     last = headers[-1]
+    assert last.crc == int.from_bytes(data[12 - last.size + len(data) :][:4], "big")
     unknown = (last.leader_epoch, last.last_offset_delta, last.producer_id, last.producer_epoch, last.base_sequence)
     assert unknown == (-1, 0, -1, -1, -1)
     assert sum(header.size for header in headers) == len(data)

@@ -51,7 +51,7 @@ def test_trailing_bytes_are_ignored_and_short_ones_refused(record: Any, key: str
 @pytest.mark.parametrize(("record", "key", "value"), GOLDEN)
 def test_tombstones_are_refused(record: Any, key: str, value: str) -> None:
     for pair in ((None, bytes.fromhex(value)), (bytes.fromhex(key), None)):
-        with pytest.raises(ValueError, match="null"):
+        with pytest.raises(ValueError, match=r"^a null key or value"):
             type(record).decode(*pair)
 
 

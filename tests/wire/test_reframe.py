@@ -169,6 +169,25 @@ def test_timestamps_beyond_64_bits_are_malformed(kafka: Any) -> None:
             reframe([piece(kafka.seal(batch), lower)])
 
 
+def test_a_base_time_beyond_64_bits_is_malformed_whatever_follows(kafka: Any) -> None:
+    far = 1 << 62
+    batch = bytearray(kafka.build([kafka.Row(0, 0), kafka.Row(2, -far - 10), kafka.Row(4, 0)]))
+    batch[27:35] = (-far).to_bytes(8, "big", signed=True)
+    with pytest.raises(MalformedBatch, match=r": timestamps that do not fit 64 bits$"):
+        reframe([piece(kafka.seal(batch), 1)])
+
+
+@pytest.mark.parametrize("offsets", [(20, 21), (20, 22)])
+def test_bytes_that_are_no_records_say_how_many_there_are(kafka: Any, offsets: tuple[int, int]) -> None:
+    batch = kafka.build([kafka.Row(offset, 5) for offset in offsets])
+    with pytest.raises(MalformedBatch, match=r": 2 records fill 18 of 19 bytes$"):
+        reframe([piece(kafka.seal(bytearray(batch + b"\0")))])
+    short = bytearray(batch)
+    short[61:] = b"\4\0\0\0" + short[70:]  # two bytes, of which the deltas take three
+    with pytest.raises(MalformedBatch, match=r": a record shorter than its own fields$"):
+        reframe([piece(kafka.seal(short))])
+
+
 @pytest.mark.parametrize("offsets", [[3, 4, 5], [3, 4, 7]])
 def test_log_append_time_becomes_the_time_of_every_record(kafka: Any, offsets: list[int]) -> None:
     rows = [kafka.Row(offset, time) for offset, time in zip(offsets, (10, 40, 90_000), strict=True)]

@@ -63,6 +63,8 @@ def test_the_last_offset_there_is_may_be_in_a_run() -> None:
     assert decode_runs(encode_runs(last)) == last
     with pytest.raises(ValueError, match="version none; this Ferry reads version 1"):
         decode_runs(b"")
+    with pytest.raises(ValueError, match="version 2; this Ferry reads version 1"):
+        decode_runs(b"\2")
 
 
 @pytest.mark.parametrize("data", ["", "00", "02", "010a", "010a07", "010a0700", "010a07ff", "01" + "ff" * 9 + "01" + "0001"])
