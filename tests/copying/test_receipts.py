@@ -19,6 +19,7 @@ from ferry.copying.receipts import (
     ReceiptKind,
     decode_receipt,
     encode_receipt,
+    holds_more,
     is_loss,
     ledger_partition,
     split_receipt,
@@ -219,3 +220,35 @@ def test_the_same_receipt_has_the_same_bytes() -> None:
     assert encode_receipt(Receipt(ReceiptKind.SEED, "t", 0, "s", "A.t", "r", 5, 5))[1].count(b'"runs":""') == 1
     with pytest.raises(UnreadableRecord, match="the ledger: record b'' is not a receipt"):
         decode_receipt(b"", VALUE)
+
+
+def test_fields_of_a_newer_ferry_are_noticed_in_key_and_value() -> None:
+    """Also where a receipt has every field that this Ferry knows: nothing is left out then."""
+    whole = Receipt(ReceiptKind.COPIED, "t", 0, "i", "A.t", "r", 0, 9, records=2, handled=1, from_target=1, found=3, series="s", **DELAYS)
+    key, value = encode_receipt(replace(whole, written=((0, 1),)))
+    for one, other in ((key, value), encode_receipt(Receipt(ReceiptKind.SEED, "t", 0, "i", "A.t", "r", 0, 0))):
+        assert not holds_more(one, other)
+        more = {name: json.dumps({**json.loads(data), "more": 1}).encode() for name, data in (("key", one), ("value", other))}
+        assert holds_more(more["key"], other)
+        assert holds_more(one, more["value"])
+
+
+def test_what_is_usual_is_not_written_down() -> None:
+    key, value = encode_receipt(Receipt(ReceiptKind.COPIED, "t", 3, "i", "A.t", "r", 5, 9))
+    assert key == b'{"id":"i","kind":"copied","partition":3,"start":5,"topic":"t"}'
+    assert not {"handled", "from_target", "found", "written", "delays"} & json.loads(value).keys()
+    half = Receipt(ReceiptKind.COPIED, "t", 3, "i", "A.t", "r", 5, 9, record_age=DELAYS["record_age"])
+    assert decode_receipt(*encode_receipt(half)).record_age is None
+
+
+def test_as_many_runs_as_fit_stay_one_receipt() -> None:
+    runs = tuple((10 * index, 10 * index, 2) for index in range(6))
+    receipt = Receipt(ReceiptKind.COPIED, "t", 0, "i", "A.t", "r", 0, 99, downstream_end=52, runs=runs, records=12)
+    assert split_receipt(receipt, 6) == (receipt,)
+    found = [(piece.upstream_start, piece.upstream_end, piece.downstream_end) for piece in split_receipt(receipt, 3)]
+    assert found == [(0, 30, 22), (30, 99, 52)]
+
+
+def test_the_place_of_a_damaged_record_is_named() -> None:
+    with pytest.raises(UnreadableRecord, match=r"^cluster B: topic t holds a record without a format version"):
+        decode_receipt(b"{}", b"{}", "cluster B: topic t")
