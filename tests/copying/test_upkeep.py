@@ -78,6 +78,23 @@ def test_a_long_row_of_receipts_becomes_one() -> None:
     assert [(entry.upstream_start, entry.upstream_end, entry.runs) for entry in tidied] == [(0, 1000, ((0, 0, 1000),))]
 
 
+def test_where_the_log_begins_must_be_known_for_runs_to_be_dropped() -> None:
+    row = [receipt(ReceiptKind.COPIED, 0, 1, 0), receipt(ReceiptKind.COPIED, 1, 2, 1)]
+    assert [entry.runs for entry in tidy(row, {}).merged] == [((0, 0, 2),)]
+    assert [entry.runs for entry in tidy(row, {("A.t", 0): 2}).merged] == [()]
+
+
+def test_receipts_whose_records_have_left_the_log_fill_no_receipt() -> None:
+    """They keep no runs, however many they had."""
+    apart = tuple((2 * index, 2 * index, 1) for index in range(RUNS_PER_RECEIPT // 2 + 1))
+    half = 2 * len(apart)
+    row = [
+        replace(receipt(ReceiptKind.COPIED, start, start + half, start), runs=tuple((start + up, start + down, n) for up, down, n in apart))
+        for start in (0, half, 2 * half)
+    ]
+    assert [len(tidy(row, {("A.t", 0): log_start}).merged) for log_start in (3 * half, 0)] == [1, 0]
+
+
 def test_losses_and_seeds_keep_their_own_receipts() -> None:
     receipts = [receipt(ReceiptKind.SEED, 0, 0, 0), receipt(ReceiptKind.LOSS, 0, 5, 0), receipt(ReceiptKind.LOSS, 5, 9, 0)]
     assert tidy(receipts, {}).merged == ()

@@ -52,6 +52,14 @@ def test_a_bomb_takes_no_more_memory_than_its_limit(pack: Callable[[bytes], tupl
     assert peak() - before > PLAIN * 0.9  # as it would have been
 
 
+@pytest.mark.parametrize("codec", [0, *CODECS])
+def test_payloads_of_several_blocks_are_bounded_as_wholes(codec: int) -> None:
+    packed = compression.compress(codec, bytes(200_000))
+    assert bytes(compression.decompress(codec, packed, 200_000)) == bytes(200_000)
+    with pytest.raises(OversizedBatch, match="more than 199,999 bytes"):
+        compression.decompress(codec, packed, 199_999)
+
+
 def test_raw_snappy_is_bounded_by_what_it_says() -> None:
     with pytest.raises(OversizedBatch):
         compression.decompress(compression.SNAPPY, raw_snappy(bytes(10_000)), 9_999)

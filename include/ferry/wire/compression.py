@@ -113,7 +113,7 @@ def _compress_snappy(data: Buffer) -> Buffer:
 def _decompress_snappy(data: Buffer, limit: int) -> Any:
     view = memoryview(data)
     if view[:8] != _XERIAL_MAGIC:
-        return _decompress_block(view, limit)
+        return _decompress_block(view, limit, limit)
     parts: list[memoryview] = []
     left = limit
     # The 8 bytes of versions are not compared: some writers put them in the other byte order.
@@ -123,14 +123,14 @@ def _decompress_snappy(data: Buffer, limit: int) -> Any:
         at += _INT.size
         if not 0 <= length <= len(view) - at:
             raise ValueError(f"a block of {length} bytes with {len(view) - at} left")
-        parts.append(memoryview(_decompress_block(view[at : at + length], left)))
+        parts.append(memoryview(_decompress_block(view[at : at + length], left, limit)))
         left -= len(parts[-1])
         at += length
     return b"".join(parts)
 
 
-def _decompress_block(block: memoryview, limit: int) -> Any:
-    if cramjam.snappy.decompress_raw_len(block) > limit:
+def _decompress_block(block: memoryview, left: int, limit: int) -> Any:
+    if cramjam.snappy.decompress_raw_len(block) > left:
         raise _oversized(limit)
     return cramjam.snappy.decompress_raw(block)
 
