@@ -45,7 +45,7 @@ class FakeUnit:
 
     @property
     def own(self) -> int:
-        return self.size
+        return self.size + 61
 
     def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> Any:
         return SimpleNamespace(unit=self, sequence=base_sequence, identity=(producer_id, epoch), transactional=transactional)
@@ -148,8 +148,9 @@ class Bench:
         wakeup: Any = SimpleNamespace(fire=self._wake)
         connection: Any = self.broker
         leaders: Any = self.leaders
+        more: dict[str, Any] = {"skips": True} if skips else {}
         self.appender = Appender(
-            connection, leaders, wakeup, transactional_id=transactional_id, transactions_v2=transactions_v2, halve=halve, skips=skips
+            connection, leaders, wakeup, transactional_id=transactional_id, transactions_v2=transactions_v2, halve=halve, **more
         )
         self.appender.adopt(ProducerIdentity(7, 0))
         self.accepted: list[Accepted] = []

@@ -153,3 +153,27 @@ def test_a_broker_that_asks_for_a_pause_gets_it_and_less_at_a_time(monkeypatch: 
     bench.run()
     assert bench.appender.refusal(("A.t", 0)) is None
     assert bench.broker.log["A.t", 0] == list(range(4_001))
+
+
+def test_a_window_that_is_just_full_lets_nothing_more_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench: Bench = new_bench(monkeypatch.setattr)
+    other = ("A.t", 1)
+    bench.enqueue(tuple(range(1_600)))
+    bench.enqueue((0,), key=other)
+    bench.run()
+    bench.appender._windows[1].size = 80_000
+    bench.enqueue(*[tuple(range(number, number + 400)) for number in range(1_600, 2_800, 400)])
+    assert (bench.appender.pump(), len(bench.broker.requests)) == (80_000, 2)
+    bench.run()
+    bench.appender._windows[1].size = 80_000
+    bench.enqueue(tuple(range(2_800, 3_600)))
+    bench.enqueue((1,), key=other)
+    assert (bench.appender.pump(), len(bench.broker.requests)) == (80_000, 1)
+
+
+def test_a_window_shrinks_to_what_costs_a_pause_of_four_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench: Bench = new_bench(monkeypatch.setattr)
+    bench.enqueue(tuple(range(1_600)))
+    bench.broker.pauses.append(8_000)
+    bench.run()
+    assert bench.appender._windows[1].size == 80_000

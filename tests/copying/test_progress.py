@@ -61,7 +61,8 @@ def observed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> tuple[ProgressO
 
 
 def test_what_this_run_copied_is_counted_once_and_said_when_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    own, other = (encode_receipt(replace(receipt(0, 50, 40, 1_000_000), run_id=run)) for run in ("run-1", "run-0"))
+    own = encode_receipt(replace(receipt(0, 50, 40, 1_000_000), run_id="run-1"))
+    other = encode_receipt(replace(receipt(50, 99, 7, 3), run_id="run-0"))
     ledger = Ledger([InternalRecord(1, 4, 0, *own), InternalRecord(1, 5, 0, *other), InternalRecord(0, 12, 0, b"old", None)], [])
     observer, said = observed(ledger, monkeypatch)
     with observer:
@@ -73,6 +74,29 @@ def test_what_this_run_copied_is_counted_once_and_said_when_it_changes(monkeypat
     (line,) = said
     assert line.startswith("40 records, 1.0 MB, ")
     assert "50% of the offsets, about" in line
+    assert ", 0.0 MB/s, " not in line
+
+
+def test_a_look_that_hangs_holds_up_neither_the_run_nor_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking, enough = threading.Event(), threading.Event()
+
+    class Hanging(Ledger):
+        def read(self, topic: str, positions: dict[int, int], *, complete: bool) -> Iterator[InternalRecord]:
+            looking.set()
+            enough.wait(60)
+            return super().read(topic, positions, complete=complete)
+
+    monkeypatch.setattr("ferry.copying.progress.JOIN_SECONDS", 0.01)
+    ledger = Hanging()
+    observer, _ = observed(ledger, monkeypatch)
+    with observer:
+        assert looking.wait(30)
+        (thread,) = [thread for thread in threading.enumerate() if thread.name == "ferry-progress"]
+        assert thread.daemon
+    assert not ledger.closed.is_set()
+    enough.set()
+    thread.join(30)
+    assert ledger.closed.is_set()
 
 
 @pytest.mark.parametrize("problem", [ClusterUnreachable("cluster B: gone"), None])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.copying.appender_bench import INVALID_TIMESTAMP, KEY, NOT_LEADER, TOO_LARGE, Broker, FakeUnit, new_bench
 
 from ferry.clusters.produce_frames import PartitionAnswer
+from ferry.clusters.producing import REFUSAL_TEXTS
 from ferry.wire.split import Indivisible
 
 pytestmark = pytest.mark.unit
@@ -49,7 +50,8 @@ def test_refused_records_alone_are_left_out_in_order(data: st.DataObject, code: 
         bench.run()
         assert bench.names == list(range(total))
         assert bench.broker.log.get(KEY, []) == [name for name in range(total) if name not in bad]
-        assert [refused.unit.names for refused in bench.refused] == [(name,) for name in sorted(bad)]
+        assert [(refused.key, refused.unit.names) for refused in bench.refused] == [(KEY, (name,)) for name in sorted(bad)]
+        assert {refused.problem for refused in bench.refused} <= {REFUSAL_TEXTS[code]}
         assert bench.appender.refusal(KEY) is None
         assert bench.consistent()
 
