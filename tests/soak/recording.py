@@ -86,5 +86,6 @@ class Recorder:
             return History([*self._sends, *left], dict(self._transactions), list(self.polls), complete, compacted, torn, repeated)
 
     def _repeated_at_source(self) -> dict[RecordId, int]:
-        times = Counter(seen.id for poll in self.source_polls for seen in poll.records if seen.id is not None)
+        places = {(poll.place, seen.offset): seen.id for poll in self.source_polls for seen in poll.records if seen.id is not None}
+        times = Counter(places.values())
         return {record: count for record, count in times.items() if count > 1}

@@ -68,6 +68,7 @@ def test_the_recorder_counts_what_the_source_holds_more_than_once() -> None:
     recorder = Recorder()
     seen = [Seen(offset, id, PLACE) for offset, id in enumerate([(1, 0), (1, 1), (1, 0), None, None])]
     recorder.source_polls += [Poll("witness", PLACE, tuple(seen[:2])), Poll("witness", PLACE, tuple(seen[2:]))]
+    recorder.source_polls.append(Poll("another", PLACE, tuple(seen)))
     assert recorder.history({}).repeated_at_source == {(1, 0): 2}
 
 
