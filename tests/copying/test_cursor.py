@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -104,7 +105,7 @@ def test_a_receipt_counts_every_treatment_and_how_old_records_were(monkeypatch: 
     cursor = PartitionCursor(replace(task(Segment(COPIED, 0, 100)), excluded=((90, 95),), series="s"))
     cursor.fetched_to(100, 8)
 
-    def accept(kind: str, start: int, base: int, times: tuple[int, int], epoch: int, **more: object) -> None:
+    def accept(kind: str, start: int, base: int, times: tuple[int, int], epoch: int, **more: Any) -> None:
         taken = replace(unit(start, start + 10, epoch=epoch), kind=kind, min_timestamp=times[0], max_timestamp=times[1], **more)
         cursor.accept(taken, base)
 

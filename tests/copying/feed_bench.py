@@ -1,0 +1,133 @@
+"""A source that answers a feed by script: brokers, leaders and a clock, as far as a feed asks them."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from kafka.future import Future
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from ferry.clusters.connections import RequestLost, RequestNotSent
+from ferry.clusters.leaders import Leader
+from ferry.copying.allowance import Allowance
+from ferry.copying.budget import Budget
+from ferry.copying.cursor import PartitionCursor
+from ferry.copying.model import PartitionTask, Segment
+from ferry.copying.receipts import ReceiptKind
+from ferry.copying.source_feed import SourceFeed
+
+TOPIC_ID = UUID(int=1)
+ALLOWANCE = Allowance(fetch=1_000, partition_fetch=500, window=1_000, waiting=1_000, held=10_000, opened=5_000)
+
+
+def batch(*offsets: int, epoch: int = 4) -> bytes:
+    """A plain batch of small records at consecutive offsets."""
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
+    for index, _ in enumerate(offsets):
+        builder.append(index, 1_000, b"k", b"v", [])
+    built = bytearray(builder.build())
+    built[0:8], built[12:16] = offsets[0].to_bytes(8, "big"), epoch.to_bytes(4, "big")
+    return bytes(built)
+
+
+class Source:
+    """Brokers, leaders and clock in one."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.requests: list[tuple[Any, int, Future]] = []
+        self.leaders: dict[int, Leader] = {}
+        self.ids: dict[str, UUID | None] = {"t": TOPIC_ID}
+        self.throttled_nodes: set[int] = set()
+        self.bounds: tuple[int, int] | Exception = (0, 100)
+        self.refreshed, self.refusing, self.woken, self.slept = 0, False, 0, list[float]()
+        self.problem: Exception = RequestLost("connection reset")
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def of(self, _: str, partition: int) -> Leader:
+        return self.leaders.get(partition, Leader(1, 7))
+
+    def topic_id(self, topic: str) -> UUID | None:
+        return self.ids.get(topic)
+
+    def name_of(self, *_: object) -> str:
+        return "t"
+
+    async def refresh(self) -> None:
+        self.refreshed += 1
+        if self.refusing:
+            raise RequestNotSent("no broker answers")
+
+    def submit(self, request: Any, node: int) -> Future:
+        future = Future()
+        self.requests.append((request, node, future))
+        return future
+
+    def throttled(self, node: int) -> bool:
+        return node in self.throttled_nodes
+
+    def all_throttled(self) -> bool:
+        return bool(self.throttled_nodes)
+
+    def classified(self, _: BaseException) -> Exception:
+        return self.problem
+
+    def granting(self, right: str) -> str:
+        return f"grant {right}"
+
+    def fire(self) -> None:
+        self.woken += 1
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    async def log_bounds(self, *_: object) -> tuple[int, int]:
+        if isinstance(self.bounds, Exception):
+            raise self.bounds
+        return self.bounds
+
+
+class Bench:
+    """A feed of some partitions of topic t, and its source."""
+
+    def __init__(self, *tasks: PartitionTask, allowance: Allowance = ALLOWANCE, rate: float | None = None, handle: Any = None) -> None:
+        self.source = Source()
+        self.cursors = [PartitionCursor(task) for task in tasks]
+        source: Any = self.source
+        budget = Budget(rate, self.source.now)
+        self.feed = SourceFeed(source, source, source, source, self.cursors, handle, allowance, budget)
+
+    def asked(self) -> list[tuple[int, list[tuple[int, int]]]]:
+        """Of every request: the broker, and (partition, offset)."""
+        return [(node, [(part.partition, part.fetch_offset) for part in parts_of(request)]) for request, node, _ in self.source.requests]
+
+    def answer(self, *, partition: int = 0, records: bytes = b"", error: int = 0, lso: int = 100, diverged: int | None = None) -> Any:
+        """Answer the oldest request for one partition; the units that come of it."""
+        _, _, future = self.source.requests.pop(0)
+        part = SimpleNamespace(
+            partition_index=partition,
+            error_code=error,
+            records=records,
+            aborted_transactions=[],
+            last_stable_offset=lso,
+            diverging_epoch=None if diverged is None else SimpleNamespace(epoch=3, end_offset=diverged),
+        )
+        future.success(SimpleNamespace(error_code=0, responses=[SimpleNamespace(topic="t", partitions=[part])]))
+        return self.feed.arrivals()
+
+    def mend(self, *idle: PartitionCursor) -> None:
+        asyncio.run(self.feed.mend(idle))
+
+
+def parts_of(request: Any) -> list[Any]:
+    return [part for topic in request.topics for part in topic.partitions]
+
+
+def task(partition: int = 0, *, start: int = 0, end: int = 100, kind: ReceiptKind = ReceiptKind.COPIED) -> PartitionTask:
+    segments = (Segment(kind, start, end),)
+    return PartitionTask("t", partition, TOPIC_ID, "A.t", UUID(int=2), start, True, segments, last_epoch=3, batch_limit=900)
