@@ -23,9 +23,9 @@ TOPIC_ID = UUID(int=1)
 ALLOWANCE = Allowance(fetch=1_000, partition_fetch=500, window=1_000, waiting=1_000, held=10_000, opened=5_000)
 
 
-def batch(*offsets: int, epoch: int = 4) -> bytes:
-    """A plain batch of small records at consecutive offsets."""
-    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
+def batch(*offsets: int, epoch: int = 4, producer: int = -1) -> bytes:
+    """A batch of small records at consecutive offsets; with a producer it is part of a transaction."""
+    builder = DefaultRecordBatchBuilder(2, 0, producer >= 0, producer, 0, 0, 1 << 20)
     for index, _ in enumerate(offsets):
         builder.append(index, 1_000, b"k", b"v", [])
     built = bytearray(builder.build())
@@ -49,7 +49,8 @@ class Source:
     def monotonic(self) -> float:
         return self.now
 
-    def of(self, _: str, partition: int) -> Leader:
+    def of(self, topic: str, partition: int) -> Leader:
+        assert topic == "t"
         return self.leaders.get(partition, Leader(1, 7))
 
     def topic_id(self, topic: str) -> UUID | None:
@@ -74,7 +75,8 @@ class Source:
     def all_throttled(self) -> bool:
         return bool(self.throttled_nodes)
 
-    def classified(self, _: BaseException) -> Exception:
+    def classified(self, problem: BaseException) -> Exception:
+        assert isinstance(problem, OSError)
         return self.problem
 
     def granting(self, right: str) -> str:
@@ -86,7 +88,8 @@ class Source:
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
 
-    async def log_bounds(self, *_: object) -> tuple[int, int]:
+    async def log_bounds(self, *where: object) -> tuple[int, int]:
+        assert where == (self, self, "t", 0)
         if isinstance(self.bounds, Exception):
             raise self.bounds
         return self.bounds
@@ -106,14 +109,16 @@ class Bench:
         """Of every request: the broker, and (partition, offset)."""
         return [(node, [(part.partition, part.fetch_offset) for part in parts_of(request)]) for request, node, _ in self.source.requests]
 
-    def answer(self, *, partition: int = 0, records: bytes = b"", error: int = 0, lso: int = 100, diverged: int | None = None) -> Any:
+    def answer(
+        self, *, partition: int = 0, records: bytes = b"", error: int = 0, lso: int = 100, diverged: int | None = None, aborted: int = -1
+    ) -> Any:
         """Answer the oldest request for one partition; the units that come of it."""
         _, _, future = self.source.requests.pop(0)
         part = SimpleNamespace(
             partition_index=partition,
             error_code=error,
             records=records,
-            aborted_transactions=[],
+            aborted_transactions=[SimpleNamespace(producer_id=aborted, first_offset=0)] if aborted >= 0 else [],
             last_stable_offset=lso,
             diverging_epoch=None if diverged is None else SimpleNamespace(epoch=3, end_offset=diverged),
         )

@@ -79,6 +79,20 @@ def test_what_was_excluded_or_aborted_moves_the_cursor_without_a_unit(bench: Cal
     assert made.asked() == [(1, [(0, 5)])]
 
 
+def test_of_a_batch_only_what_is_wanted_becomes_a_unit(bench: Callable[..., Bench]) -> None:
+    made = bench(replace(task(), excluded=((1, 2),)))
+    made.feed.pump(0)
+    ((_, (unit,)),) = made.answer(records=batch(0, 1, 2, 3))
+    assert unit.runs == ((0, 1), (2, 2))
+    made.feed.pump(0)
+    ((_, (unit,)),) = made.answer(records=batch(4, producer=5) + batch(5, producer=6) + batch(6), aborted=6)
+    assert unit.runs == ((4, 1), (6, 1)), "an aborted transaction is passed over"
+    made.feed.pump(0)
+    ((_, units),) = made.answer(records=b"".join(batch(offset) for offset in range(7, 99)))
+    assert len(units) > 1
+    assert all(unit.count > 1 and unit.size <= 900 for unit in units), "merged up to what the remote topic takes"
+
+
 def test_what_a_handler_drops_altogether_is_noted(bench: Callable[..., Bench]) -> None:
     seen: list[Record] = []
 
@@ -102,6 +116,9 @@ def test_answers_to_what_nobody_asks_any_more_are_left(bench: Callable[..., Benc
     assert len(made.source.requests) == 2, "what is abandoned holds up nothing"
     assert made.answer(records=batch(0, 1)) == []
     assert made.cursors[0].fetched == 0
+    made.feed.abandon()
+    made.feed.pump(0)
+    assert made.answer(records=batch(0, 1)) == [], "abandoned too"
     made.cursors[0].fetched_to(2, 4)
     assert made.answer(records=batch(0, 1)) == [], "asked at another offset"
     made.cursors[0].revert()
@@ -211,6 +228,17 @@ def test_a_refused_login_stops_what_was_asked_for(bench: Callable[..., Bench]) -
     made.source.requests.pop(0)[2].failure(OSError("refused"))
     made.feed.arrivals()
     assert [cursor.failure is not None and cursor.failure.error for cursor in made.cursors] == ["NotAuthorized", False]
+    made.mend()
+    assert made.source.refreshed == 1
+
+
+def test_what_arrives_behind_a_lost_answer_is_taken(bench: Callable[..., Bench]) -> None:
+    made = bench(task(0), task(1))
+    made.source.leaders[1] = Leader(2, 0)
+    made.feed.pump(0)
+    made.source.requests.pop(0)[2].failure(OSError("reset"))
+    ((cursor, _),) = made.answer(partition=1, records=batch(0, 1))
+    assert (cursor, made.cursors[0].fetched) == (made.cursors[1], 0)
 
 
 def test_leaders_are_asked_for_until_they_are_known_and_not_during_a_pause(bench: Callable[..., Bench]) -> None:
@@ -274,6 +302,7 @@ def test_an_offset_that_the_source_does_not_have_has_expired_or_was_truncated(
     made.source.throttled_nodes = set()
     made.mend(cursor)
     assert (cursor.out_of_range, cursor.fetched, cursor.failure) == (False, fetched, failure)
+    assert cursor.fetch_position().last_epoch == (-1 if receipts else 3)
     assert [(entry.kind, entry.upstream_start, entry.upstream_end, entry.reason) for entry in cursor.receipts("run")] == receipts
 
 

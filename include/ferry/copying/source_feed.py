@@ -160,7 +160,7 @@ class SourceFeed:
     def _take(self, cursor: PartitionCursor, fetched: Fetched) -> list[Unit]:
         segment = cursor.segment
         self._budget.spend(len(fetched.records))
-        self._largest = max(self._largest, len(fetched.records) if len(fetched.records) > self._allowance.fetch else 0)
+        self._largest = max(self._largest, len(fetched.records))
         if segment is None or cursor.failure is not None or fetched.asked.offset != cursor.fetched:
             return []
         task = cursor.task
@@ -210,10 +210,8 @@ class SourceFeed:
         if code == OFFSET_OUT_OF_RANGE:
             cursor.out_of_range = True
         elif code in IDENTITY_ERRORS:
-            self._stale = True
             self._postpone(cursor, f"the source does not know it (error {code})")
         elif code in PASSING_ERRORS:
-            self._stale = True
             self._postpone(cursor, f"error {code}")
         elif code == CORRUPT_MESSAGE:
             cursor.fail(UnreadableBatch(task.topic, task.partition, f"the source finds its log corrupt at offset {cursor.fetched}"))
