@@ -11,6 +11,8 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 from tests.proving.conftest import Pair, numbers, write
 
+from ferry.errors import ExitCode
+from ferry.policy.naming import ledger_topic
 from ferry.proving import reasons
 from ferry.proving.report import VerifyReport
 from ferry.sandbox import SandboxCluster
@@ -76,21 +78,50 @@ def test_both_directions_under_one_name(pair: Pair) -> None:
         assert (reasons.LOCAL.split(":")[0], "target") in told(report)
 
 
-def test_a_source_topic_that_began_anew(pair: Pair) -> None:
-    topic = pair.topic()
-    flow = pair.flow(topic, "A->B.ferry.on.recreate = restart")
-    fill(pair.source, topic, 50)
-    pair.run(flow)
-    client = AdminClient(pair.source.client_settings())
+def delete(cluster: SandboxCluster, topic: str) -> None:
+    client = AdminClient(cluster.client_settings())
     client.delete_topics([topic])[topic].result(30)
     deadline = time.monotonic() + 30
     while client.list_topics(topic, timeout=10).topics[topic].error != KafkaError.UNKNOWN_TOPIC_OR_PART:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_copies_that_are_gone_and_a_ledger_that_is_gone_prove_nothing(pair: Pair) -> None:
+    """Found as records that were never copied they would pass: there is nothing left to differ from."""
+    prefix = f"g{secrets.token_hex(4)}"
+    deleted, renewed, whole = (pair.topic(name=f"{prefix}-{name}") for name in ("deleted", "renewed", "whole"))
+    flow = pair.flow(f"{prefix}.*")
+    for topic in (deleted, renewed, whole):
+        fill(pair.source, topic, 20)
+    pair.run(flow)
+    for topic in (deleted, renewed):
+        delete(pair.target, pair.remote(flow, topic))
+    pair.topic(pair.target, name=pair.remote(flow, renewed))
+    report = pair.prove(flow)
+    assert [(entry.topic, entry.partition, entry.error) for entry in report.failed] == [
+        (deleted, 0, "TargetRecreated"),
+        (renewed, 0, "TargetRecreated"),
+    ]
+    assert (report.equal, report.exit_code, report.records, report.differences) == (False, ExitCode.PARTLY_FAILED, 20, ())
+    delete(pair.target, ledger_topic(flow.source.alias))
+    pair.topic(pair.target, name=ledger_topic(flow.source.alias))
+    blind = pair.prove(flow, topics=(whole,))
+    assert [(entry.topic, entry.error) for entry in blind.failed] == [(whole, "PositionDisagrees")]
+    assert (blind.equal, blind.exit_code, blind.records) == (False, ExitCode.PARTLY_FAILED, 0)
+
+
+def test_a_source_topic_that_began_anew(pair: Pair) -> None:
+    topic = pair.topic()
+    flow = pair.flow(topic, "A->B.ferry.on.recreate = restart")
+    fill(pair.source, topic, 50)
+    pair.run(flow)
+    delete(pair.source, topic)
     pair.topic(name=topic)
     fill(pair.source, topic, 20, first=500)
     before = pair.prove(flow)  # the next run has not seen it yet
     assert (before.differences, before.records, before.failed) == ((), 0, ())
+    assert told(before)[reasons.NOT_COPIED, "source"] == (0, 20)
     pair.run(flow, expected=None)
     after = pair.prove(flow)
     assert (after.equal, after.records) == (True, 20), (after.differences, after.failed)

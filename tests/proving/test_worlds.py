@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.proving.worlds import Record, World, compare, insert_stranger, receipt, record, rewrite, wanted_offsets, worlds
+from tests.proving.worlds import Record, Stored, World, compare, insert_stranger, receipt, record, rewrite, wanted_offsets, worlds
 
 from ferry.copying.receipts import ReceiptKind
 from ferry.copying.upkeep import tidy
@@ -171,3 +171,47 @@ def test_merged_receipts_say_the_same_also_beside_what_they_replace(world: World
     compared = compare(world, seed, piece)
     assert findings(compared) == []
     assert records(compared) == sum(len(stored.records) for stored in world.source)
+
+
+@given(st.data(), worlds(), SEEDS, PIECES)
+def test_receipts_that_upkeep_has_taken_the_runs_from_claim_nothing(data: st.DataObject, world: World, seed: int, piece: int) -> None:
+    start = data.draw(st.sampled_from([entry.downstream_end for entry in world.receipts]))
+    before = compare(world, seed, piece, target_start=start)
+    done = tidy(world.receipts, {("r", 0): start})
+    keys = {(entry.kind, entry.upstream_start) for entry in (*done.merged, *done.replaced)}
+    world.receipts = [*(entry for entry in world.receipts if (entry.kind, entry.upstream_start) not in keys), *done.merged]
+    compared = compare(world, seed, piece, target_start=start)
+    assert (findings(compared), records(compared)) == ([], records(before))
+
+
+@given(worlds(), SEEDS, PIECES)
+def test_a_place_that_the_ledger_names_twice_hides_no_record(world: World, seed: int, piece: int) -> None:
+    """The target's log lost its end, and what was copied next took the same offsets."""
+    last = world.receipts[-1]
+    lost = [entry for stored in world.source for entry in stored.records if last.upstream_start <= entry[0] < last.upstream_end]
+    begin = world.source_end
+    again = tuple((begin + index, entry) for index, (_, entry) in enumerate(lost))
+    world.source.append(Stored(begin, begin + len(again), again))
+    world.source_end = begin + len(again)
+    count, place = len(again), last.runs[0][1]
+    runs = ((begin, place, count),)
+    world.receipts.append(receipt(ReceiptKind.COPIED, begin, world.source_end, runs=runs, downstream_end=place + count, records=count))
+    found = findings(compare(world, seed, piece))
+    assert len([finding for finding in found if finding.kind is DifferenceKind.MISSING]) >= count
+
+
+@given(st.data(), worlds(), SEEDS, PIECES)
+def test_what_the_position_passed_over_without_a_receipt_is_missing(data: st.DataObject, world: World, seed: int, piece: int) -> None:
+    """A record that a copier neither copied nor wrote a receipt of; only a seed may be set behind records."""
+    index = data.draw(st.sampled_from([place for place, entry in enumerate(world.receipts) if entry.kind is ReceiptKind.COPIED]))
+    gone = world.receipts.pop(index)
+    span = (gone.runs[0][1], gone.downstream_end)
+    world.target = [stored for stored in world.target if not span[0] <= stored.base < span[1]]
+    expected = [offset for stored in world.source for offset, _ in stored.records if gone.upstream_start <= offset < gone.upstream_end]
+    world.receipts.append(receipt(ReceiptKind.SEED, world.source_start, world.source_start))
+    found = findings(compare(world, seed, piece, position=world.source_end))
+    assert [(finding.kind, finding.upstream) for finding in found] == [(DifferenceKind.MISSING, offset) for offset in expected]
+    world.receipts.append(receipt(ReceiptKind.SEED, gone.upstream_end, gone.upstream_end, reason="an operator's word"))
+    assert findings(compare(world, seed, piece, position=world.source_end)) == []
+    (told,) = plan_partition(world.evidence(position=world.source_end)).not_covered
+    assert (told.start, told.end, "an operator's word" in told.reason) == (gone.upstream_start, gone.upstream_end, True)

@@ -106,6 +106,10 @@ def receipt(kind: ReceiptKind, start: int, end: int, **fields: object) -> Receip
     return Receipt(kind, "t", 0, SOURCE_ID, "r", REMOTE_ID, start, end, **fields)  # type: ignore[arg-type]
 
 
+# Upstream start and end, and the batch between.
+_Part = tuple[int, int, Stored]
+
+
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     """A source log with holes, copied in order or with its first part backfilled."""
@@ -127,24 +131,33 @@ def worlds(draw: st.DrawFn) -> World:
     starts = [world.source_start, *(stored.end for stored in world.source[:-1])]
     ends = [*starts[1:], world.source_end]
     parts = list(zip(starts, ends, world.source, strict=True))
-    late = draw(st.integers(0, len(parts)))
-    order = (
-        [(ReceiptKind.COPIED, parts[late:]), (ReceiptKind.BACKFILLED, parts[:late])]
-        if draw(st.booleans())
-        else [(ReceiptKind.COPIED, parts)]
-    )
+    late = draw(st.integers(0, len(parts) - 1))
+    copied = _transactions(draw, ReceiptKind.COPIED, parts[late:])
+    backfilled = _transactions(draw, ReceiptKind.BACKFILLED, parts[:late])
+    # While history is copied, the flow goes on; of two intervals the older one may be copied last.
+    turns = [True] * len(copied)
+    for _ in backfilled:
+        turns.insert(draw(st.integers(0, len(turns))), False)
+    if draw(st.booleans()):
+        backfilled.reverse()
     world.target_end = draw(st.sampled_from([0, 0, 7]))
     world.target_start = world.target_end
-    for kind, chosen in order:
-        left = list(chosen)
-        while left:
-            size = draw(st.integers(1, len(left)))
-            _copy(world, kind, left[:size], merged=draw(st.booleans()))
-            left = left[size:]
+    for turn in turns:
+        kind, chosen = (copied if turn else backfilled).pop(0)
+        _copy(world, kind, chosen, merged=draw(st.booleans()))
     return world
 
 
-def _copy(world: World, kind: ReceiptKind, parts: list[tuple[int, int, Stored]], *, merged: bool) -> None:
+def _transactions(draw: st.DrawFn, kind: ReceiptKind, parts: list[_Part]) -> list[tuple[ReceiptKind, list[_Part]]]:
+    found, left = [], list(parts)
+    while left:
+        size = draw(st.integers(1, len(left)))
+        found.append((kind, left[:size]))
+        left = left[size:]
+    return found
+
+
+def _copy(world: World, kind: ReceiptKind, parts: list[_Part], *, merged: bool) -> None:
     """One transaction: its batches, its marker, its receipt."""
     rows = [stored.records for _, _, stored in parts]
     codecs = [stored.codec for _, _, stored in parts]

@@ -161,7 +161,7 @@ def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
         raise BatchRefused(facts.topic, facts.partition, problem)
 
 
-def _other_remote(facts: PartitionFacts, head: Head) -> str:
+def other_remote(facts: PartitionFacts, head: Head) -> str:
     """In which way the remote topic of today is not the one that was copied to."""
     if facts.remote_topic != head.remote_topic:
         return (
@@ -179,9 +179,7 @@ def _settle(facts: PartitionFacts, rules: PlanRules) -> _Settled:
     if head.remote_topic_id != str(facts.remote_topic_id):
         if rules.on_target_recreate == "restart":
             return _Settled(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} was deleted and created again")
-        raise TargetRecreated(
-            facts.topic, facts.partition, f"{_other_remote(facts, head)}; ferry.on.target.recreate=restart copies it anew"
-        )
+        raise TargetRecreated(facts.topic, facts.partition, f"{other_remote(facts, head)}; ferry.on.target.recreate=restart copies it anew")
     if head.source_topic_id != str(facts.topic_id):
         if rules.on_recreate == "restart":
             return _Settled(facts.log_start, seed_reason=f"restart: source topic {facts.topic} was deleted and created again")

@@ -1,7 +1,10 @@
 """Asks both clusters and the ledger for what a verify is planned by. Reads only.
 
 The order makes it sound: last stable offsets of the remote partitions first, then the ledger to its end, then the source's last stable
-offsets and where both logs start. What lies below a target's offset that was captured before the ledger is explained by it.
+offsets and where both logs start. What lies below a target's offset that was captured before the ledger is explained by it. High watermarks
+of the remote partitions come after the ledger: what it names is below them, or was there once.
+
+Nothing is proven of a partition whose copies, or whose ledger, were deleted: it fails.
 """
 
 from __future__ import annotations
@@ -14,11 +17,11 @@ from typing import TYPE_CHECKING
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.guard_reading import guarded
-from ferry.copying.plan import PartitionFacts
+from ferry.copying.plan import PartitionFacts, other_remote
 from ferry.copying.receipts import Receipt
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.survey import Survey, read_receipts, survey
-from ferry.errors import ArgumentError
+from ferry.errors import ArgumentError, LogChanged, PositionDisagrees, TargetRecreated
 from ferry.proving import reasons
 from ferry.proving.evidence import PartitionEvidence
 from ferry.proving.model import NotCovered, Side
@@ -57,11 +60,15 @@ def gather(flow: Flow, request: VerifyRequest) -> Gathered:
     """Everything that is known now. ArgumentError for topics and partitions that the flow does not copy; ClusterUnreachable and its kin."""
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = survey(flow, RunRequest(flow.name, request.run_id, topics=request.topics), source, target, settled=False)
-        facts = _asked(seen, request)
+        wanted = _asked(seen, request)
+        broken = [problem for entry in wanted if (problem := _broken(entry)) is not None]
+        stopped = {(failure.topic, failure.partition) for failure in broken}
+        facts = [entry for entry in wanted if (entry.topic, entry.partition) not in stopped]
         there = [entry for entry in facts if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions]
         target_ends, target_problems = target.end_offsets(_remote(entry) for entry in there)
         narrow = bool(request.topics or request.partitions)
         receipts = _by_partition(read_receipts(flow, [(entry.topic, entry.partition) for entry in there] if narrow else None))
+        broken += _truncated(there, receipts, target.end_offsets((_remote(entry) for entry in there), committed=False)[0])
         bounds, problems = _bounds(source, target, target_ends, there, request)
         compacted = _compacted(source, {entry.topic for entry in there})
     excluded = _excluded(flow, there, receipts, seen)
@@ -71,10 +78,10 @@ def gather(flow: Flow, request: VerifyRequest) -> Gathered:
         for entry in there
         if (entry.topic, entry.partition) not in problems
     )
-    wanted = {(entry.topic, entry.partition) for entry in facts}
-    left = [] if narrow else [key for key in sorted(receipts) if key not in wanted]
+    known = {(entry.topic, entry.partition) for entry in wanted}
+    left = [] if narrow else [key for key in sorted(receipts) if key not in known]
     absent = [entry for entry in facts if entry not in there]
-    failed = [*seen.denied, *(PartitionFailure(*key, "PartitionUnavailable", text) for key, text in problems.items())]
+    failed = [*seen.denied, *broken, *(PartitionFailure(*key, "PartitionUnavailable", text) for key, text in problems.items())]
     failed += [PartitionFailure(*key, "PartitionUnavailable", text) for key, text in seen.partition_problems.items()]
     return Gathered(partitions, (*_absent(absent), *(_left(key, receipts[key]) for key in left)), tuple(failed))
 
@@ -86,6 +93,38 @@ def _asked(seen: Survey, request: VerifyRequest) -> list[PartitionFacts]:
         named = ", ".join(str(number) for number in sorted(unknown))
         raise ArgumentError(f"flow {request.flow}: no topic that was asked for has partition {named}")
     return facts
+
+
+def _broken(entry: PartitionFacts) -> PartitionFailure | None:
+    """Why what was copied of a partition cannot be there, or cannot be told, any more."""
+    head, where = entry.head, (entry.topic, entry.partition)
+    if head is None:
+        return None
+    if head.remote_topic_id != str(entry.remote_topic_id):
+        problem = f"what was copied up to offset {head.position} is gone: {other_remote(entry, head)}"
+        return PartitionFailure(*where, TargetRecreated.__name__, problem)
+    if head.ledger_topic_id != entry.ledger_topic_id:
+        problem = f"the ledger of what was copied up to offset {head.position} was deleted: nothing says what is on the target"
+        return PartitionFailure(*where, PositionDisagrees.__name__, problem)
+    return None
+
+
+def _truncated(
+    facts: Iterable[PartitionFacts], receipts: Mapping[Key, list[Receipt]], ends: Mapping[TopicPartition, int]
+) -> list[PartitionFailure]:
+    """Partitions whose remote log ends before what the ledger says that it holds. `ends`: high watermarks, asked for after the ledger."""
+    found = []
+    for entry in facts:
+        key = (entry.topic, entry.partition)
+        mine = (receipt for receipt in receipts.get(key, ()) if receipt.remote_topic_id == str(entry.remote_topic_id))
+        reached = max((run[1] + run[2] for receipt in mine for run in receipt.runs[-1:]), default=0)
+        end = ends.get(_remote(entry), reached)
+        if end < reached:
+            text = (
+                f"remote topic {entry.remote_topic} ends at offset {end}, and the ledger says that it reaches {reached}: it was truncated"
+            )
+            found.append(PartitionFailure(*key, LogChanged.__name__, text))
+    return found
 
 
 def _remote(entry: PartitionFacts) -> TopicPartition:
@@ -162,7 +201,7 @@ def _evidence(  # noqa: PLR0917 - one partition, from everything that was asked
         target_start=bounds.target_starts[remote],
         target_end=bounds.target_ends[remote],
         receipts=tuple(receipt for receipt in receipts if receipt.remote_topic_id == remote_id),
-        position=entry.head.position if entry.head is not None else -1,
+        position=entry.head.position if entry.head is not None and entry.head.source_topic_id == str(entry.topic_id) else -1,
         excluded=excluded.get((entry.topic, entry.partition), ()),
         local=stays,
         exactly_once=flow.exactly_once,

@@ -125,7 +125,9 @@ class VerifyRange:
     @property
     def key(self) -> str:
         """The same for the same range of the same topics in every try of a verify."""
-        parts = [self.source_topic_id, self.remote_topic_id, self.partition, self.upstream, self.downstream, self.coded_runs.hex()]
+        # Names too: clusters older than 2.8 have no topic ids.
+        names = [self.topic, self.remote_topic]
+        parts = [*names, self.source_topic_id, self.remote_topic_id, self.partition, self.upstream, self.downstream, self.coded_runs.hex()]
         parts += [self.claimed, self.tolerated, self.content, self.source_compacted, self.target_compacted, self.digest]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 

@@ -76,7 +76,7 @@ def _detail(finding: Finding) -> str:
         case DifferenceKind.MISSING if finding.named >= 0:
             return f"the ledger says that it is at downstream offset {finding.named}"
         case DifferenceKind.MISSING:
-            return "in a range that the ledger calls copied, and in none of its runs"
+            return "before the flow's position, and in no run of the ledger"
         case DifferenceKind.EXTRA:
             return "no record of the source explains it"
         case DifferenceKind.ALTERED:

@@ -45,9 +45,14 @@ class PartitionVerification:
 
 def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES, piece_runs: int = PIECE_RUNS) -> PartitionVerification:
     """Plan one partition whose remote partition exists."""
-    mine = [entry for entry in evidence.receipts if entry.kind in COPIES and entry.source_topic_id == evidence.source_topic_id]
+    mine = [
+        entry
+        for entry in evidence.receipts
+        if entry.kind in COPIES and entry.source_topic_id == evidence.source_topic_id and not reasons.has_expired(entry, evidence)
+    ]
     pieces = _absorbed(distinct([piece for entry in _in_order(mine) for piece in sliced(entry, piece_bytes, piece_runs)]))
     window = Window(evidence.wanted, (evidence.target_start, max(evidence.target_start, evidence.target_end)))
+    pieces += [Slice(start, end, (), 0) for start, end in reasons.passed_over(evidence, window)]
     clipped = [_clipped(piece, window, evidence.excluded) for piece in pieces]
     named = union(span for entry in clipped for span in downstream_of(entry.slice.runs))
     tolerated = _tolerated(evidence, clipped, named)

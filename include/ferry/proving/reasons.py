@@ -9,7 +9,7 @@ from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.proving.evidence import PartitionEvidence
 from ferry.proving.model import NotCovered, Side
 from ferry.proving.slices import Slice, Window, downstream_of
-from ferry.wire.ranges import Range, size, union, within
+from ferry.wire.ranges import Range, Ranges, outside, size, union, within
 from ferry.wire.runs import Run
 
 NOT_COPIED = "not copied yet"
@@ -61,11 +61,12 @@ def not_covered(evidence: PartitionEvidence, planned: Sequence[Planned], window:
             found.append(
                 (f"{LOST[entry.kind]}: {entry.reason}" if entry.reason else LOST[entry.kind], (entry.upstream_start, entry.upstream_end))
             )
-        elif entry.kind in _COPIES and entry.records and not entry.runs:
+        elif entry.kind in _COPIES and has_expired(entry, evidence):
             found.append((EXPIRED_TARGET, (entry.upstream_start, entry.upstream_end)))
     for start, end in uncovered(window.upstream, covered(own)):
         middle = min(end, max(start, evidence.position))
-        found += [(_seed_reason(own, middle), (start, middle)), (NOT_COPIED, (middle, end))]
+        seeded = min(middle, max(start, _last_seed(own)))
+        found += [(_seed_reason(own, seeded), (start, seeded)), (NOT_COPIED, (middle, end))]
     entries = _joined(evidence, found, asked, Side.SOURCE)
     returning = within(evidence.excluded, *window.upstream)
     if returning:
@@ -76,6 +77,21 @@ def not_covered(evidence: PartitionEvidence, planned: Sequence[Planned], window:
     elif not evidence.narrowed:
         entries += _joined(evidence, explained_otherwise(evidence), window.downstream, Side.TARGET)
     return tuple(entries)
+
+
+def has_expired(receipt: Receipt, evidence: PartitionEvidence) -> bool:
+    """Whether upkeep has taken the runs of a receipt, because its records had left the target's log."""
+    return bool(receipt.records) and not receipt.runs and receipt.downstream_end <= evidence.target_start
+
+
+def passed_over(evidence: PartitionEvidence, window: Window) -> Ranges:
+    """Upstream offsets before the position that no receipt settles and no seed was set behind: their records are nowhere."""
+    own = [entry for entry in evidence.receipts if entry.source_topic_id == evidence.source_topic_id]
+    return outside(covered(own), max(window.upstream[0], _last_seed(own)), min(window.upstream[1], evidence.position))
+
+
+def _last_seed(receipts: Iterable[Receipt]) -> int:
+    return max((entry.upstream_start for entry in receipts if entry.kind is ReceiptKind.SEED), default=-1)
 
 
 def _of_slice(piece: Slice, whole: Slice, kept: tuple[Run, ...], evidence: PartitionEvidence) -> list[tuple[str, Range]]:

@@ -1,8 +1,9 @@
 """Receipts cut into slices that can be compared (pure).
 
 A slice is a part of one receipt: upstream range, runs, weight. A receipt that upkeep has merged may span a whole topic, so it is cut
-between runs, where a commit marker lies: no batch is ever cut, and transactions are short enough. What two receipts name both
-(one within the other) counts once. Then everything is clipped to what both logs hold.
+between runs, where a commit marker lies: no batch is ever cut, and transactions are short enough; and wherever another receipt's records
+lie between two of its runs. What two receipts name both (one within the other) counts once. Then everything is clipped to what both logs
+hold.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from ferry.copying.receipts import Receipt
-from ferry.wire.ranges import Range, Ranges
+from ferry.wire.ranges import Range, Ranges, outside, union
 from ferry.wire.runs import Run
 
 # One reader compares at least this much before it starts with the next range, so that a partition is shared out in time.
@@ -55,12 +56,16 @@ def sliced(receipt: Receipt, piece_bytes: int = PIECE_BYTES, piece_runs: int = P
             weights.append(0)
         groups[-1].append(run)
         weights[-1] += weight
-    if not groups:
-        return [Slice(receipt.upstream_start, receipt.upstream_end, (), 0, handled)]
-    starts = [receipt.upstream_start, *(group[0][0] for group in groups[1:])]
-    ends = [*starts[1:], receipt.upstream_end]
+    whole = Slice(receipt.upstream_start, receipt.upstream_end, (), 0, handled)
+    return _cut(whole, groups, weights) if groups else [whole]
+
+
+def _cut(whole: Slice, groups: Sequence[Sequence[Run]], weights: Iterable[float]) -> list[Slice]:
+    """`whole` as one slice for each group of its runs."""
+    starts = [whole.start, *(group[0][0] for group in groups[1:])]
+    ends = [*starts[1:], whole.end]
     return [
-        Slice(start, end, tuple(group), int(weight), handled)
+        replace(whole, start=start, end=end, runs=tuple(group), weight=int(weight))
         for start, end, group, weight in zip(starts, ends, groups, weights, strict=True)
     ]
 
@@ -71,20 +76,32 @@ def follows(run: Run, following: Run) -> bool:
 
 
 def distinct(slices: Sequence[Slice]) -> list[Slice]:
-    """The slices without what an earlier place of the target's log is named for already."""
+    """The slices without what an earlier place of the target's log is named for already, none around another one's records.
+
+    A slice none of whose places are its own stands in another receipt. What of its upstream range no other slice holds is still claimed:
+    a ledger that names one place for two records must not hide either of them.
+    """
     named = sorted(((run, index) for index, piece in enumerate(slices) for run in piece.runs), key=lambda entry: entry[0][1])
-    kept: list[list[Run]] = [[] for _ in slices]
-    reached = 0
+    kept: list[list[list[Run]]] = [[] for _ in slices]
+    reached, last = 0, -1
     for (upstream, downstream, count), index in named:
         cut = max(0, reached - downstream)
         if cut < count:
-            kept[index].append((upstream + cut, downstream + cut, count - cut))
-            reached = downstream + count
-    found = []
-    for piece, runs in zip(slices, kept, strict=True):
-        if piece.runs and not runs:
-            continue  # all of it stands in another receipt
-        found.append(replace(piece, runs=tuple(runs)) if len(runs) != len(piece.runs) else piece)
+            if index != last:
+                kept[index].append([])
+            kept[index][-1].append((upstream + cut, downstream + cut, count - cut))
+            reached, last = downstream + count, index
+    found: list[Slice] = []
+    doubled: list[Slice] = []
+    for piece, groups in zip(slices, kept, strict=True):
+        if groups:
+            share = piece.weight / sum(run[2] for run in piece.runs)
+            found += _cut(piece, groups, [share * sum(run[2] for run in group) for group in groups])
+        else:
+            (doubled if piece.runs else found).append(piece)
+    held = union((piece.start, piece.end) for piece in found)
+    for piece in doubled:
+        found += [replace(piece, start=start, end=end, runs=(), weight=0) for start, end in outside(held, piece.start, piece.end)]
     return found
 
 
