@@ -530,3 +530,14 @@ def test_what_a_handler_dropped_around_a_refused_record_counts() -> None:
         (COPIED, 7, 10),
     ]
     assert sum(entry.records + entry.dropped for entry in receipts) == 9
+    assert all(entry.handled or entry.dropped for entry in receipts if entry.kind == COPIED), "a verify would look for all their records"
+
+
+def test_receipts_around_a_refused_record_say_that_a_handler_was_at_work() -> None:
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
+    cursor.fetched_to(10, 3)
+    cursor.skip(replace(unit(0, 10, runs=((4, 1),)), kind="handled", places=(0,), dropped=9), "refused")
+    before, refused, behind = cursor.receipts("run")
+    assert (before.upstream_start, refused.upstream_start, behind.upstream_start, behind.upstream_end) == (0, 4, 5, 10)
+    assert all(entry.handled or entry.dropped for entry in (before, behind)), "a verify would look for all their records"
+    assert before.dropped + refused.dropped + behind.dropped == 9

@@ -196,18 +196,23 @@ class PartitionCursor:
             self._count_dropped()
 
     def skip(self, unit: Unit, reason: str) -> None:
-        """The target refused `unit`, all of whose records come from one source record: that record is lost, what lies around it settled."""
-        offset = unit.runs[0][0]
+        """The target refused `unit`, all of whose records come from one source record: that record is lost, what lies around it settled.
+
+        What the handler dropped around it lies there too, before it or behind it: both receipts say that a handler was at work.
+        """
+        offset, dropped = unit.runs[0][0], unit.dropped
         if offset > self.settled:
-            self._open_draft()
+            draft = self._open_draft()
+            draft.dropped, dropped = draft.dropped + dropped, 0
             self._settle(offset, -1)
             self._count_dropped()
         self._close_draft()
-        left_out = self._receipt(ReceiptKind.SKIPPED, offset, offset + 1, reason)
-        self._receipts.append(replace(left_out, dropped=unit.dropped))  # what the handler dropped around it counts all the same
+        self._receipts.append(self._receipt(ReceiptKind.SKIPPED, offset, offset + 1, reason))
         self._settle(offset + 1, unit.last_leader_epoch)
         if unit.upstream_end > offset + 1:
-            self._open_draft()
+            draft = self._open_draft()
+            draft.dropped += dropped
+            draft.handled += unit.kind == "handled"
             self._settle(unit.upstream_end, unit.last_leader_epoch)
 
     def settle_fetched(self) -> None:
