@@ -78,6 +78,17 @@ def test_a_long_row_of_receipts_becomes_one() -> None:
     assert [(entry.upstream_start, entry.upstream_end, entry.runs) for entry in tidied] == [(0, 1000, ((0, 0, 1000),))]
 
 
+def test_what_a_handler_has_seen_stays_apart_from_what_was_copied_as_it_was() -> None:
+    row = [replace(receipt(ReceiptKind.COPIED, at, at + 1, at), handled=handled) for at, handled in enumerate((0, 0, 2, 3, 0, 0))]
+    row[3] = replace(row[3], handled=0, dropped=1)
+    tidied = sorted(after(row, 0), key=lambda entry: entry.upstream_start)
+    assert [(entry.upstream_start, entry.upstream_end, entry.by_handler) for entry in tidied] == [
+        (0, 2, False),
+        (2, 4, True),
+        (4, 6, False),
+    ]
+
+
 def test_where_the_log_begins_must_be_known_for_runs_to_be_dropped() -> None:
     row = [receipt(ReceiptKind.COPIED, 0, 1, 0), receipt(ReceiptKind.COPIED, 1, 2, 1)]
     assert [entry.runs for entry in tidy(row, {}).merged] == [((0, 0, 2),)]

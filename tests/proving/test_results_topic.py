@@ -15,7 +15,7 @@ from ferry.errors import NewerFormat
 from ferry.proving import results_topic
 from ferry.proving.model import RangeResult
 from ferry.proving.report import VerifyReport
-from ferry.proving.results_topic import fold_report, fold_results, report_records, result_record
+from ferry.proving.results_topic import counts, fold_report, fold_results, report_records, result_record
 
 pytestmark = pytest.mark.unit
 
@@ -50,6 +50,12 @@ def test_a_result_that_cannot_be_used_is_compared_anew(record: bytes, caplog: py
         assert fold_results([record, result_record(other), *report_records(REPORT)], "topic x") == {"other": other}
     (said,) = caplog.messages
     assert said.startswith("topic x: 1 results of an earlier try are not used")
+
+
+@pytest.mark.parametrize(("hours", "stands"), [(0, True), (23, True), (25, False), (24 * 300, False)])
+def test_what_was_seen_long_ago_is_looked_at_again(hours: int, stands: bool) -> None:
+    now = 1_800_000_000_000
+    assert counts(now - hours * 3_600_000, now) is stands
 
 
 def test_a_newer_report_is_refused() -> None:

@@ -93,6 +93,11 @@ class Receipt:
     reason: str = ""
     series: str = ""
 
+    @property
+    def by_handler(self) -> bool:
+        """Whether a message handler was at work."""
+        return bool(self.handled or self.dropped or self.added)
+
 
 def is_loss(receipt: Receipt) -> bool:
     """Whether records of the range will never be on the target: gone at the source, or refused by the target and skipped."""
@@ -131,7 +136,7 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
         "run": receipt.run_id,
         "reason": receipt.reason,
     }
-    if receipt.handled or receipt.dropped or receipt.added:
+    if receipt.by_handler:
         value["handled"] = [receipt.handled, receipt.dropped, receipt.added]
     rare = (("from_target", receipt.from_target, 0), ("found", receipt.found, -1), ("written", receipt.written, ()))
     value.update({name: found for name, found, usual in rare if found != usual})

@@ -56,12 +56,13 @@ def tidy(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, int], int])
     """Merge what can be merged (pure). `receipts`: the old ones; `log_starts`: of remote partitions.
 
     A merged receipt keeps the key of its first one; a receipt contained in its neighbour disappears in it only when it says nothing more.
+    What a message handler has seen stays apart from what was copied as it was: a verify compares the contents of the one only.
     """
     groups: dict[tuple[object, ...], list[Receipt]] = {}
     for receipt in receipts:
         if receipt.kind in MERGED and not is_loss(receipt):
             where = (receipt.topic, receipt.partition, receipt.source_topic_id, receipt.remote_topic_id)
-            key = (*where, receipt.kind, receipt.reason, receipt.series)
+            key = (*where, receipt.kind, receipt.reason, receipt.series, receipt.by_handler)
             groups.setdefault(key, []).append(receipt)
     merged: list[Receipt] = []
     replaced: list[Receipt] = []

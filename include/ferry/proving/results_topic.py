@@ -3,8 +3,9 @@
 They inform, no decision about copied data is made by them, so they are written without a transaction. A user who may only read verifies all
 the same, without being able to go on later. The report of a Spark job travels here as well, in parts that fit a record.
 
-A result saves work and nothing else: one that is damaged, or that an older or newer Ferry wrote in another format, is said to be left out,
-and its range is compared anew. A damaged report is left out too; one of a newer format is refused, because there is nothing in its place.
+A result saves work and nothing else: one that is damaged, older than a day, or that an older or newer Ferry wrote in another format, is
+left out, and its range is compared anew: what a log held long ago proves nothing about today. A damaged report is left out too; one of a
+newer format is refused, because there is nothing in its place.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ RECORD_VERSION = 1
 WRITE_EVERY_SECONDS = 5.0
 # Of compressed text: a record stays far below the usual max.message.bytes of 1 MiB.
 PART_BYTES = 500_000
+# A try long after the first one (a run of the past that is cleared in Airflow) looks again.
+RESULT_MILLISECONDS = 24 * 3600 * 1000
 # A report of 100,000 ranges has some 50 MB; nobody's record may fill the memory of whoever reads it.
 REPORT_BYTES = 256 << 20
 
@@ -80,13 +83,19 @@ class ResultWriter:
 
 
 def read_finished(flow: Flow, run_id: str) -> dict[str, RangeResult]:
-    """Results of earlier tries by range key."""
-    return fold_results(_values(flow, run_id), _place(flow))
+    """Results of earlier tries of the last day by range key."""
+    now = time.time_ns() // 1_000_000
+    return fold_results((value for moment, value in _values(flow, run_id) if counts(moment, now)), _place(flow))
+
+
+def counts(moment: int, now: int) -> bool:
+    """Whether a result that was written at `moment` may stand for a look of now, both in ms (pure)."""
+    return moment > now - RESULT_MILLISECONDS
 
 
 def read_report(flow: Flow, run_id: str) -> VerifyReport | None:
     """The last report that is there as a whole; None when there is none. NewerFormat."""
-    return fold_report(_values(flow, run_id), _place(flow))
+    return fold_report((value for _, value in _values(flow, run_id)), _place(flow))
 
 
 def fold_results(values: Iterable[bytes], where: str) -> dict[str, RangeResult]:
@@ -157,10 +166,12 @@ def _inflated(packed: str) -> Any:
     return read_document(data)
 
 
-def _values(flow: Flow, run_id: str) -> list[bytes]:
+def _values(flow: Flow, run_id: str) -> list[tuple[int, bytes]]:
+    """When each was written, and what it is."""
     key = _key(run_id)
     with InternalTopicReader(flow.target) as reader:
-        return [record.value for record in reader.read(runs_topic(flow.source.alias)) if record.key == key and record.value is not None]
+        records = reader.read(runs_topic(flow.source.alias))
+        return [(record.timestamp, record.value) for record in records if record.key == key and record.value is not None]
 
 
 def _place(flow: Flow) -> str:

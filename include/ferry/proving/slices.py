@@ -44,7 +44,7 @@ class Window:
 
 def sliced(receipt: Receipt, piece_bytes: int = PIECE_BYTES, piece_runs: int = PIECE_RUNS) -> list[Slice]:
     """The slices of a receipt of copied records, in order."""
-    handled = bool(receipt.handled or receipt.dropped or receipt.added)
+    handled = receipt.by_handler
     each = receipt.bytes / max(1, receipt.records)
     groups: list[list[Run]] = []
     weights: list[float] = []
