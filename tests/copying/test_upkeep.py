@@ -89,6 +89,12 @@ def test_what_a_handler_has_seen_stays_apart_from_what_was_copied_as_it_was() ->
     ]
 
 
+def test_a_range_without_records_joins_the_first_records_of_the_log() -> None:
+    empty = replace(receipt(ReceiptKind.COPIED, 0, 5, 0), runs=(), downstream_end=-1, records=0)
+    row = [empty, receipt(ReceiptKind.COPIED, 5, 9, 0)]
+    assert [(entry.upstream_start, entry.upstream_end, entry.runs) for entry in after(row, 0)] == [(0, 9, ((5, 0, 4),))]
+
+
 def test_where_the_log_begins_must_be_known_for_runs_to_be_dropped() -> None:
     row = [receipt(ReceiptKind.COPIED, 0, 1, 0), receipt(ReceiptKind.COPIED, 1, 2, 1)]
     assert [entry.runs for entry in tidy(row, {}).merged] == [((0, 0, 2),)]
