@@ -19,7 +19,9 @@ from tests.bounces.results import Row, note
 from tests.bounces.scenarios import FIRST_TOPIC, PARTITIONS, SCENARIOS, Act, Stage
 from tests.bounces.verdict import histogram
 
-pytestmark = [pytest.mark.bounces, pytest.mark.timeout(1_800)]
+# kafka-python, by which the test gives orders to brokers that are being bounced, leaves sockets open that it could not connect.
+SOCKETS = pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = [pytest.mark.bounces, pytest.mark.timeout(1_800), SOCKETS]
 
 RATE = 300
 VALUE_BYTES = 1_000
