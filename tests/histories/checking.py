@@ -46,7 +46,7 @@ def _records(history: History, sends: Sends, logs: Logs) -> Iterator[Anomaly]:
                 yield Anomaly(Kind.NEVER_SENT, *place, f"offset {seen.offset} holds {seen.id}")
             elif not place == send.place == seen.sent_to:
                 yield Anomaly(Kind.MISPLACED, *place, f"offset {seen.offset} holds {seen.id}, which was sent to {send.place}")
-            elif times[seen.id] > history.repeated_at_source.get(seen.id, 1):
+            elif times[seen.id] > max(1, history.source_times.get(seen.id, 1)):
                 yield Anomaly(Kind.DUPLICATE, *place, f"{seen.id} stands at {first[seen.id]} and at {seen.offset}")
             elif history.outcome(send) is Outcome.FAILED:
                 yield Anomaly(Kind.ABORTED, *place, f"offset {seen.offset} holds {seen.id} of transaction {send.transaction}")
@@ -58,7 +58,7 @@ def _order(history: History, sends: Sends, logs: Logs) -> Iterator[Anomaly]:
         highest, holder = -1, None
         for record, at in log.first_offsets().items():
             send = sends.get(record)
-            if send is None or send.offset is None or send.place != place or record in history.repeated_at_source:
+            if send is None or send.offset is None or send.place != place or history.source_times.get(record, 1) > 1:
                 continue
             if send.offset < highest:
                 text = f"{record} of source offset {send.offset} stands at {at}, behind {holder} of source offset {highest}"
@@ -72,7 +72,7 @@ def _producer_order(history: History, logs: Logs) -> Iterator[Anomaly]:
     for place, log in logs.items():
         last: dict[int, int] = {}
         for (producer, sequence), at in log.first_offsets().items():
-            if (producer, sequence) in history.repeated_at_source:
+            if history.source_times.get((producer, sequence), 1) > 1:
                 continue
             if sequence < last.get(producer, -1):
                 text = f"{(producer, sequence)} stands at {at}, behind {(producer, last[producer])}"
@@ -110,11 +110,38 @@ def _newest_of_keys(history: History, seen: Mapping[Place, Mapping[RecordId, int
     return newest
 
 
+def torn_at_source(history: History) -> list[str]:
+    """Transactions of unknown outcome of which the source's own log holds only a part."""
+    if not history.source_times:
+        return []
+    return [
+        name
+        for name, sent in _unknown(history).items()
+        if len({send.id in history.source_times for send in sent}) > 1  # some are there and some are not
+    ]
+
+
 def _torn(history: History, logs: Logs) -> Iterator[Anomaly]:
     """Transactions of unknown outcome whose acknowledged records were copied in part, where everything should be copied.
 
-    A committed transaction that is copied in part shows as lost or unseen writes, an aborted one as aborted reads.
+    A committed transaction that is copied in part shows as lost or unseen writes, an aborted one as aborted reads. Of one that the source
+    tore, the same part must be there.
     """
+    seen = {place: log.first_offsets() for place, log in logs.items()}
+    torn = set(torn_at_source(history))
+    for name, sent in _unknown(history).items():
+        wanted = [send for send in sent if name not in torn or send.id in history.source_times]
+        missing = [send for send in wanted if send.id not in seen.get(send.place, {})]
+        others = [send for send in sent if send not in wanted and send.id in seen.get(send.place, {})]
+        if others or (missing and (name in torn or len(missing) < len(wanted))):
+            place = (others or missing)[0].place
+            yield Anomaly(
+                Kind.TORN, *place, f"{len(missing)} of {len(wanted)} records of {name} are not there, and {len(others)} others are"
+            )
+
+
+def _unknown(history: History) -> dict[str, list[Send]]:
+    """Acknowledged records of each transaction of unknown outcome, where all was copied and nothing compacted."""
     parts: defaultdict[str, list[Send]] = defaultdict(list)
     for send in history.sends:
         name = send.transaction
@@ -123,8 +150,4 @@ def _torn(history: History, logs: Logs) -> Iterator[Anomaly]:
         whole = send.offset is not None and send.offset < history.complete.get(send.place, 0)
         if whole and history.outcome(send) is Outcome.UNKNOWN:
             parts[name].append(send)
-    seen = {place: log.first_offsets() for place, log in logs.items()}
-    for name, sent in parts.items():
-        missing = [send for send in sent if send.id not in seen.get(send.place, {})]
-        if missing and len(missing) < len(sent):
-            yield Anomaly(Kind.TORN, *missing[0].place, f"{len(missing)} of {len(sent)} records of {name} are not there")
+    return dict(parts)

@@ -56,8 +56,9 @@ class History:
     """Everything that was recorded.
 
     transactions: outcome of each by name; FAILED is aborted. torn_at_source: transactions that the source itself may have broken (settled
-    by an operator), whose parts are judged one by one. repeated_at_source: how often the source's own log holds a record, where that is
-    more than once: a producer that got no answer writes anew under a new producer id, and a copier must copy both. complete: for each
+    by an operator), whose parts are judged one by one. source_times: how often the source's own committed log holds each record, as a
+    witness there saw; empty when there was none. A producer that got no answer writes anew under a new producer id, and a broker that is
+    killed around EndTxn may forget partitions of a transaction: a copier must copy just what the source holds. complete: for each
     partition that must be copied, the source offset (exclusive) up to which everything must have been seen in the end. compacted: topics
     whose older records of a key may be gone.
     """
@@ -68,7 +69,7 @@ class History:
     complete: Mapping[Place, int] = field(default_factory=dict)
     compacted: frozenset[str] = frozenset()
     torn_at_source: frozenset[str] = frozenset()
-    repeated_at_source: Mapping[RecordId, int] = field(default_factory=dict)
+    source_times: Mapping[RecordId, int] = field(default_factory=dict)
 
     def outcome(self, send: Send) -> Outcome:
         """Of the send together with its transaction: a record of an aborted one was never written."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.histories.anomalies import Kind, counted
-from tests.histories.checking import check
+from tests.histories.checking import check, torn_at_source
 from tests.histories.model import History, Outcome, Poll, Seen, Send
 from tests.histories.worlds import World, make_world, without
 
@@ -194,10 +194,10 @@ def test_what_the_source_itself_holds_twice_is_no_duplicate_and_a_third_is(seed:
     twice = chance.choice(world.sends[:-1])
     history = duplicate_of(world, twice, chance)
     assert {anomaly.kind for anomaly in check(history)} == {Kind.DUPLICATE}
-    history = replace(history, repeated_at_source={twice.id: 2})
+    history = replace(history, source_times={twice.id: 2})
     assert check(history) == []
     again = duplicate_of(world, twice, chance)
-    assert {anomaly.kind for anomaly in check(replace(again, repeated_at_source={twice.id: 2}))} == {Kind.DUPLICATE}
+    assert {anomaly.kind for anomaly in check(replace(again, source_times={twice.id: 2}))} == {Kind.DUPLICATE}
 
 
 def test_a_record_that_its_producer_wrote_anew_is_acknowledged_where_it_stands_last() -> None:
@@ -205,4 +205,21 @@ def test_a_record_that_its_producer_wrote_anew_is_acknowledged_where_it_stands_l
     early = world.sends[4]
     world.replaced(early, offset=10)
     history = duplicate_of(world, world.sends[4], random.Random(1))
-    assert check(replace(history, repeated_at_source={early.id: 2})) == []
+    assert check(replace(history, source_times={early.id: 2})) == []
+
+
+def test_of_what_the_source_itself_tore_the_same_part_is_asked_for() -> None:
+    world = plain_world()
+    world.transactions["t"] = Outcome.UNKNOWN
+    ids = [send.id for send in world.sends]
+    history = without(world.history(random.Random(1)), ids[1])
+    held = dict.fromkeys([id for id in ids if id != ids[1]], 1)
+    assert torn_at_source(history) == []
+    assert {anomaly.kind for anomaly in check(history)} == {Kind.TORN}
+    told = replace(history, source_times=held)
+    assert torn_at_source(told) == ["t"]
+    assert check(told) == []
+    assert {anomaly.kind for anomaly in check(without(told, ids[0]))} == {Kind.TORN}
+    assert {anomaly.kind for anomaly in check(replace(world.history(random.Random(1)), source_times=held))} == {Kind.TORN}
+    whole = replace(history, source_times=dict.fromkeys(ids, 1))
+    assert {anomaly.kind for anomaly in check(whole)} == {Kind.TORN}

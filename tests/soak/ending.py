@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 from tests.exactness.judging import judge
 from tests.histories.anomalies import counted
-from tests.histories.checking import check
+from tests.histories.checking import check, torn_at_source
 from tests.histories.model import Place
 from tests.soak.landscape import CONFIGS, GROUPS
 from tests.soak.recording import Recorder
@@ -96,10 +96,11 @@ class Ending:
         kinds = ", ".join(f"{kind} {count}" for kind, count in counted(found).items() if count) or "no anomaly"
         seen = sum(len(poll.records) for poll in history.polls)
         text = f"{len(history.sends):,} sends, {len(history.transactions):,} transactions, {seen:,} records polled: {kinds}"
-        if history.repeated_at_source:
-            text += (
-                f"; {len(history.repeated_at_source):,} records stand more than once in the source's own log, and as often on the target"
-            )
+        repeated, torn = sum(times > 1 for times in history.source_times.values()), len(torn_at_source(history))
+        if repeated:
+            text += f"; {repeated:,} records stand more than once in the source's own log, and as often on the target"
+        if torn:
+            text += f"; of {torn} transactions the source's own log holds only a part, and so does the target"
         self._log.verdict("history", text, [str(anomaly) for anomaly in found[:SHOWN]])
 
     def groups(self) -> None:

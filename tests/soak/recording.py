@@ -82,10 +82,9 @@ class Recorder:
         with self._lock:
             left = [Send(id, sent.place, None, Outcome.UNKNOWN, sent.transaction, sent.key) for id, sent in self._open.items()]
             compacted, torn = frozenset(self.compacted), frozenset(self._torn)
-            repeated = self._repeated_at_source()
-            return History([*self._sends, *left], dict(self._transactions), list(self.polls), complete, compacted, torn, repeated)
+            ends, times = dict(self._transactions), self._source_times()
+            return History([*self._sends, *left], ends, list(self.polls), complete, compacted, torn, times)
 
-    def _repeated_at_source(self) -> dict[RecordId, int]:
+    def _source_times(self) -> dict[RecordId, int]:
         places = {(poll.place, seen.offset): seen.id for poll in self.source_polls for seen in poll.records if seen.id is not None}
-        times = Counter(places.values())
-        return {record: count for record, count in times.items() if count > 1}
+        return Counter(places.values())

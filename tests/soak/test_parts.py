@@ -64,12 +64,12 @@ def test_what_the_recorder_keeps() -> None:
     assert recorder.history({}).torn_at_source == {"w/1"}
 
 
-def test_the_recorder_counts_what_the_source_holds_more_than_once() -> None:
+def test_the_recorder_counts_what_the_source_holds() -> None:
     recorder = Recorder()
     seen = [Seen(offset, id, PLACE) for offset, id in enumerate([(1, 0), (1, 1), (1, 0), None, None])]
     recorder.source_polls += [Poll("witness", PLACE, tuple(seen[:2])), Poll("witness", PLACE, tuple(seen[2:]))]
     recorder.source_polls.append(Poll("another", PLACE, tuple(seen)))
-    assert recorder.history({}).repeated_at_source == {(1, 0): 2}
+    assert recorder.history({}).source_times == {(1, 0): 2, (1, 1): 1}
 
 
 @pytest.mark.parametrize(
