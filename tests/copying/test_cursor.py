@@ -541,3 +541,10 @@ def test_receipts_around_a_refused_record_say_that_a_handler_was_at_work() -> No
     assert (before.upstream_start, refused.upstream_start, behind.upstream_start, behind.upstream_end) == (0, 4, 5, 10)
     assert all(entry.handled or entry.dropped for entry in (before, behind)), "a verify would look for all their records"
     assert before.dropped + refused.dropped + behind.dropped == 9
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
+    cursor.fetched_to(5, 3)
+    cursor.skip(replace(unit(0, 5, runs=((0, 1),)), kind="handled", places=(0,), dropped=4), "refused")
+    cursor.fetched_to(10, 3)
+    cursor.skip(unit(5, 10, runs=((5, 1),)), "refused")
+    found = [(entry.upstream_start, entry.upstream_end, entry.dropped, entry.handled) for entry in cursor.receipts("run")]
+    assert found == [(0, 1, 0, 0), (1, 5, 4, 1), (5, 6, 0, 0), (6, 10, 0, 0)]

@@ -239,6 +239,8 @@ def test_what_is_usual_is_not_written_down() -> None:
     assert not {"handled", "from_target", "found", "written", "delays"} & json.loads(value).keys()
     half = Receipt(ReceiptKind.COPIED, "t", 3, "i", "A.t", "r", 5, 9, record_age=DELAYS["record_age"])
     assert decode_receipt(*encode_receipt(half)).record_age is None
+    both = replace(half, latency=DELAYS["latency"])
+    assert decode_receipt(*encode_receipt(both)) == both
 
 
 def test_as_many_runs_as_fit_stay_one_receipt() -> None:
