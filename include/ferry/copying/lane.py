@@ -35,6 +35,7 @@ from ferry.copying.budget import Budget
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.interruption import Interruption
+from ferry.copying.late_requests import refuse_late
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.position_refusals import stop_refused
 from ferry.copying.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
@@ -358,6 +359,7 @@ class Lane:
         self._target.disconnect()
         await self._loop.sleep(RECOVERY_PAUSE_SECONDS)
         self._identity = await self._settle()
+        await refuse_late(self._coordinator, self._identity, self._registered)
         await self._fresh_appenders()
         await self._target_leaders.refresh()
         self._check_remote_topics()
