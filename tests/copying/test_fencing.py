@@ -11,12 +11,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.config import Flow
-from ferry.copying import driver, survey
+from ferry.copying import driver, survey, upkeep
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane import Lane
 from ferry.copying.lane_runner import InlineLaneRunner, run_lanes
+from ferry.copying.lanes import upkeep_transactional_id
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.errors import ExitCode, Superseded
+from ferry.policy.naming import ledger_topic, position_group
 from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, compare_topics, read_all
 
@@ -235,6 +237,26 @@ def test_a_newer_holder_whose_pair_is_the_next_one_keeps_it(
             with pytest.raises(Superseded):
                 older.confirm()
             newer.confirm()
+
+
+def test_somebody_who_tidies_the_ledger_too_supersedes_no_run(
+    flow: Flow, fill: Callable[..., None], run_flow: RunFlow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older run, at its end when this one took over, or a command: it holds the upkeep's id, and nothing else."""
+    tidied = []
+
+    def contested(flow: Flow) -> object:
+        holder = (flow, position_group(flow.source.alias), upkeep_transactional_id(flow.name), [ledger_topic(flow.source.alias)])
+        with FencedWriter(*holder) as first, FencedWriter(*holder):
+            tidied.append(flow.name)
+            first.confirm()
+        raise AssertionError("the second one holds it")
+
+    monkeypatch.setattr(upkeep, "UPKEEP_RECORDS", 1)
+    monkeypatch.setattr(driver, "keep_ledger_tidy", contested)
+    fill(300)
+    report = run_flow(flow)
+    assert (tidied, report.exit_code, report.superseded, report.records) == ([flow.name], ExitCode.DONE, None, 300)
 
 
 def test_the_report_of_a_superseded_run_says_so(flow: Flow, fill: Callable[..., None], run_flow: RunFlow) -> None:

@@ -183,7 +183,13 @@ class CopyDriver:
         with InternalTopicReader(self._flow.target) as reader:
             if not is_due(sum(reader.end_offsets(self._ledger).values()), self._flow_record):
                 return
-            done = keep_ledger_tidy(self._flow)
+            hold.writer.confirm()  # an older run must not take the upkeep's id from a newer one
+            try:
+                done = keep_ledger_tidy(self._flow)
+            except Superseded as problem:
+                hold.writer.confirm()  # the run is: else somebody who began earlier tidies, and the next run is as good
+                log.warning("the ledger is tidied by somebody else: %s", problem)
+                return
             # What tidying itself wrote is not new.
             held_ever = sum(reader.end_offsets(self._ledger).values())
         self._flow_record = replace(self._flow_record, tidied=held_ever, receipts=done.left)
