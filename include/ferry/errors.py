@@ -226,7 +226,9 @@ class UnreadableBatch(PartitionError):
 
 
 class TransactionHangs(PartitionError):
-    """A transaction has been open in the source or remote partition for longer than `ferry.open.transaction.warn.ms`."""
+    """A transaction has been open in the source or remote partition for longer than `ferry.open.transaction.warn.ms`, or it is one of the
+    flow itself that its coordinator has forgotten.
+    """
 
 
 class LogChanged(PartitionError):

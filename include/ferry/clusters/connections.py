@@ -116,7 +116,7 @@ class ClusterConnection:
         settings["reconnect_backoff_max_ms"] = 1_000
         self._manager = _Connections(loop.selector, **settings)
         self._manager.meter = self._meter = Meter()
-        self._transactions_v2: bool | None = None
+        self._offers: Any = None
 
     async def open(self) -> None:
         """Find the brokers. ClusterUnreachable or AuthenticationFailed when they do not answer or refuse."""
@@ -196,13 +196,19 @@ class ClusterConnection:
 
     async def supports_transactions_v2(self) -> bool:
         """Whether the cluster's finalized `transaction.version` is 2 or more (KIP-890)."""
+        features = {feature.name: feature.max_version_level for feature in (await self._offered()).finalized_features or ()}
+        return int(features.get("transaction.version", 0)) >= 2
+
+    async def understands(self, api_key: int) -> bool:
+        """Whether the brokers take this kind of request in any version."""
+        return any(entry.api_key == api_key for entry in (await self._offered()).api_keys)
+
+    async def _offered(self) -> Any:
         from kafka.protocol.metadata import ApiVersionsRequest  # noqa: PLC0415 - used once per process
 
-        if self._transactions_v2 is None:
-            answer = await self.send(ApiVersionsRequest(client_software_name="ferry", client_software_version="1"))
-            features = {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}
-            self._transactions_v2 = features.get("transaction.version", 0) >= 2
-        return self._transactions_v2
+        if self._offers is None:
+            self._offers = await self.send(ApiVersionsRequest(client_software_name="ferry", client_software_version="1"))
+        return self._offers
 
     def _must_wait(self, node: int | None) -> bool:
         """Any broker will do for requests to none in particular, as long as one is not throttled."""

@@ -70,6 +70,29 @@ def open_transactions(cluster: Cluster, partitions: Iterable[TopicPartition]) ->
         loop.close()
 
 
+async def open_of(
+    connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition], producer_id: int
+) -> dict[TopicPartition, OpenTransaction]:
+    """The first open transaction of this producer id in each partition that has one; without what its coordinator says.
+
+    Left out: partitions without a leader, or whose producers the user may not see, and everything on brokers that cannot tell (before 2.8).
+    RequestNotSent or RequestLost.
+    """
+    if not await connection.understands(DescribeProducersRequest.API_KEY):
+        return {}
+    by_node: dict[int, list[TopicPartition]] = {}
+    for key in partitions:
+        by_node.setdefault(leaders.of(key.topic, key.partition).node, []).append(key)
+    found: dict[TopicPartition, OpenTransaction] = {}
+    for node, keys in by_node.items():
+        if node >= 0:
+            for key, entries in (await _producers(connection, node, keys)).items():
+                own = () if isinstance(entries, str) else tuple(entry for entry in entries if entry.producer_id == producer_id)
+                if own:
+                    found[key] = own[0]
+    return found
+
+
 async def _ask(connection: ClusterConnection, wanted: list[TopicPartition]) -> Found:
     await connection.open()
     leaders = Leaders(connection, {key.topic for key in wanted})

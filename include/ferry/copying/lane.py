@@ -33,6 +33,7 @@ from ferry.copying.allowance import allowance_of
 from ferry.copying.appender import Accepted, Appender, PartitionKey
 from ferry.copying.budget import Budget
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.forgotten_markers import stop_unmarked
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.interruption import Interruption
 from ferry.copying.late_requests import refuse_late
@@ -130,6 +131,7 @@ class Lane:
         self._feed.check_identities()
         self._check_remote_topics()
         await self._fresh_appenders()
+        await stop_unmarked(self._target, self._target_leaders, self._cursors, self._identity.producer_id)
         await self._compare_positions()
 
     async def _settle(self) -> ProducerIdentity:
@@ -363,6 +365,7 @@ class Lane:
         await self._fresh_appenders()
         await self._target_leaders.refresh()
         self._check_remote_topics()
+        await stop_unmarked(self._target, self._target_leaders, self._cursors, self._identity.producer_id)
         positions = await self._coordinator.positions(self._cursors) if self._in_doubt else {}
         for key, cursor in self._cursors.items():
             if self._in_doubt and cursor.touched and key in positions and positions[key].mark == self._mark:
