@@ -3,7 +3,9 @@
 A write counts as lost when something behind it in its source partition was seen on the target and it was not; as unseen when nothing
 behind it was seen, but its partition should be complete. Records of unknown outcome may be seen or not, at most once, and those of one
 transaction all or none. Readers are read_committed and start at the beginning of each partition. What the source's own log holds more than
-once may be seen as often; only the order of such a record is not judged, as nobody can say which of them its producer meant.
+once may be seen as often; only the order of such a record is not judged, as nobody can say which of them its producer meant. What that
+log shows as committed must be copied, whatever the producer was told: a broker that is killed around EndTxn may forget the markers of an
+abort, and commit those records with the producer's next transaction.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def _records(history: History, sends: Sends, logs: Logs) -> Iterator[Anomaly]:
                 yield Anomaly(Kind.MISPLACED, *place, f"offset {seen.offset} holds {seen.id}, which was sent to {send.place}")
             elif times[seen.id] > max(1, history.source_times.get(seen.id, 1)):
                 yield Anomaly(Kind.DUPLICATE, *place, f"{seen.id} stands at {first[seen.id]} and at {seen.offset}")
-            elif history.outcome(send) is Outcome.FAILED:
+            elif history.outcome(send) is Outcome.FAILED and seen.id not in history.source_times:
                 yield Anomaly(Kind.ABORTED, *place, f"offset {seen.offset} holds {seen.id} of transaction {send.transaction}")
 
 
@@ -108,6 +110,11 @@ def _newest_of_keys(history: History, seen: Mapping[Place, Mapping[RecordId, int
             where = (send.place, send.key)
             newest[where] = max(send.offset, newest.get(where, -1))
     return newest
+
+
+def revived_at_source(history: History) -> int:
+    """Records that were refused or aborted, and that the source's own log shows as committed."""
+    return sum(send.id in history.source_times and history.outcome(send) is Outcome.FAILED for send in history.sends)
 
 
 def torn_at_source(history: History) -> list[str]:

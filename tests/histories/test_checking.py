@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.histories.anomalies import Kind, counted
-from tests.histories.checking import check, torn_at_source
+from tests.histories.checking import check, revived_at_source, torn_at_source
 from tests.histories.model import History, Outcome, Poll, Seen, Send
 from tests.histories.worlds import World, make_world, without
 
@@ -223,3 +223,17 @@ def test_of_what_the_source_itself_tore_the_same_part_is_asked_for() -> None:
     assert {anomaly.kind for anomaly in check(replace(world.history(random.Random(1)), source_times=held))} == {Kind.TORN}
     whole = replace(history, source_times=dict.fromkeys(ids, 1))
     assert {anomaly.kind for anomaly in check(whole)} == {Kind.TORN}
+
+
+@given(SEEDS)
+def test_an_aborted_record_that_the_source_itself_shows_as_committed_may_be_seen(seed: int) -> None:
+    chance = random.Random(seed)
+    world = plain_world()
+    history = aborted(world, chance)
+    assert {anomaly.kind for anomaly in check(history)} == {Kind.ABORTED}
+    held = dict.fromkeys([send.id for send in world.sends], 1)
+    assert check(replace(history, source_times=held)) == []
+    assert revived_at_source(replace(history, source_times=held)) == 1
+    del held[world.sends[3].id]
+    assert {anomaly.kind for anomaly in check(replace(history, source_times=held))} == {Kind.ABORTED}
+    assert revived_at_source(replace(history, source_times=held)) == 0

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 from tests.exactness.judging import judge
 from tests.histories.anomalies import counted
-from tests.histories.checking import check, torn_at_source
+from tests.histories.checking import check, revived_at_source, torn_at_source
 from tests.histories.model import Place
 from tests.soak.landscape import CONFIGS, GROUPS
 from tests.soak.recording import Recorder
@@ -97,10 +97,13 @@ class Ending:
         seen = sum(len(poll.records) for poll in history.polls)
         text = f"{len(history.sends):,} sends, {len(history.transactions):,} transactions, {seen:,} records polled: {kinds}"
         repeated, torn = sum(times > 1 for times in history.source_times.values()), len(torn_at_source(history))
+        revived = revived_at_source(history)
         if repeated:
             text += f"; {repeated:,} records stand more than once in the source's own log, and as often on the target"
         if torn:
             text += f"; of {torn} transactions the source's own log holds only a part, and so does the target"
+        if revived:
+            text += f"; {revived:,} records of aborted transactions are committed in the source's own log"
         self._log.verdict("history", text, [str(anomaly) for anomaly in found[:SHOWN]])
 
     def groups(self) -> None:
