@@ -21,6 +21,8 @@ _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENT
 ERRORS_KEPT = 20
 # A broker that does not accept the client's certificate says so after the handshake, and librdkafka reports a lost connection.
 _CERTIFICATE_ALERT = re.compile(r"alert .*certificate|alert unknown ca", re.IGNORECASE)
+# A login that a broker met too late, when it had given the connection up: the next one may be in time.
+_LATE_LOGIN = "not valid in current SASL state"
 _NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"  # noqa: S105 - the beginning of a message
 # What libcurl says of an endpoint that it could not talk to; anything else is the endpoint's own answer.
 _NO_ENDPOINT = re.compile(r"failed to connect|could not (connect|resolve)|timed? ?out|recv failure|empty reply", re.IGNORECASE)
@@ -66,6 +68,8 @@ def refused_login(errors: Iterable[KafkaError]) -> KafkaError | None:
 
 
 def _is_refusal(error: KafkaError) -> bool:
+    if _LATE_LOGIN in error.str():
+        return False
     return error.code() in _AUTHENTICATION or (error.code() < 0 and _CERTIFICATE_ALERT.search(error.str()) is not None)
 
 

@@ -2,6 +2,9 @@
 
 DescribeProducers is answered by the partition's leader and needs Read on the topic. The transactional id of a producer id is known to its
 coordinator alone, so every broker is asked for it; brokers leave out the ids that the user may not describe.
+
+Markers are written behind the answer to EndTxn. So a transaction is open only if its partition shows it before and after its coordinator
+was asked: one that has just ended would look forgotten.
 """
 
 from __future__ import annotations
@@ -80,16 +83,11 @@ async def open_of(
     """
     if not await connection.understands(DescribeProducersRequest.API_KEY):
         return {}
-    by_node: dict[int, list[TopicPartition]] = {}
-    for key in partitions:
-        by_node.setdefault(leaders.of(key.topic, key.partition).node, []).append(key)
     found: dict[TopicPartition, OpenTransaction] = {}
-    for node, keys in by_node.items():
-        if node >= 0:
-            for key, entries in (await _producers(connection, node, keys)).items():
-                own = () if isinstance(entries, str) else tuple(entry for entry in entries if entry.producer_id == producer_id)
-                if own:
-                    found[key] = own[0]
+    for key, entries in (await _of_leaders(connection, leaders, partitions)).items():
+        own = () if isinstance(entries, str) else tuple(entry for entry in entries if entry.producer_id == producer_id)
+        if own:
+            found[key] = own[0]
     return found
 
 
@@ -97,19 +95,36 @@ async def _ask(connection: ClusterConnection, wanted: list[TopicPartition]) -> F
     await connection.open()
     leaders = Leaders(connection, {key.topic for key in wanted})
     await leaders.refresh()
-    by_node: dict[int, list[TopicPartition]] = {}
     found: dict[TopicPartition, tuple[OpenTransaction, ...] | str] = dict.fromkeys(wanted, "the partition has no leader")
-    for key in wanted:
+    found.update(await _of_leaders(connection, leaders, wanted))
+    ids = {entry.producer_id for entries in found.values() if not isinstance(entries, str) for entry in entries}
+    known = await _coordinated(connection, ids) if ids else {}
+    still = await _of_leaders(connection, leaders, [key for key, entries in found.items() if entries and not isinstance(entries, str)])
+    return {
+        key: entries
+        if isinstance(entries, str)
+        else tuple(_completed(key, entry, known.get(entry.producer_id)) for entry in entries if _is_open(entry, still.get(key, "")))
+        for key, entries in found.items()
+    }
+
+
+def _is_open(entry: OpenTransaction, later: tuple[OpenTransaction, ...] | str) -> bool:
+    """Whether the partition showed it again; where it could not be asked again, what it said first counts."""
+    return isinstance(later, str) or any((one.producer_id, one.start_offset) == (entry.producer_id, entry.start_offset) for one in later)
+
+
+async def _of_leaders(
+    connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, tuple[OpenTransaction, ...] | str]:
+    """What the leaders show; without the partitions that have none."""
+    by_node: dict[int, list[TopicPartition]] = {}
+    for key in partitions:
         by_node.setdefault(leaders.of(key.topic, key.partition).node, []).append(key)
+    found: dict[TopicPartition, tuple[OpenTransaction, ...] | str] = {}
     for node, keys in by_node.items():
         if node >= 0:
             found.update(await _producers(connection, node, keys))
-    ids = {entry.producer_id for entries in found.values() if not isinstance(entries, str) for entry in entries}
-    known = await _coordinated(connection, ids) if ids else {}
-    return {
-        key: entries if isinstance(entries, str) else tuple(_completed(key, entry, known.get(entry.producer_id)) for entry in entries)
-        for key, entries in found.items()
-    }
+    return found
 
 
 async def _producers(
