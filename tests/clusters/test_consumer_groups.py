@@ -106,9 +106,13 @@ def test_a_group_that_the_user_may_not_see(
     """It is refused alone, by name, with what to grant. The cluster has no groups of KIP-848, and that is no error either."""
     users = {"admin": "secret", "reader": "secret"}
     restricted = cluster_factory(users=users, authorizer=True, features=["group.version=0"])
-    topic, seen, hidden = topic_factory(restricted), name("seen"), name("hidden")
+    topic, seen, hidden, written = topic_factory(restricted), name("seen"), name("hidden"), name("written")
     client = AdminClient(restricted.client_settings())
-    grants = [(ResourceType.GROUP, seen, AclOperation.DESCRIBE), (ResourceType.TOPIC, topic, AclOperation.READ)]
+    grants = [
+        (ResourceType.GROUP, seen, AclOperation.DESCRIBE),
+        (ResourceType.GROUP, written, AclOperation.READ),
+        (ResourceType.TOPIC, topic, AclOperation.READ),
+    ]
     bindings = [
         AclBinding(kind, resource, ResourcePatternType.LITERAL, "User:reader", "*", operation, AclPermissionType.ALLOW)
         for kind, resource, operation in grants
@@ -135,6 +139,13 @@ def test_a_group_that_the_user_may_not_see(
         for group, problem in groups.commit_all({seen: offsets, hidden: offsets}).items():
             assert isinstance(problem, NotAuthorized)
             assert f"group {group}" in str(problem)
+        # Asked without writing: who may not, and what to grant.
+        refused = groups.refused([seen, hidden, written])
+        assert {group: type(problem) for group, problem in refused.items()} == {seen: NotAuthorized, hidden: NotAuthorized}
+        assert f"grant Read on group {seen}" in str(refused[seen])
+    with ConsumerGroups(admin) as groups:
+        assert groups.refused([written]) == {}
+        assert not groups.describe([written])[written].exists
 
 
 def test_many_groups_at_once_and_brokers_that_take_one_a_request(

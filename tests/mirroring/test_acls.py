@@ -6,8 +6,6 @@ import re
 import secrets
 import subprocess
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -24,6 +22,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tests.both_clusters import both_clusters
 
 from ferry.clusters.acls import AclAdmin, read_acls
 from ferry.config import Flow, load_config
@@ -58,14 +57,7 @@ Pair = tuple[SandboxCluster, SandboxCluster]
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Source and target that want a login, and permissions from everybody but `ferry`."""
     directory = tmp_path_factory.mktemp("guarded")
-    with ExitStack() as running, ThreadPoolExecutor(2) as pool:
-        starting = [
-            pool.submit(SandboxCluster.start, directory / name, name, users=USERS, authorizer=True) for name in ("source", "target")
-        ]
-        for future in starting:
-            if future.exception() is None:
-                running.enter_context(future.result())
-        source, target = (future.result() for future in starting)
+    with both_clusters(directory, {}, users=USERS, authorizer=True) as (source, target):
         allow(target, "User:looker", "kafka-cluster", "DESCRIBE", kind=ResourceType.BROKER)
         for operation in ("DESCRIBE", "READ"):
             allow(target, "User:looker", "*", operation)

@@ -7,8 +7,6 @@ import secrets
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -25,6 +23,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tests.both_clusters import both_clusters
 
 from ferry.config import Flow
 from ferry.mirroring.acls import sync_acls
@@ -83,20 +82,10 @@ def test_remote_topics_follow_their_sources(
 @pytest.fixture(scope="module")
 def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxCluster, SandboxCluster]]:
     """A source and a target whose brokers' files say something about topics."""
-    files = {
-        "source": {"log.retention.ms": "1234567", "message.max.bytes": "3000000"},
-        "target": {"log.retention.ms": "-1", "message.max.bytes": "500000", "log.cleaner.min.compaction.lag.ms": "100000"},
-    }
-    directory = tmp_path_factory.mktemp("configured")
-    with ExitStack() as running, ThreadPoolExecutor(2) as pool:
-        starting = [
-            pool.submit(SandboxCluster.start, directory / name, name, properties=file, authorizer=True) for name, file in files.items()
-        ]
-        for future in starting:
-            if future.exception() is None:
-                running.enter_context(future.result())
-        source, target = (future.result() for future in starting)
-        yield source, target
+    source = {"log.retention.ms": "1234567", "message.max.bytes": "3000000"}
+    target = {"log.retention.ms": "-1", "message.max.bytes": "500000", "log.cleaner.min.compaction.lag.ms": "100000"}
+    with both_clusters(tmp_path_factory.mktemp("configured"), source, target, authorizer=True) as pair:
+        yield pair
 
 
 def test_what_the_target_refuses_is_named_and_the_rest_is_done(

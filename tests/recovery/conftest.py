@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from tests.recovery.rooms import POLICIES, Room
 
+from ferry.clusters import admin
 from ferry.config import Flow
 from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.reporting.run_report import RunReport
+from ferry.sandbox import SandboxCluster
 
 CopyFlow = Callable[[Flow], RunReport]
 
@@ -27,3 +31,19 @@ def copy_flow() -> CopyFlow:
         return pipeline.read_report(flow, request)
 
     return copy
+
+
+@pytest.fixture(params=list(POLICIES))
+def room(
+    request: pytest.FixtureRequest,
+    config_file: Callable[..., Path],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    topic_factory: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Room:
+    """One for each policy. Where nobody listens, that is known at once."""
+    monkeypatch.setattr(admin, "CONTACT_SECONDS", 4.0)
+    topic = topic_factory(source_cluster, partitions=2)
+    lines = (*POLICIES[request.param], "B->A.enabled = true", f"topics = {topic}", "ferry.lanes = 2", f"groups = {topic}-.*")
+    return Room(source_cluster, target_cluster, config_file(*lines), topic, request.param)

@@ -14,6 +14,7 @@ from pathlib import Path
 from ferry.client.mirror_client import MirrorClient, OffsetAndMetadata
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import FerryConfig, load_config
+from ferry.config.nearest import nearest_name
 from ferry.errors import ArgumentError
 from ferry.policy.naming import IdentityReplicationPolicy, policy_for
 
@@ -24,7 +25,8 @@ def connect(config: Configuration, cluster: str, upstream: str | None = None) ->
     """A client of `cluster`; close it, or use it as a context manager."""
     loaded = config if isinstance(config, FerryConfig) else load_config(config)
     if cluster not in loaded.clusters:
-        raise ArgumentError(f"{loaded.path}: there is no cluster {cluster}; clusters: {', '.join(loaded.clusters)}")
+        hint = nearest_name(cluster, loaded.clusters)
+        raise ArgumentError(f"{loaded.path}: there is no cluster {cluster}; clusters: {', '.join(loaded.clusters)}{hint}")
     flows = [flow for flow in loaded.flows if flow.target.alias == cluster]
     flows.sort(key=lambda flow: flow.source.alias != upstream)
     if flows:

@@ -196,14 +196,15 @@ class ClusterConnection:
 
     async def supports_transactions_v2(self) -> bool:
         """Whether the cluster's finalized `transaction.version` is 2 or more (KIP-890)."""
-        features = {feature.name: feature.max_version_level for feature in (await self._offered()).finalized_features or ()}
+        features = {feature.name: feature.max_version_level for feature in (await self.offers()).finalized_features or ()}
         return int(features.get("transaction.version", 0)) >= 2
 
     async def understands(self, api_key: int) -> bool:
         """Whether the brokers take this kind of request in any version."""
-        return any(entry.api_key == api_key for entry in (await self._offered()).api_keys)
+        return any(entry.api_key == api_key for entry in (await self.offers()).api_keys)
 
-    async def _offered(self) -> Any:
+    async def offers(self) -> Any:
+        """The ApiVersions answer of a broker, asked once."""
         from kafka.protocol.metadata import ApiVersionsRequest  # noqa: PLC0415 - used once per process
 
         if self._offers is None:

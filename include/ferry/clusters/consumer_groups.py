@@ -52,6 +52,9 @@ UNKNOWN_PARTITION, UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_ID = 3
 # Without the feature group.version, a broker that knows the request says that it does not.
 ABSENT = frozenset({GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION})
 
+# Nobody has a topic of that name.
+NO_TOPIC = "ferry-asks-whether-it-may"
+
 GroupOffsets = dict[TopicPartition, CommittedOffset]
 Refusals = dict[TopicPartition, str]
 
@@ -129,6 +132,14 @@ class ConsumerGroups:
             self._loop.run(self._connect, COMMIT_CONNECTIONS)
         question = GroupQuestion("writing the offsets of", "Read on group", _bound(self._commit, offsets), 1, repeatable=False)
         return self._each(question, offsets)
+
+    def refused(self, groups: Iterable[str]) -> dict[str, FerryError]:
+        """Groups whose offsets the user may not write; nothing is written.
+
+        Asked by a commit for a topic that does not exist: a broker judges the group first, and such a commit never gets to its coordinator.
+        """
+        asked = {group: {TopicPartition(NO_TOPIC, 0): CommittedOffset(0)} for group in groups}
+        return {group: answer for group, answer in self.commit_all(asked).items() if isinstance(answer, FerryError)}
 
     def _each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
         # A read shares one connection: its requests hold many groups.

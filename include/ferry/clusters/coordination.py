@@ -107,6 +107,8 @@ class Coordinator:
                     transaction_timeout_ms=TRANSACTION_MILLISECONDS,
                     producer_id=identity.producer_id,
                     producer_epoch=identity.epoch,
+                    # Before version 3 the pair is left out of the request, and every holder would be taken for a new one (KIP-360).
+                    min_version=3,
                     max_version=5,
                 ),
                 node,

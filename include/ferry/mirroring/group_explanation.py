@@ -20,6 +20,7 @@ from ferry.mirroring.sync_names import SyncName, not_enabled
 from ferry.mirroring.translated_groups import translated_groups
 from ferry.policy.filters import group_filter
 from ferry.policy.naming import is_ferry_group
+from ferry.recovery.holding import why_groups_are_held
 from ferry.translation.model import TranslatedPosition
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ def _obstacles(flow: Flow, group: str, source: GroupSide) -> list[str]:
     found = []
     if disabled := not_enabled(flow, SyncName.GROUPS):
         found.append(f"runs do not sync groups: {disabled}")
+    if held := why_groups_are_held(flow):
+        found.append(held)
     if is_ferry_group(group):
         found.append("it is Ferry's own group")
     elif filtered := group_filter(flow).why_not(group):

@@ -27,6 +27,8 @@ from ferry.mirroring.group_writing import GroupTally, group_change, partition_na
 from ferry.mirroring.outcome import SyncFailure, SyncOutcome
 from ferry.mirroring.translated_groups import translated_groups
 from ferry.policy.naming import is_ferry_group
+from ferry.recovery.holding import why_groups_are_held
+from ferry.reporting.measurements import group_measurements
 from ferry.reporting.run_report import Skipped
 from ferry.translation.model import TranslatedPosition
 
@@ -39,7 +41,12 @@ Positions = Mapping[str, Sequence[TranslatedPosition]]
 
 
 def sync_groups(flow: Flow, dry_run: bool) -> SyncOutcome:
-    """Sync every group that the flow's filters accept. ClusterUnreachable and its kin when nothing can be read at all."""
+    """Sync every group that the flow's filters accept, unless the flow is failed over: then groups are ahead on the target.
+
+    ClusterUnreachable and its kin when nothing can be read at all.
+    """
+    if held := why_groups_are_held(flow):
+        return SyncOutcome("groups", left_out=held)
     translated = translated_groups(flow)
     tally = GroupTally()
     for entry in translated.left_out:
@@ -62,7 +69,12 @@ def sync_groups(flow: Flow, dry_run: bool) -> SyncOutcome:
     if tally.wanted and not tally.changes and tally.failed:
         notices.append(f"none of the {tally.wanted} groups with something to write was written")
     counts = {"groups": len(positions), "partitions": sum(map(len, positions.values())), "up_to_date": tally.up_to_date}
-    return SyncOutcome("groups", tuple(tally.changes), (*tally.skipped, *tally.current), tuple(tally.failed), tuple(notices), counts)
+    concerned = {*positions, *(entry.group for entry in translated.left_out if entry.error)}
+    unsynced = tally.unsynced(concerned) & concerned
+    measured = group_measurements(len(set(positions) - unsynced), len(unsynced), flow.source.alias, flow.target.alias)
+    return SyncOutcome(
+        "groups", tuple(tally.changes), (*tally.skipped, *tally.current), tuple(tally.failed), tuple(notices), counts, measured
+    )
 
 
 def write_groups(flow: Flow, positions: Positions, tally: GroupTally, *, dry_run: bool) -> None:

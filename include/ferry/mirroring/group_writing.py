@@ -6,7 +6,7 @@ failure that names both, unless the group is active by now.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets, Refusals
@@ -40,6 +40,11 @@ class GroupTally:
     def failure(self, what: str, problem: FerryError) -> None:
         """Note what could not be done."""
         self.failed.append(SyncFailure(what, type(problem).__name__, str(problem)))
+
+    def unsynced(self, groups: Collection[str]) -> set[str]:
+        """Those of `groups` with anything that was left alone or failed, by the names that entries have (partition_name)."""
+        found = {what.removeprefix("group ") for what in (*(entry.what for entry in self.skipped), *(entry.what for entry in self.failed))}
+        return {name if name in groups else name.rpartition(", ")[0] for name in found}
 
 
 def write_decisions(target: ConsumerGroups, alias: str, decisions: Sequence[GroupDecision], tally: GroupTally) -> None:

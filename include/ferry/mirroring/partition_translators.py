@@ -23,12 +23,10 @@ from ferry.translation.offset_map import OffsetMap
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-NO_MAPS = OffsetMaps({}, {})
-
 
 @dataclass(frozen=True)
 class Translator:
-    """Translates offsets of one partition. `problem` says why it cannot; then there are no maps.
+    """Translates offsets of one partition. `problem` says why it cannot; then there are no maps. `unread`: as of TranslatedPosition.
 
     `forward`: of the flow from the groups' cluster to the other one; `back`: of the flow the other way.
     """
@@ -36,6 +34,7 @@ class Translator:
     forward: OffsetMap | None = None
     back: OffsetMap | None = None
     problem: str = ""
+    unread: bool = False
 
     def translate(self, offset: int) -> Translation | None:
         """Where a group at `offset` stands on the other cluster."""
@@ -61,7 +60,7 @@ def read_translators(flow: Flow, routes: Mapping[str, Route], home_topics: Topic
     ]
     onward: dict[PartitionKey, str] = {place.key: place.route.remote_topic for place in places if place.route.way is not Way.INVERSE}
     forward = read_offset_maps(flow, onward, home_topics, away_topics)
-    back, trouble = _read_back(flow, places, home_topics, away_topics)
+    back = _read_back(flow, places, home_topics, away_topics)
     alone = ledger_topic(flow.target.alias) not in home_topics
     found = {}
     for place in places:
@@ -69,12 +68,14 @@ def read_translators(flow: Flow, routes: Mapping[str, Route], home_topics: Topic
         problems = [] if way is Way.INVERSE else [forward.problems.get(place.key, "")]
         if way is not Way.FORWARD:
             narrow = f"topic {place.route.remote_topic} of cluster {flow.target.alias} has only {place.width} partitions"
-            problems += ["" if place.key.partition < place.width else narrow, trouble, back.problems.get(place.origin, "")]
+            problems += ["" if place.key.partition < place.width else narrow, back.problems.get(place.origin, "")]
         why_not = next(filter(None, problems), "")
+        unread = (way is not Way.INVERSE and place.key in forward.unread) or (way is not Way.FORWARD and place.origin in back.unread)
         found[place.key] = Translator(
             None if why_not or way is Way.INVERSE else forward.maps.get(place.key),
             None if why_not or way is Way.FORWARD else back.maps.get(place.origin),
             why_not,
+            unread,
         )
     return found
 
@@ -93,17 +94,18 @@ class _Place:
         return TopicPartition(self.route.remote_topic, self.key.partition)
 
 
-def _read_back(flow: Flow, places: Iterable[_Place], home_topics: Topics, away_topics: Topics) -> tuple[OffsetMaps, str]:
-    """Maps of the opposite flow, which copied to the topics that groups read; and why there are none."""
+def _read_back(flow: Flow, places: Iterable[_Place], home_topics: Topics, away_topics: Topics) -> OffsetMaps:
+    """Maps of the opposite flow, which copied to the topics that groups read; where there are none, that is each partition's problem."""
     wanted: dict[PartitionKey, str] = {
         place.origin: place.key.topic for place in places if place.route.way is not Way.FORWARD and place.key.partition < place.width
     }
     if not wanted:
-        return NO_MAPS, ""
+        return OffsetMaps({}, {})
     ledger = ledger_topic(flow.target.alias)
     if ledger not in home_topics:
-        return NO_MAPS, f"cluster {flow.source.alias} has no topic {ledger}: what was copied from {flow.target.alias} is not known there"
+        why_not = f"cluster {flow.source.alias} has no topic {ledger}: what was copied from {flow.target.alias} is not known there"
+        return OffsetMaps({}, dict.fromkeys(wanted, why_not))
     try:
-        return read_offset_maps(replace(flow, source=flow.target, target=flow.source), wanted, away_topics, home_topics), ""
+        return read_offset_maps(replace(flow, source=flow.target, target=flow.source), wanted, away_topics, home_topics)
     except FerryError as problem:
-        return NO_MAPS, str(problem)
+        return OffsetMaps({}, dict.fromkeys(wanted, str(problem)), frozenset(wanted))

@@ -145,9 +145,9 @@ def _position(
     offset = None if committed is None or committed.offset < 0 else committed.offset
     metadata = "" if committed is None else committed.metadata
     problem = route.problem or ("the topic has no such partition" if translator is None else translator.problem)
-    translation = None
+    translation, unread = None, translator is not None and translator.unread and not route.problem
     if translator is not None and not problem:
         translation = translator.translate(translator.begin if offset is None else offset)
         if offset is None:
             problem = "the group has no offset there" if committed is None else "the group has a null offset there"
-    return TranslatedPosition(group, key.topic, key.partition, route.remote_topic, offset, translation, metadata, problem)
+    return TranslatedPosition(group, key.topic, key.partition, route.remote_topic, offset, translation, metadata, problem, unread)

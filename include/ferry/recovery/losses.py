@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.copying.formats import place_of
 from ferry.copying.receipts import Receipt, is_loss
-from ferry.copying.state import LossAcknowledged, encode_state, fold_state
+from ferry.copying.state import FlowState, LossAcknowledged, encode_state, fold_state
 from ferry.copying.survey import read_receipts
 from ferry.policy.naming import state_topic
 
@@ -21,8 +22,13 @@ def open_losses(flow: Flow) -> list[Receipt]:
     topic = state_topic(flow.source.alias)
     with InternalTopicReader(flow.target) as reader:
         records = reader.read(topic, complete=False)
-        acknowledged = fold_state(((record.key, record.value) for record in records), place_of(flow.target, topic)).acknowledged
-    return [receipt for receipt in read_receipts(flow) if is_loss(receipt) and acknowledgement(receipt) not in acknowledged]
+        state = fold_state(((record.key, record.value) for record in records), place_of(flow.target, topic))
+    return unacknowledged(read_receipts(flow), state)
+
+
+def unacknowledged(receipts: Iterable[Receipt], state: FlowState) -> list[Receipt]:
+    """The losses among `receipts` that nobody has acknowledged (pure)."""
+    return [receipt for receipt in receipts if is_loss(receipt) and acknowledgement(receipt) not in state.acknowledged]
 
 
 def acknowledge_losses(flow: Flow) -> list[Receipt]:

@@ -42,6 +42,7 @@ class TranslatedPosition:
     holds the same records on the other cluster, empty when that is not known. `upstream_offset` is the group's own offset. None: it has no
     offset there (a partition of a topic that it reads, never read by it); then `translation` says where the beginning of that partition is
     on the other side. `translation` None: nothing can be said. `problem` says why there is no offset or no translation; empty otherwise.
+    `unread`: there is no translation because a cluster did not tell what it takes; another try may find one.
     """
 
     group: str
@@ -52,3 +53,4 @@ class TranslatedPosition:
     translation: Translation | None
     metadata: str = ""
     problem: str = ""
+    unread: bool = False

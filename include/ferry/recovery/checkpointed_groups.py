@@ -1,0 +1,134 @@
+"""Where groups of a source that is away stood: the newest checkpoints on the target, translated anew by the ledger.
+
+A checkpoint holds the group's own offset at the source beside its image, so the image is computed again from the ledger as it is now: what
+was copied since the checkpoint counts. Reads the target only.
+
+Where names stay as they are, the target's own records may lie between the copies, and which of them the group had read is told by a ledger
+that lies on the source. Then the checkpoint's own image, which was computed when both were there, is the safe one: the earlier of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.copying.formats import place_of
+from ferry.copying.state import FlowState, Head, PartitionKey
+from ferry.copying.survey import read_state
+from ferry.errors import RecoveryStopped
+from ferry.mirroring.checkpoints import newest_checkpoints, read_checkpoints
+from ferry.mirroring.offset_maps import OffsetMaps, read_offset_maps_of_heads
+from ferry.mirroring.sync_names import SyncName
+from ferry.mirroring.translated_groups import GroupLeftOut, TranslatedGroups
+from ferry.policy.filters import group_filter
+from ferry.policy.naming import policy_for
+from ferry.translation.model import Inexact, TranslatedPosition, Translation
+from ferry.translation.offset_map import OffsetMap
+from ferry.wire.internal_records import Checkpoint
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+# A commit marker of the last copy may stand behind it.
+MARKERS = 1
+
+
+@dataclass(frozen=True)
+class CheckpointedGroups:
+    """As translated, and when (ms) checkpoints were last brought up to date; None: nobody knows."""
+
+    translated: TranslatedGroups
+    as_of: int | None
+    notices: tuple[str, ...] = ()
+
+
+def checkpointed_groups(flow: Flow) -> CheckpointedGroups:
+    """Positions of all groups that have checkpoints and that the group filter accepts. RecoveryStopped when there are none at all."""
+    topic = policy_for(flow).checkpoints_topic(flow.source.alias)
+    contents = read_checkpoints(flow, topic)
+    with ClusterAdmin(flow.target) as target:
+        target_topics = target.topics()
+    state, _ = read_state(flow, target_topics, settled=True)
+    if not contents.records:
+        raise RecoveryStopped(
+            f"{flow.source.alias} is away, and {place_of(flow.target, topic)} holds no checkpoints: nobody knows where its groups stood; "
+            "groups keep what earlier syncs wrote on the target"
+        )
+    maps = read_offset_maps_of_heads(flow, state.heads, target_topics)
+    positions, left_out = positions_of(flow, newest_checkpoints(contents.records).values(), state, maps)
+    groups = tuple(sorted({entry.group for entry in positions}))
+    done = state.syncs.get(SyncName.CHECKPOINTS.value)
+    translated = TranslatedGroups(flow.name, False, groups, positions, left_out)
+    return CheckpointedGroups(translated, None if done is None else done.finished, contents.notices())
+
+
+def positions_of(
+    flow: Flow, checkpoints: Iterable[Checkpoint], state: FlowState, maps: OffsetMaps
+) -> tuple[tuple[TranslatedPosition, ...], tuple[GroupLeftOut, ...]]:
+    """Positions in order of group, topic and partition, and groups that the filter leaves out (pure).
+
+    A partition without a checkpoint, of a topic that the group reads, counts as where the source answers: from the beginning of the copies.
+    Without a position its consumers would begin by their reset policy, and could skip what is there.
+    """
+    accepted = group_filter(flow)
+    origins = {(head.remote_topic, head.partition): head for head in state.heads.values()}
+    found, left_out = [], {}
+    read: dict[tuple[str, str], set[int]] = {}
+    for checkpoint in checkpoints:
+        reason = accepted.why_not(checkpoint.group)
+        if reason is None:
+            found.append(_position(checkpoint, origins, maps))
+            read.setdefault((checkpoint.group, checkpoint.topic), set()).add(checkpoint.partition)
+        else:
+            left_out[checkpoint.group] = GroupLeftOut(checkpoint.group, reason)
+    partitions: dict[str, set[int]] = {}
+    for topic, partition in origins:
+        partitions.setdefault(topic, set()).add(partition)
+    for (group, topic), known in read.items():
+        found += [_from_the_beginning(group, (topic, partition), origins, maps) for partition in partitions.get(topic, set()) - known]
+    found.sort(key=lambda entry: (entry.group, entry.topic, entry.partition))
+    return tuple(found), tuple(left_out[group] for group in sorted(left_out))
+
+
+def _position(checkpoint: Checkpoint, origins: Mapping[PartitionKey, Head], maps: OffsetMaps) -> TranslatedPosition:
+    head = origins.get((checkpoint.topic, checkpoint.partition))
+    translation, problem, unread = None, "", False
+    if head is None:  # a topic of the target, whose copies the group read: the ledger that says so lies on the source
+        translation = Translation(checkpoint.upstream_offset, checkpoint.downstream_offset, Inexact.UNEXPLAINED)
+    else:
+        key = (head.topic, head.partition)
+        known = maps.maps.get(key)
+        unread = key in maps.unread
+        problem = maps.problems.get(key, "" if known else f"the target has no topic {head.remote_topic}")
+        if known is not None:
+            translation = checkpoint_image(known, checkpoint, one_name=head.topic == head.remote_topic)
+    return TranslatedPosition(
+        checkpoint.group,
+        head.topic if head else checkpoint.topic,
+        checkpoint.partition,
+        checkpoint.topic,
+        checkpoint.upstream_offset,
+        translation,
+        checkpoint.metadata,
+        problem,
+        unread,
+    )
+
+
+def _from_the_beginning(group: str, remote: PartitionKey, origins: Mapping[PartitionKey, Head], maps: OffsetMaps) -> TranslatedPosition:
+    begin = _position(Checkpoint(group, *remote, 0, 0), origins, maps)
+    return replace(begin, upstream_offset=None, problem=begin.problem or "the group has no checkpoint there")
+
+
+def checkpoint_image(known: OffsetMap, checkpoint: Checkpoint, *, one_name: bool) -> Translation:
+    """Where the group of a checkpoint goes on (pure). `one_name`: the topic has the same name on both sides."""
+    fresh = known.translate(checkpoint.upstream_offset)
+    own_records = one_name and (
+        known.explained_to(checkpoint.downstream_offset) < known.copied_end or known.bounds.target_end > known.copied_end + MARKERS
+    )
+    if not own_records:
+        return fresh
+    image = max(min(fresh.image, checkpoint.downstream_offset), known.bounds.target_start)
+    return Translation(checkpoint.upstream_offset, image, fresh.reason or Inexact.MERGED)

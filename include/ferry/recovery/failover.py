@@ -1,0 +1,238 @@
+"""`ferry failover`: consumers go on at the target, also when the source is gone.
+
+Look, copy once more where the source answers, translate every group's position, let a person confirm the table, write the groups, keep
+where the way back begins. Nothing but the last copy is written before the confirmation. Each step can be repeated: killed anywhere and run
+again, it goes on where it stood. While the flow is failed over, its group sync leaves groups alone; its copies may go on, for a copy never
+loses or doubles a record: what of the source had not been copied arrives behind what is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ferry.copying.pipeline import plan_run
+from ferry.copying.request import RunRequest
+from ferry.errors import ExitCode, FerryError
+from ferry.recovery.draining import Copy
+from ferry.recovery.fence import end_what_is_cut_off
+from ferry.recovery.group_moves import without_taken
+from ferry.recovery.losses import open_losses
+from ferry.recovery.moving import move_groups, plan_moves, refused_groups
+from ferry.recovery.not_copied import NotCopied, not_copied, perhaps_not_copied
+from ferry.recovery.readings import GroupReading, age_seconds, cluster_id_of, is_away, read_groups
+from ferry.recovery.records import RecoveryKeeper, current_record, done_groups, read_recovery, stage_of
+from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport
+from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, reverse_name, seed_reverse, start_positions
+from ferry.recovery.stages import Event, Stage, advance
+from ferry.recovery.stopwatch import Stopwatch
+from ferry.reporting.assemble import loss_report
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+
+def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool = False) -> RecoveryPlan:
+    """Whether it can begin, and whether the source answers. RecoveryStopped in the middle of something else.
+
+    `without_source`: it is not asked, for a source that is half alive may answer the first question and no other.
+    """
+    watch = Stopwatch()
+    with watch.step("look at both clusters"):
+        # A look: a run that was cut off may hold the topic back, and what counts is read again under the fence.
+        record = current_record(flow, read_recovery(flow, settled=False))
+        advance(flow.name, stage_of(record), Event.FAILOVER_BEGINS)
+        away = "not asked" if without_source else is_away(flow.source)
+    notices = () if away else refuse_other_way(flow)
+    identity = "" if away else cluster_id_of(flow.source)
+    problems = []
+    if record.source_cluster and identity and identity != record.source_cluster:
+        problems.append(f"{flow.source.alias} had cluster id {record.source_cluster} and has {identity} now: it is another cluster")
+    if not flow.exactly_once:
+        problems.append(f"{flow.name} copies at least once (transaction.producer=false): positions may be inexact, and records twice there")
+    return RecoveryPlan(
+        command=options.command,
+        flow=flow.name,
+        run_id=options.run_id,
+        mode=options.mode,
+        stage=record.stage,
+        away=away,
+        source_cluster=identity,
+        notices=notices,
+        problems=tuple(problems),
+        steps=watch.steps,
+    )
+
+
+def last_copy(flow: Flow, options: RecoveryOptions, checked: RecoveryPlan, copy: Copy | None) -> RecoveryPlan:
+    """Copy once more, if the source answers and it is wanted. What goes wrong is told; it does not keep a failover."""
+    watch = Stopwatch()
+    if checked.away:
+        return replace(checked, copy=f"none: {flow.source.alias} does not answer")
+    if copy is None:
+        return replace(checked, copy="none: not asked for")
+    if not options.writes:
+        return replace(checked, copy=f"none: {options.mode.value}")
+    with watch.step("last copy"):
+        told, problems = _copied(flow, options, copy)
+    return replace(checked, copy=told, problems=(*checked.problems, *problems), steps=(*checked.steps, *watch.steps))
+
+
+def plan_failover(flow: Flow, reverse: Flow | None, options: RecoveryOptions, checked: RecoveryPlan) -> RecoveryPlan:
+    """What would be written for every group, and what is not on the target. Reads only, but for one thing in a real failover: where the
+    source is away, a run that was cut off from it is ended, for its open transactions hold back every reader."""
+    watch = Stopwatch()
+    away = checked.away or is_away(flow.source)
+    if away and options.writes:
+        with watch.step("end a run that was cut off"):
+            end_what_is_cut_off(flow)
+    with watch.step("translate groups"):
+        reading = read_groups(flow, away=bool(away), only=options.only)
+    state = read_recovery(flow, settled=options.writes)
+    record = current_record(flow, state)
+    if stage_of(record) is not Stage.REPLICATING:
+        reading = reading.without(done_groups(state, record))
+    with watch.step("look at groups on the target"):
+        moves, unread = plan_moves(flow.target, reading.positions, None if away else flow.source)
+    if options.mode is Mode.REHEARSAL:
+        with watch.step("ask for the right to write groups"):
+            unread = (*unread, *refused_groups(flow.target, reading.positions))
+    with watch.step("what is not copied"):
+        missing, known_until, problems = count_missing(flow, options, away=bool(away))
+    with watch.step("losses and the way back"):
+        losses = tuple(loss_report(entry).where for entry in open_losses(flow))
+        notices = (*reading.notices, *_way_back(flow, reverse, away))
+    return replace(
+        checked,
+        away=away,
+        moves=moves,
+        unread=(*reading.told_unread, *unread),
+        left_out=reading.left_out,
+        checkpoints_as_of=reading.checkpoints_as_of,
+        missing=missing,
+        known_until=known_until,
+        losses=losses,
+        notices=(*checked.notices, *_age(reading), *notices),
+        problems=(*checked.problems, *problems),
+        steps=(*checked.steps, *watch.steps),
+    )
+
+
+def carry_out_failover(
+    flow: Flow, reverse: Flow | None, options: RecoveryOptions, plan: RecoveryPlan, confirmed: Confirmation
+) -> RecoveryReport:
+    """Write the groups, prepare the way back, say that the flow is failed over.
+
+    Positions are read once more, from where the confirmed plan had them: ClusterUnreachable where the source went away since.
+    """
+    watch = Stopwatch()
+    name = f"failover {options.run_id}"
+    with RecoveryKeeper(flow) as keeper:
+        with watch.step("say that groups move"):
+            record = keeper.begin(
+                Event.FAILOVER_BEGINS,
+                name=name,
+                run_id=options.run_id,
+                confirmed_by=confirmed.by,
+                source_cluster=plan.source_cluster,
+                cut=partial(cut_ends, flow, reverse),
+            )
+        with watch.step("write groups"):
+            reading = read_groups(flow, away=bool(plan.away), only=options.only).without(done_groups(keeper.state, record))
+            agreed = without_taken(confirmed.back, keeper.state.taken, record.phase)
+            outcomes = move_groups(flow.target, reading.positions, agreed, record.phase, keeper.take)
+            keeper.note("groups written")
+        with watch.step("prepare the way back"):
+            told, problems = prepare_reverse(reverse, keeper, options, away=bool(plan.away))
+        keeper.end(Event.FAILOVER_ENDS, "done")
+        return RecoveryReport(
+            plan=plan,
+            recovery=record.recovery,
+            stage=keeper.record.stage,
+            confirmed_by=confirmed.by,
+            groups=outcomes,
+            reverse=told,
+            problems=(*reading.told_unread, *problems),
+            steps=watch.steps,
+        )
+
+
+def prepare_reverse(
+    reverse: Flow | None, keeper: RecoveryKeeper, options: RecoveryOptions, *, away: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write down where the reverse flow begins, if it can be said now; what was done, and what went wrong. A failback does it otherwise."""
+    if reverse is None:
+        return ("there is no flow in the other direction yet",), ()
+    if away:
+        return (f"{reverse.name} begins where {reverse.source.alias}'s topics ended now; a failback writes it down",), ()
+    try:
+        recovery = keeper.record.recovery
+        positions = start_positions(reverse, keeper.cut)
+        outcome = seed_reverse(reverse, positions, f"{options.run_id}__seed", recovery)
+    except FerryError as problem:  # the groups are written; this can be done later
+        return (), (f"{reverse.name}: {type(problem).__name__}: {problem}",)
+    if outcome is None:
+        return (f"{reverse.name} knows where it goes on",), ()
+    told = tuple(f"{reverse.name}: {entry.topic}-{entry.partition} begins at {entry.position}" for entry in outcome.seeds)
+    return told, tuple(f"{reverse.name}: {failure}" for failure in outcome.failed)
+
+
+def _copied(flow: Flow, options: RecoveryOptions, copy: Copy) -> tuple[str, tuple[str, ...]]:
+    try:
+        report = copy(flow, RunRequest(flow.name, f"{options.run_id}__copy"))
+    except FerryError as problem:
+        return "failed", (f"last copy: {type(problem).__name__}: {problem}",)
+    told = f"{report.records:,} records in {report.seconds:.1f} s"
+    return told, tuple(f"last copy: {type(problem).__name__}: {problem}" for problem in report.problems())
+
+
+def count_missing(flow: Flow, options: RecoveryOptions, *, away: bool) -> tuple[tuple[NotCopied, ...], int | None, tuple[str, ...]]:
+    """What is not on the target, until when (ms) that is known where it cannot be counted, and problems: none keeps a failover."""
+    if away:
+        return (*perhaps_not_copied(flow), ())
+    try:
+        planned = plan_run(flow, RunRequest(flow.name, options.run_id))
+    except FerryError as problem:
+        return (*perhaps_not_copied(flow), (f"what is not copied cannot be counted: {type(problem).__name__}: {problem}",))
+    return not_copied(planned), None, tuple(str(failure) for failure in planned.failed)
+
+
+def _age(reading: GroupReading) -> tuple[str, ...]:
+    if not reading.by_checkpoints:
+        return ()
+    if not reading.checkpoints_as_of:
+        return ("positions are those of the newest checkpoints; when those were brought up to date is not known",)
+    age = age_seconds(reading.checkpoints_as_of)
+    return (f"positions are those of the checkpoints of {age:,.0f} s ago: what groups read since then, they read again",)
+
+
+def _way_back(flow: Flow, reverse: Flow | None, away: str) -> tuple[str, ...]:
+    if reverse is None:
+        return (f"there is no enabled flow {reverse_name(flow)}: to come back, add {'; '.join(lines_to_add(flow))}",)
+    if away:
+        return (f"{reverse.name} was not looked at: {flow.source.alias} does not answer",)
+    try:
+        planned = plan_run(reverse, RunRequest(reverse.name, "look"))
+    except FerryError as problem:
+        return (f"{reverse.name}: {type(problem).__name__}: {problem}",)
+    return tuple(f"{reverse.name}: {failure}" for failure in planned.failed)
+
+
+def exit_code_of(plan: RecoveryPlan) -> ExitCode:
+    """Of a look: 5 where groups cannot be written or read."""
+    return ExitCode.PARTLY_FAILED if plan.unread or any(move.obstacle for move in plan.moves) else ExitCode.DONE
+
+
+def rehearsed(plan: RecoveryPlan) -> tuple[str, ...]:
+    """What a rehearsal tells beside the plan: how long it took, and what would be missing."""
+    if plan.mode is not Mode.REHEARSAL:
+        return ()
+    seconds = sum(seconds for _, seconds in plan.steps)
+    offsets = plan.missing_offsets
+    rest = "an unknown number of records" if offsets is None else f"{offsets:,} records"
+    groups = len(plan.moves)
+    return (
+        f"recovery time without the last copy and the writing of {groups} groups: {seconds:.1f} s",
+        f"not on the other side now: {rest}",
+    )

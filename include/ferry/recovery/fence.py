@@ -1,0 +1,29 @@
+"""Ending what a run left behind that was cut off from a source: its open transactions hold back every reader of the target.
+
+As at the start of a run: the run id and every lane id ever used are taken over, which aborts what is open and fences the older holder.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.copying.fencing import RunHold
+from ferry.copying.survey import read_state, refuse_newer_state
+from ferry.policy.naming import ledger_topic, position_group, state_topic
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+
+def end_what_is_cut_off(flow: Flow) -> None:
+    """Take the flow over and leave it. Nothing is written; without a state topic nothing ever ran."""
+    own = state_topic(flow.source.alias)
+    with ClusterAdmin(flow.target) as target:
+        topics = target.topics()
+        if own not in topics:
+            return
+        state, _ = read_state(flow, topics, settled=False)
+    refuse_newer_state(flow)
+    with RunHold(flow, position_group(flow.source.alias), [ledger_topic(flow.source.alias), own]) as hold:
+        hold.take_lanes(max(state.flow.lanes if state.flow else 0, flow.lanes))

@@ -1,0 +1,236 @@
+"""The plan and the outcome of a failover, failback or cut-over, as documents. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from ferry.errors import ArgumentError, ExitCode
+from ferry.recovery.group_moves import Action, GroupMove, PartitionMove, PlaceShown
+from ferry.recovery.moving import GroupOutcome
+from ferry.recovery.not_copied import NotCopied
+from ferry.reporting.run_report import Skipped
+
+RECOVERY_VERSION = 1
+LONGEST_QUIET_SECONDS = 24 * 3600.0
+
+
+class Mode(StrEnum):
+    """What a command may touch: everything, or nothing."""
+
+    REAL = "real"
+    DRY_RUN = "dry-run"
+    REHEARSAL = "rehearsal"
+
+
+@dataclass(frozen=True)
+class RecoveryOptions:
+    """What a person asked for. `only`: groups whose name this expression matches. `backwards`: groups that are ahead go back too."""
+
+    command: str
+    run_id: str
+    mode: Mode = Mode.REAL
+    only: str | None = None
+    backwards: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything may be changed."""
+        return self.mode is Mode.REAL
+
+
+def check_quiet(seconds: float) -> None:
+    """How long nothing may arrive before producers count as stopped: ArgumentError for what is no time to wait."""
+    if not 0 <= seconds <= LONGEST_QUIET_SECONDS:  # not a number is neither
+        raise ArgumentError(f"nothing can be measured for {seconds} s: give 0 to {LONGEST_QUIET_SECONDS:.0f} seconds of quiet")
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """Who confirmed a plan, and what goes back with that person's consent (of RecoveryPlan.ahead)."""
+
+    by: str
+    back: tuple[PlaceShown, ...] = ()
+
+
+@dataclass(frozen=True)
+class RecoveryPlan:
+    """What would be written, from a look. `away`: why the source does not answer; empty when it does.
+
+    `known_until` (ms): when records were last copied, where the source is away (None: nobody knows). `problems` are what a person should
+    settle first; they do not keep a failover.
+    """
+
+    command: str
+    flow: str
+    run_id: str
+    mode: Mode
+    stage: str
+    away: str = ""
+    source_cluster: str = ""
+    moves: tuple[GroupMove, ...] = ()
+    unread: tuple[str, ...] = ()
+    left_out: tuple[Skipped, ...] = ()
+    checkpoints_as_of: int | None = None
+    missing: tuple[NotCopied, ...] = ()
+    known_until: int | None = None
+    losses: tuple[str, ...] = ()
+    copy: str = ""
+    notices: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    steps: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def ahead(self) -> tuple[PlaceShown, ...]:
+        """What goes back only if a person says so."""
+        return tuple(place for move in self.moves for place in move.ahead)
+
+    @property
+    def missing_offsets(self) -> int | None:
+        """How many offsets are not on the other side; None when nobody knows."""
+        return None if any(entry.offsets is None for entry in self.missing) else sum(entry.offsets or 0 for entry in self.missing)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "version": RECOVERY_VERSION,
+            "command": self.command,
+            "flow": self.flow,
+            "run_id": self.run_id,
+            "mode": self.mode.value,
+            "stage": self.stage,
+            "source_away": self.away,
+            "groups": [move.document() for move in self.moves],
+            "groups_unread": list(self.unread),
+            "left_out": [vars(entry) for entry in self.left_out],
+            "positions_from": "the source" if self.checkpoints_as_of is None else "checkpoints",
+            "checkpoints_as_of": iso(self.checkpoints_as_of),
+            "missing": [entry.document() for entry in self.missing],
+            "missing_offsets": self.missing_offsets,
+            "known_until": iso(self.known_until),
+            "losses": list(self.losses),
+            "copy": self.copy,
+            "notices": list(self.notices),
+            "problems": list(self.problems),
+            "steps": [{"step": step, "seconds": round(seconds, 3)} for step, seconds in self.steps],
+            "seconds": round(sum(seconds for _, seconds in self.steps), 3),
+        }
+
+
+@dataclass(frozen=True)
+class RecoveryReport:
+    """What was done. `plan` is what a person confirmed, `groups` what became of it."""
+
+    plan: RecoveryPlan
+    recovery: str = ""
+    stage: str = ""
+    confirmed_by: str = ""
+    groups: tuple[GroupOutcome, ...] = ()
+    reverse: tuple[str, ...] = ()
+    verified: str = ""
+    problems: tuple[str, ...] = ()
+    steps: tuple[tuple[str, float], ...] = ()
+    finished: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+
+    @property
+    def undone(self) -> tuple[str, ...]:
+        """Groups that were not written, each with the reason."""
+        return tuple(f"group {entry.move.group}: {problem}" for entry in self.groups if not entry.done for problem in entry.problems)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """5 where some groups could not be written or read, or a step behind them failed. They were read again: the plan's look is over."""
+        return ExitCode.PARTLY_FAILED if self.undone or self.problems else ExitCode.DONE
+
+    def document(self) -> dict[str, Any]:
+        """As JSON: the plan's document, with what became of it."""
+        steps = [*self.plan.steps, *self.steps]
+        return {
+            **self.plan.document(),
+            "recovery": self.recovery,
+            "stage": self.stage,
+            "confirmed_by": self.confirmed_by,
+            "groups": [entry.document() for entry in self.groups],
+            "reverse": list(self.reverse),
+            "verified": self.verified,
+            "problems": [*self.plan.problems, *self.problems],
+            "undone": list(self.undone),
+            "steps": [{"step": step, "seconds": round(seconds, 3)} for step, seconds in steps],
+            "seconds": round(sum(seconds for _, seconds in steps), 3),
+            "finished": self.finished,
+            "exit_code": int(self.exit_code),
+        }
+
+
+GROUP_COLUMNS = ("group", "partition", "is at", "goes on at", "there now", "how")
+MISSING_COLUMNS = ("topic", "partition", "from", "until", "offsets", "why")
+
+
+def group_rows(moves: Sequence[GroupMove], *, backwards: bool = False) -> list[tuple[str, str, str, str, str, str]]:
+    """The table that a person confirms: one row for each partition of each group."""
+    rows = []
+    for move in moves:
+        told = move.obstacle
+        if not told and move.members_at_origin:
+            told = f"still has {move.members_at_origin} members where it comes from"
+        if told:
+            rows.append((move.group, "", "", "", "", told))
+        rows += [
+            (
+                move.group,
+                f"{entry.remote_topic or entry.topic}-{entry.partition}",
+                _number(entry.offset),
+                _number(entry.wanted),
+                _number(entry.present),
+                how(entry, backwards=backwards),
+            )
+            for entry in move.partitions
+        ]
+    return rows
+
+
+def how(entry: PartitionMove, *, backwards: bool = False) -> str:
+    """What becomes of one partition, in words."""
+    if entry.action is Action.NONE:
+        return f"not written: {entry.reason}"
+    if entry.action is Action.AHEAD and not backwards:
+        return f"left there: {entry.reason}"
+    quality = "exact" if entry.exact else _reads_again(entry)
+    if entry.action is Action.STAND:
+        return f"stands there already, {quality}"
+    if entry.action in {Action.AHEAD, Action.BACK}:
+        return f"goes BACK, {quality}"
+    return quality
+
+
+def _reads_again(entry: PartitionMove) -> str:
+    again = "reads some again" if entry.re_reads is None else f"reads at most {entry.re_reads:,} again"
+    return f"{again}: {entry.reason}" if entry.reason else again
+
+
+def missing_rows(missing: Sequence[NotCopied], known_until: int | None) -> list[tuple[str, str, str, str, str, str]]:
+    """What is not on the other side."""
+    unknown = "unknown" if not known_until else f"unknown since {iso(known_until)}"
+    return [
+        (
+            entry.topic,
+            str(entry.partition),
+            f"{entry.start:,}",
+            unknown if entry.end is None else f"{entry.end:,}",
+            "unknown" if entry.offsets is None else f"{entry.offsets:,}",
+            entry.reason,
+        )
+        for entry in missing
+    ]
+
+
+def iso(moment_ms: int | None) -> str | None:
+    """A time for people and documents; None where nobody knows it."""
+    return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat(timespec="seconds") if moment_ms else None
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"

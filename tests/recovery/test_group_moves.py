@@ -1,0 +1,121 @@
+"""Which groups a failover writes, and to where."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupMember, GroupState
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.copying.recovery_entries import GroupTaken
+from ferry.mirroring.group_decision import GroupDecision, TargetGroup, decide_group
+from ferry.mirroring.group_writing import GroupTally
+from ferry.recovery.checkpointed_groups import checkpoint_image
+from ferry.recovery.group_moves import Action, PlaceShown, described_move, with_consent, without_taken
+from ferry.recovery.moving import outcome_of
+from ferry.recovery.report import group_rows
+from ferry.translation.model import Inexact, TranslatedPosition, Translation
+from ferry.translation.offset_map import LogBounds, OffsetMap
+from ferry.wire.internal_records import Checkpoint
+
+pytestmark = pytest.mark.unit
+
+MARKER = "marker"
+DESCRIPTION = GroupDescription("g", GroupState.EMPTY, "classic", ())
+OFFSETS = st.one_of(st.none(), st.integers(0, 5))
+
+
+def decided(present: dict[int, int], images: dict[int, int], *, members: int = 0, reason: Inexact | None = None) -> GroupDecision:
+    state = GroupState.STABLE if members else GroupState.EMPTY
+    description = GroupDescription("g", state, "classic", tuple(GroupMember(str(n), "c", "h") for n in range(members)))
+    there = {TopicPartition("A.t", number): CommittedOffset(offset) for number, offset in present.items()}
+    positions = [TranslatedPosition("g", "t", number, "A.t", 10, Translation(10, image, reason)) for number, image in images.items()]
+    return decide_group("g", positions, TargetGroup(description, there), {"A.t": 9}, alias="B", marker=MARKER)
+
+
+def test_one_action_for_each_partition() -> None:
+    decision = decided({0: 7, 1: 7, 2: 7}, {0: 9, 1: 7, 2: 5, 3: 1, 9: 1})
+    move = described_move(decision, 2, {})
+    assert [entry.action for entry in move.partitions] == [Action.WRITE, Action.STAND, Action.AHEAD, Action.WRITE, Action.NONE]
+    assert (move.ahead, move.exact, move.members_at_origin) == ((("g", "A.t", 2, 7),), True, 2)
+    agreed = with_consent(decision, move.ahead, MARKER)
+    assert agreed.writes == {
+        TopicPartition("A.t", number): CommittedOffset(offset, -1, MARKER) for number, offset in ((0, 9), (2, 5), (3, 1))
+    }
+    assert [entry.action for entry in described_move(agreed, 0, {}).partitions][2] is Action.BACK
+    rows = [row[-1] for row in group_rows([move])]
+    assert rows[0] == "still has 2 members where it comes from"
+    assert rows[1:4] == ["exact", "stands there already, exact", "left there: B is ahead: at 7, translated 5; a group never goes back"]
+    assert [row[-1] for row in group_rows([move], backwards=True)][3] == "goes BACK, exact"
+
+
+def test_a_group_with_members_is_never_written() -> None:
+    decision = decided({0: 7, 1: 3}, {0: 5, 1: 5}, members=2)
+    assert not with_consent(decision, [("g", "A.t", 0, 7)], MARKER).writes
+    move = described_move(decision, 0, {})
+    assert "2 members on B" in move.obstacle
+    assert {entry.action for entry in move.partitions} == {Action.NONE}
+
+
+def test_a_group_is_not_done_while_a_cluster_keeps_something_back() -> None:
+    """A partition without a position on the other side begins by the consumer's reset policy: it could skip records."""
+    known = TranslatedPosition("g", "t", 0, "A.t", 10, Translation(10, 7))
+    kept_back = TranslatedPosition("g", "t", 1, "A.t", 10, None, problem="A: no leader", unread=True)
+    never_copied = TranslatedPosition("g", "other", 0, "", 10, None, problem="the flow does not copy the topic")
+    target = TargetGroup(DESCRIPTION, {TopicPartition("A.t", 0): CommittedOffset(7)})
+    for positions, problems in (((known, kept_back), ("A.t-1: A: no leader",)), ((known, never_copied), ())):
+        decision = decide_group("g", positions, target, {"A.t": 2}, alias="B", marker=MARKER)
+        outcome = outcome_of(decision, GroupTally(), {})
+        assert (outcome.done, outcome.problems) == (not problems, problems)
+
+
+@given(present=OFFSETS, image=st.integers(0, 5), shown=OFFSETS)
+def test_back_only_from_where_it_was_shown(present: int | None, image: int, shown: int | None) -> None:
+    consent: list[PlaceShown] = [] if shown is None else [("g", "A.t", 0, shown)]
+    decision = with_consent(decided({} if present is None else {0: present}, {0: image}), consent, MARKER)
+    forward = present is None or present < image
+    back = present is not None and present > image and shown == present
+    assert bool(decision.writes) == (forward or back)
+
+
+def test_what_an_earlier_try_may_have_written_goes_back_only_from_where_it_was_then() -> None:
+    shown = [("g", "A.t", 0, 7), ("g", "A.t", 1, 8), ("other", "A.t", 0, 9)]
+    taken = {"g": GroupTaken("g", "failover 1", (("A.t", 0, 7),))}
+    assert without_taken(shown, taken, "failover 1") == {shown[0], shown[2]}
+    assert without_taken(shown, taken, "failover 2") == set(shown)
+
+
+def receipt(upstream: int, downstream: int, count: int) -> Receipt:
+    return Receipt(
+        ReceiptKind.COPIED,
+        "t",
+        0,
+        "s",
+        "t",
+        "r",
+        upstream,
+        upstream + count,
+        downstream + count,
+        ((upstream, downstream, count),),
+        records=count,
+    )
+
+
+@pytest.mark.parametrize(
+    ("receipts", "end", "expected"),
+    [
+        # Copied without records of the target's own between: what was copied since the checkpoint counts.
+        ([receipt(0, 0, 10), receipt(10, 11, 10)], 22, Translation(15, 16)),
+        # The target's own records at 11 to 14: the group may not have read them, so its place of then counts.
+        ([receipt(0, 0, 10), receipt(10, 15, 10)], 26, Translation(15, 10, Inexact.MERGED)),
+        # They lie behind all copies.
+        ([receipt(0, 0, 10), receipt(10, 11, 10)], 40, Translation(15, 10, Inexact.MERGED)),
+    ],
+)
+def test_a_checkpoint_where_names_stay(receipts: list[Receipt], end: int, expected: Translation) -> None:
+    known = OffsetMap(receipts, LogBounds(target_end=end))
+    checkpoint = Checkpoint("g", "t", 0, 15, 10)
+    assert checkpoint_image(known, checkpoint, one_name=True) == expected
+    assert checkpoint_image(known, checkpoint, one_name=False) == known.translate(15)

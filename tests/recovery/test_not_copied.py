@@ -1,0 +1,36 @@
+"""What counts as left behind, and as a producer that goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.copying.test_plan import KNOWN, plan
+
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.held_back import HeldBack
+from ferry.copying.pipeline import RunPlan
+from ferry.copying.request import RunRequest
+from ferry.mirroring.topic_plan import TopicPlan
+from ferry.recovery.draining import grown
+from ferry.recovery.not_copied import not_copied
+
+pytestmark = pytest.mark.unit
+
+DRAINED = replace(KNOWN, end=50, stable_end=50, remote_topic="t")
+
+
+@pytest.mark.parametrize(("cluster", "left"), [("A", 1), ("B", 0)])
+def test_only_what_is_open_at_the_source_keeps_records_back(cluster: str, left: int) -> None:
+    """Under the identity policy both partitions have one name."""
+    held = HeldBack("t", 0, cluster, "servers", TopicPartition("t", 0), 40, 60)
+    planned = RunPlan("A->B", RunRequest("A->B", "run"), TopicPlan(), (plan(DRAINED),), (), (), held_back=(held,))
+    found = not_copied(planned)
+    assert [entry.reason for entry in found] == ["a transaction is open from 40 on, and the log ends at 60"] * left
+
+
+def test_a_topic_that_came_meanwhile_was_produced_to() -> None:
+    old, new, empty = TopicPartition("t", 0), TopicPartition("new", 0), TopicPartition("new", 1)
+    assert grown({old: 7}, {old: 7, new: 2, empty: 0}) == [new]
+    assert grown({old: 7}, {old: 8}) == [old]
+    assert grown({old: 7}, {}) == []

@@ -1,0 +1,94 @@
+"""Which groups a failover is about, and what the state topic says of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ferry.copying.formats import FORMAT_VERSION
+from ferry.copying.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
+from ferry.copying.state import FlowRecord, FlowState, encode_state, fold_state
+from ferry.errors import ArgumentError, NewerFormat
+from ferry.mirroring.translated_groups import GroupLeftOut, TranslatedGroups
+from ferry.recovery.readings import narrowed
+from ferry.recovery.records import cut_of, done_groups, stage_of
+from ferry.recovery.stages import Stage, groups_are_moving
+from ferry.translation.model import TranslatedPosition, Translation
+
+pytestmark = pytest.mark.unit
+
+RECORD = RecoveryRecord("A->B", "failover 1", "failback 2", "failing-back", "confirmed", 5, 4)
+
+
+def position(group: str, *, translated: bool = True) -> TranslatedPosition:
+    return TranslatedPosition(
+        group, "t", 0, "A.t", 5, Translation(5, 7) if translated else None, problem="" if translated else "not copied"
+    )
+
+
+def found(*positions: TranslatedPosition, left_out: tuple[GroupLeftOut, ...] = ()) -> TranslatedGroups:
+    groups = tuple(dict.fromkeys(entry.group for entry in positions))
+    return TranslatedGroups("A->B", False, (*groups, "idle"), positions, left_out)
+
+
+def test_groups_of_other_topics_are_left_out_by_name() -> None:
+    left_out = (GroupLeftOut("share", "a share group"), GroupLeftOut("hidden", "no right", "NotAuthorized"))
+    positions = position("a"), position("b", translated=False), position("__ferry-A")
+    reading = narrowed(found(*positions, left_out=left_out), None, None, ())
+    assert list(reading.positions) == ["a"]
+    assert {entry.what for entry in reading.left_out} == {"group share", "group b", "group idle"}
+    assert reading.told_unread == ("group hidden: NotAuthorized: no right",)
+    assert not reading.by_checkpoints
+
+
+def test_a_group_whose_place_could_not_be_read_is_not_left_out() -> None:
+    """The ledger on the other cluster was out of reach: a failback that left the group out would end without having moved it."""
+    kept_back = TranslatedPosition("a", "t", 0, "t", 5, None, problem="A: timed out", unread=True)
+    reading = narrowed(found(kept_back, position("b", translated=False)), None, None, ())
+    assert list(reading.positions) == ["a"]
+    assert "first of all t-0: not copied" in {entry.what: entry.reason for entry in reading.left_out}["group b"]
+
+
+def test_whole_names_count() -> None:
+    positions = position("billing"), position("billing-eu"), position("x\nbilling")
+    assert list(narrowed(found(*positions), "billing", None, ()).positions) == ["billing"]
+    assert list(narrowed(found(*positions), "billing.*", 0, ()).positions) == ["billing", "billing-eu"]
+    assert narrowed(found(*positions), None, 0, ()).by_checkpoints
+    with pytest.raises(ArgumentError, match="'biling' matches the whole name of none of 4 groups"):
+        narrowed(found(*positions), "biling", None, ())
+    with pytest.raises(ArgumentError, match="no regular expression"):
+        narrowed(found(*positions), "(", None, ())
+
+
+def test_what_is_done_is_told_and_left_alone() -> None:
+    reading = narrowed(found(position("a"), position("b")), None, None, ()).without(frozenset({"b", "gone"}))
+    assert list(reading.positions) == ["a"]
+    assert [entry.what for entry in reading.left_out] == ["group idle", "group b"]
+
+
+def test_only_this_movement_counts() -> None:
+    taken = (GroupTaken("a", "failback 2", done=True), GroupTaken("b", "failback 2"), GroupTaken("c", "failover 1", done=True))
+    cut = CutEnds("t", "failover 1", (3,)), CutEnds("u", "failover 0", (4,))
+    state = fold_state(encode_state(entry) for entry in (RECORD, *taken, *cut))
+    assert state.recovery == RECORD
+    assert done_groups(state, RECORD) == {"a"}
+    assert list(cut_of(state, RECORD)) == ["t"]
+    assert FlowState().recovery is None
+
+
+def test_an_older_release_does_not_overlook_them() -> None:
+    """It would sync groups back to where they were: it refuses their version. Flows that never failed over have none of them."""
+    for entry in (RECORD, GroupTaken("a", "p"), CutEnds("t", "r", ())):
+        key, value = encode_state(entry)
+        assert json.loads(value)["version"] > FORMAT_VERSION
+        newer = json.dumps({**json.loads(value), "version": 3}).encode()
+        with pytest.raises(NewerFormat):
+            fold_state([(key, newer)])
+    assert json.loads(encode_state(FlowRecord("A->B", 8))[1])["version"] == FORMAT_VERSION
+
+
+def test_a_stage_that_is_not_known_holds_groups() -> None:
+    assert stage_of(RECORD) is Stage.FAILING_BACK
+    unknown = RecoveryRecord("A->B", "r", "p", "sailing", "", 1, 1)
+    assert groups_are_moving(stage_of(unknown))
