@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.copying.formats import place_of
-from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, is_loss
+from ferry.copying.receipts import COPIES, Receipt, is_loss
 from ferry.copying.request import RunRequest
 from ferry.copying.spread import joined
 from ferry.copying.state import FlowState, fold_state
-from ferry.policy.naming import ledger_topic, state_topic
+from ferry.policy.naming import state_topic
 from ferry.recovery.losses import acknowledgement
+from ferry.reporting.refreshed import run_receipts
 from ferry.reporting.run_report import LossReport, PartitionFailure, PartitionReport, RunReport
 from ferry.reporting.runs_topic import RunRecords, read_run_records
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from ferry.config import Flow
 
 UNFINISHED = PartitionFailure("", -1, "RunUnfinished", "no try of the run came to its end; run it again: nothing is copied twice")
-COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
 
 
 def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
@@ -31,13 +31,8 @@ def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
     if records.opened is None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         return RunReport(flow.name, request.run_id, now, now, request.bound, failed=(UNFINISHED,), syncs=records.syncs)
-    receipts: list[Receipt] = []
     with InternalTopicReader(flow.target) as reader:
-        for record in reader.read(ledger_topic(flow.source.alias), records.opened.ledger_ends):
-            if record.value is not None:
-                receipt = decode_receipt(record.key, record.value, place_of(flow.target, ledger_topic(flow.source.alias)))
-                if receipt.run_id == request.run_id:
-                    receipts.append(receipt)
+        receipts = run_receipts(flow, reader, records.opened.ledger_ends, request.run_id)
         own = reader.read(state_topic(flow.source.alias), complete=False)
         state = fold_state(((record.key, record.value) for record in own), place_of(flow.target, state_topic(flow.source.alias)))
     return report_of(flow.name, request, records, receipts, state)

@@ -152,9 +152,11 @@ class RunReport:
         return found
 
     def raise_for_outcome(self) -> None:
-        """Raise the worst problem of the run, if there is one."""
+        """Raise the worst problem of the run, if there is one; the others are notes on it."""
         problems = self.problems()
         if problems:
+            for other in problems[1:]:
+                problems[0].add_note(f"{type(other).__name__}: {other}")
             raise problems[0]
 
     def document(self) -> dict[str, Any]:

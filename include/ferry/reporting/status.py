@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-
+from ferry.clusters.abilities import Lack
 from ferry.clusters.admin import ClusterAdmin
 from ferry.copying.held_back import HeldBack, held_back
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.receipts import Receipt
 from ferry.copying.request import RunRequest
-from ferry.copying.survey import read_receipts, survey
-from ferry.recovery.losses import open_losses
+from ferry.copying.survey import Survey, read_receipts, survey
+from ferry.policy.naming import policy_for
+from ferry.recovery.losses import unacknowledged
+from ferry.recovery.stages import Stage
+from ferry.reporting.ages import first_ages
 from ferry.reporting.assemble import loss_report
-from ferry.reporting.run_report import LossReport
+from ferry.reporting.limits import BrokenLimit, broken_limits
+from ferry.reporting.run_report import LossReport, RunReport
+from ferry.reporting.silence import overdue_run
 from ferry.wire.ranges import size as held
 from ferry.wire.ranges import within
 
@@ -26,15 +29,16 @@ if TYPE_CHECKING:
     from ferry.config import Flow
 
 STATUS_VERSION = 1
-# Ages of the first uncopied records are a courtesy: a slow broker must not hang the command.
-READ_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
 class PartitionStatus:
-    """One source partition. Lags: records (offsets, so control records count too), bytes (by the average of what was copied, -1 unknown),
-    seconds (age of the first uncopied record, -1 unknown). `headroom_seconds`: until the source drops it by time (None: never).
-    `open_transaction_at`: the source's last stable offset when an open transaction holds it back (None: none does)."""
+    """One source partition; `log_start` is the first offset that the source still has.
+
+    Lags: records (offsets, so control records count too), bytes (by the average of what was copied, -1 unknown), seconds (age of the first
+    uncopied record, -1 unknown). `headroom_seconds`: until the source drops it by time (None: never). `open_transaction_at`: the source's
+    last stable offset when an open transaction holds it back (None: none does).
+    """
 
     topic: str
     partition: int
@@ -46,38 +50,96 @@ class PartitionStatus:
     lag_seconds: float
     headroom_seconds: float | None
     open_transaction_at: int | None
+    log_start: int
 
 
 @dataclass(frozen=True)
 class FlowStatus:
-    """A whole flow."""
+    """A whole flow. `broken`: the limits of `ferry.alert.*` that it is beyond; `lacking`: what its clusters' releases cannot do.
+    `stage`: a ferry.recovery.stages.Stage, where groups are; `stage_since` (ms): since when they move, 0 while the flow replicates."""
 
     flow: str
     partitions: tuple[PartitionStatus, ...]
     losses: tuple[LossReport, ...]
     held_back: tuple[HeldBack, ...] = ()
+    broken: tuple[BrokenLimit, ...] = ()
+    lacking: tuple[Lack, ...] = ()
+    stage: str = Stage.REPLICATING.value
+    stage_since: int = 0
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
         fields = asdict(self)
-        del fields["held_back"]
+        del fields["held_back"], fields["broken"]
+        fields["lacking"] = [lack._asdict() for lack in self.lacking]
         totals = {
             "lag_records": sum(entry.lag_records for entry in self.partitions),
             "lag_bytes": sum(max(0, entry.lag_bytes) for entry in self.partitions),
-            "lag_seconds": max((entry.lag_seconds for entry in self.partitions), default=0.0),
+            "lag_seconds": max((entry.lag_seconds for entry in self.partitions if entry.lag_records), default=0.0),
         }
-        return {"version": STATUS_VERSION, **fields, "open_transactions": [entry.document() for entry in self.held_back], "totals": totals}
+        lists = {
+            "open_transactions": [entry.document() for entry in self.held_back],
+            "limits_broken": [entry.document() for entry in self.broken],
+        }
+        return {"version": STATUS_VERSION, **fields, **lists, "totals": totals}
+
+
+@dataclass(frozen=True)
+class Look:
+    """A status and what it rests on: the survey, every receipt of the ledger."""
+
+    status: FlowStatus
+    survey: Survey
+    receipts: tuple[Receipt, ...]
 
 
 def flow_status(flow: Flow) -> FlowStatus:
-    """Ask both clusters."""
+    """Ask both clusters, and read the whole ledger for sizes and losses; among the limits is a run that did not come."""
+    status = look_at(flow).status
+    silence = overdue_run(flow)
+    return status if silence is None else replace(status, broken=(silence, *status.broken))
+
+
+def look_at(flow: Flow) -> Look:
+    """As `flow_status`, with what it rests on."""
+    receipts = tuple(read_receipts(flow))
+    seen, partitions, behind = _seen(flow, average_sizes(receipts), for_a_run=False)
+    losses = tuple(loss_report(loss) for loss in unacknowledged(receipts, seen.state))
+    return Look(FlowStatus(flow.name, partitions, losses, behind, _broken(flow, partitions), seen.lacking, *_stage(seen)), seen, receipts)
+
+
+def status_after_run(flow: Flow, report: RunReport | None = None) -> FlowStatus:
+    """How far the flow is when a run has ended, from as little as a plan reads: no ledger, nothing but ends of what is copied to its end.
+
+    Bytes are known of partitions that the run copied records of (its `report`); losses are the run's own.
+    """
+    copied = report.partitions if report is not None else ()
+    sizes = {(entry.topic, entry.partition): entry.bytes / entry.records for entry in copied if entry.records}
+    seen, partitions, behind = _seen(flow, sizes, for_a_run=True)
+    losses = report.losses if report is not None else ()
+    return FlowStatus(flow.name, partitions, losses, behind, _broken(flow, partitions), seen.lacking, *_stage(seen))
+
+
+def _stage(seen: Survey) -> tuple[str, int]:
+    record = seen.state.recovery
+    return (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
+
+
+def _broken(flow: Flow, partitions: Iterable[PartitionStatus]) -> tuple[BrokenLimit, ...]:
+    """Heartbeats do not count: every run leaves some for the next one."""
+    policy = policy_for(flow)
+    return broken_limits(flow.alerts, [entry for entry in partitions if not policy.is_heartbeats_topic(entry.topic)])
+
+
+def _seen(
+    flow: Flow, sizes: Mapping[tuple[str, int], float], *, for_a_run: bool
+) -> tuple[Survey, tuple[PartitionStatus, ...], tuple[HeldBack, ...]]:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = survey(flow, RunRequest(flow.name, "status"), source, target, settled=False)
+        seen = survey(flow, RunRequest(flow.name, "status"), source, target, settled=False, for_a_run=for_a_run)
         behind = held_back(flow, seen, source, target)
-        configs = source.topic_configs({facts.topic for facts in seen.facts})
-    receipts = read_receipts(flow)
-    ages = _ages(flow, [facts for facts in seen.facts if _position(facts) < facts.stable_end])
-    sizes = average_sizes(receipts)
+        lagging = [facts for facts in seen.facts if position_of(facts) < facts.stable_end]
+        configs = _configs(flow, source, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run)
+    ages = first_ages(flow, {(facts.topic, facts.partition): max(position_of(facts), facts.log_start) for facts in lagging})
     open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
     partitions = tuple(
         partition_status(
@@ -85,24 +147,41 @@ def flow_status(flow: Flow) -> FlowStatus:
             open_at=open_at.get((facts.topic, facts.partition)),
             average_size=sizes.get((facts.topic, facts.partition)),
             age=ages.get((facts.topic, facts.partition), 0.0),
-            retention=_retention(configs.get(facts.topic, {})),
+            retention=retention_seconds(configs.get(facts.topic, {})),
         )
         for facts in seen.facts
     )
-    return FlowStatus(flow.name, partitions, tuple(loss_report(loss) for loss in open_losses(flow)), behind)
+    return seen, partitions, behind
+
+
+def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:
+    """Of the source's topics. A run needs no right to see them, unless a limit of the headroom is to be checked."""
+    if for_a_run and flow.alerts.headroom_seconds is None:
+        return source.visible_configs(topics)[0]
+    return source.topic_configs(topics)
 
 
 def partition_status(
     facts: PartitionFacts, *, open_at: int | None, average_size: float | None, age: float, retention: float | None
 ) -> PartitionStatus:
     """One partition's status (pure). `age` of the first uncopied record and `retention` in seconds."""
-    position = _position(facts)
+    position = position_of(facts)
     first = max(position, facts.log_start)
     lag = max(0, facts.stable_end - first - held(within(facts.guard.excluded, first, facts.stable_end)))
     size = 0 if not lag else -1 if average_size is None else round(lag * average_size)
     headroom = None if retention is None or not lag or age < 0 else retention - age
     return PartitionStatus(
-        facts.topic, facts.partition, facts.remote_topic, position, facts.stable_end, lag, size, age if lag else 0.0, headroom, open_at
+        topic=facts.topic,
+        partition=facts.partition,
+        remote_topic=facts.remote_topic,
+        position=position,
+        end=facts.stable_end,
+        lag_records=lag,
+        lag_bytes=size,
+        lag_seconds=age if lag else 0.0,
+        headroom_seconds=headroom,
+        open_transaction_at=open_at,
+        log_start=facts.log_start,
     )
 
 
@@ -115,47 +194,14 @@ def average_sizes(receipts: Iterable[Receipt]) -> dict[tuple[str, int], float]:
     return {key: size / records for key, (records, size) in totals.items() if records}
 
 
-def _position(facts: PartitionFacts) -> int:
+def position_of(facts: PartitionFacts) -> int:
+    """The next upstream offset to copy, as far as a look can tell."""
     return facts.head.position if facts.head else facts.committed if facts.committed is not None else facts.start
 
 
-def _retention(config: Mapping[str, ConfigValue]) -> float | None:
+def retention_seconds(config: Mapping[str, ConfigValue]) -> float | None:
+    """After what time a topic with this config drops records; None: never by time."""
     entry, policy = config.get("retention.ms"), config.get("cleanup.policy")
     if entry is None or entry.value is None or int(entry.value) < 0 or (policy is not None and policy.value == "compact"):
         return None
     return int(entry.value) / 1000
-
-
-def _ages(flow: Flow, lagging: Iterable[PartitionFacts]) -> dict[tuple[str, int], float]:
-    """Age in seconds of the first uncopied record of each partition; -1 when it could not be read in time."""
-    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
-    wanted = {(facts.topic, facts.partition): max(_position(facts), facts.log_start) for facts in lagging}
-    ages = dict.fromkeys(wanted, -1.0)
-    if not wanted:
-        return {}
-    consumer = Consumer(
-        {
-            **flow.source.librdkafka(ClientRole.CONSUMER),
-            "group.id": "ferry-status",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-            "fetch.wait.max.ms": 20,
-        }
-    )
-    try:
-        consumer.assign([TopicPartition(topic, partition, offset) for (topic, partition), offset in wanted.items()])
-        deadline = time.monotonic() + READ_SECONDS
-        while wanted and time.monotonic() < deadline:
-            message = consumer.poll(0.2)
-            if message is not None and message.error() is None:
-                key = (message.topic(), message.partition())
-                if wanted.pop(key, None) is not None:
-                    ages[key] = max(0.0, time.time() - message.timestamp()[1] / 1000)
-                    consumer.pause([TopicPartition(*key)])
-    except KafkaException:
-        return ages
-    finally:
-        consumer.close()
-    return ages

@@ -1,0 +1,66 @@
+"""How old the first uncopied records of partitions are: read from the source, bounded in time. A courtesy, so it never raises for a slow
+broker: what could not be read in time is -1. So are records without a time, and partitions with nothing but control records and holes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from ferry.clusters.failures import made
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+# A slow broker must not hang the command.
+READ_SECONDS = 15.0
+POLL_SECONDS = 0.2
+
+
+def first_ages(flow: Flow, wanted: Mapping[tuple[str, int], int], seconds: float = READ_SECONDS) -> dict[tuple[str, int], float]:
+    """Age in seconds of the first record at or after each partition's offset; -1: not read within `seconds`, or not known."""
+    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
+    ages = dict.fromkeys(wanted, -1.0)
+    if not wanted:
+        return {}
+    settings = {
+        **flow.source.librdkafka(ClientRole.CONSUMER),
+        "group.id": "ferry-status",
+        "enable.auto.commit": False,
+        # Offsets that are not copied may hold no record: without the end's sign they would be waited for.
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "earliest",
+        "fetch.wait.max.ms": 20,
+    }
+    consumer: Consumer = made(flow.source, ClientRole.CONSUMER, lambda: Consumer(settings))
+    left = set(wanted)
+    try:
+        consumer.assign([TopicPartition(topic, partition, offset) for (topic, partition), offset in wanted.items()])
+        deadline = time.monotonic() + seconds
+        while left and time.monotonic() < deadline:
+            message = consumer.poll(POLL_SECONDS)
+            key = ("", -1) if message is None else (message.topic() or "", message.partition() or 0)
+            if message is None or key not in left:
+                continue
+            error = message.error()
+            if error is None:
+                ages[key] = age_of(message)
+            elif error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public name
+                continue
+            left.remove(key)
+            consumer.pause([TopicPartition(*key)])
+    except KafkaException:
+        return ages
+    finally:
+        consumer.close()
+    return ages
+
+
+def age_of(message: Message) -> float:
+    """Seconds since the record's time; -1 where it has none, 0 where its time is still to come."""
+    moment = message.timestamp()[1]
+    return -1.0 if moment < 0 else max(0.0, time.time() - moment / 1000)

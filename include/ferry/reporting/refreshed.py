@@ -1,0 +1,120 @@
+"""What a run put into each remote topic: the facts that downstream jobs need to process just that.
+
+Made from the run's receipts, so it holds for a run that was killed and tried again, and for one in which other topics failed. A downstream
+range `[start, end)` bounds what the run appended to a partition: control records lie in it, and where somebody else writes to the remote
+topic too (both directions under one name), records of theirs may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.formats import place_of
+from ferry.copying.receipts import COPIES, Receipt, decode_receipt
+from ferry.policy.naming import ledger_topic
+from ferry.reporting.runs_topic import read_run_records
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+FACTS_VERSION = 1
+# An event is kept in Airflow's database: of wider topics the totals are told, and that partitions are left out.
+PARTITIONS_TOLD = 256
+
+
+@dataclass(frozen=True)
+class RefreshedPartition:
+    """One partition: ranges on both sides, end exclusive; bytes as stored."""
+
+    partition: int
+    upstream_start: int
+    upstream_end: int
+    downstream_start: int
+    downstream_end: int
+    records: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class RefreshedTopic:
+    """One remote topic that a run appended records to. Timestamps in ms since 1970, -1: no record has one."""
+
+    topic: str
+    remote_topic: str
+    partitions: tuple[RefreshedPartition, ...]
+    min_timestamp: int
+    max_timestamp: int
+
+    @property
+    def records(self) -> int:
+        """Appended by the run."""
+        return sum(entry.records for entry in self.partitions)
+
+    def facts(self, flow: str, run_id: str) -> dict[str, Any]:
+        """As JSON. `partitions` are lists `[partition, upstream start, upstream end, downstream start, downstream end, records]`."""
+        told = self.partitions[:PARTITIONS_TOLD]
+        return {
+            "version": FACTS_VERSION,
+            "flow": flow,
+            "run_id": run_id,
+            "topic": self.topic,
+            "remote_topic": self.remote_topic,
+            "records": self.records,
+            "bytes": sum(entry.bytes for entry in self.partitions),
+            "min_timestamp": self.min_timestamp,
+            "max_timestamp": self.max_timestamp,
+            "partitions": [
+                [entry.partition, entry.upstream_start, entry.upstream_end, entry.downstream_start, entry.downstream_end, entry.records]
+                for entry in told
+            ],
+            "partitions_left_out": len(self.partitions) - len(told),
+        }
+
+
+def read_refreshed(flow: Flow, run_id: str) -> tuple[RefreshedTopic, ...]:
+    """What the run with this id appended so far, over all its tries; nothing for a run that never began."""
+    opened = read_run_records(flow, run_id).opened
+    if opened is None:
+        return ()
+    with InternalTopicReader(flow.target) as reader:
+        return refreshed_topics(run_receipts(flow, reader, opened.ledger_ends, run_id))
+
+
+def run_receipts(flow: Flow, reader: InternalTopicReader, since: Mapping[int, int], run_id: str) -> list[Receipt]:
+    """The receipts of one run, from the ledger's offsets `since` (as the run was opened) on."""
+    topic = ledger_topic(flow.source.alias)
+    where = place_of(flow.target, topic)
+    read = (decode_receipt(record.key, record.value, where) for record in reader.read(topic, since) if record.value is not None)
+    return [receipt for receipt in read if receipt.run_id == run_id]
+
+
+def refreshed_topics(receipts: Iterable[Receipt]) -> tuple[RefreshedTopic, ...]:
+    """Topics with records of these receipts, by remote name (pure)."""
+    copies = sorted(
+        (receipt for receipt in receipts if receipt.kind in COPIES and receipt.records),
+        key=lambda receipt: (receipt.remote_topic, receipt.partition),
+    )
+    return tuple(_topic(name, list(found)) for name, found in groupby(copies, lambda receipt: receipt.remote_topic))
+
+
+def _topic(name: str, receipts: Sequence[Receipt]) -> RefreshedTopic:
+    partitions = tuple(_partition(number, list(found)) for number, found in groupby(receipts, lambda receipt: receipt.partition))
+    earliest = min((receipt.min_timestamp for receipt in receipts if receipt.min_timestamp >= 0), default=-1)
+    return RefreshedTopic(receipts[0].topic, name, partitions, earliest, max(receipt.max_timestamp for receipt in receipts))
+
+
+def _partition(number: int, receipts: Sequence[Receipt]) -> RefreshedPartition:
+    places = [start for receipt in receipts for start in (*(run[1] for run in receipt.runs), *(span[0] for span in receipt.written))]
+    return RefreshedPartition(
+        number,
+        min(receipt.upstream_start for receipt in receipts),
+        max(receipt.upstream_end for receipt in receipts),
+        min(places),
+        max(receipt.downstream_end for receipt in receipts),
+        sum(receipt.records for receipt in receipts),
+        sum(receipt.bytes for receipt in receipts),
+    )

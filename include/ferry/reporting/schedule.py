@@ -1,0 +1,26 @@
+"""What a cron expression says about the time between runs (pure)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from croniter import croniter  # type: ignore[import-untyped]
+
+# Nights and week ends lie in it: with fewer runs, a schedule of working hours would look late each morning.
+SPAN_SECONDS = 8 * 24 * 3600
+# Of a schedule with few runs: a year of monthly ones.
+LEAST_RUNS = 13
+_SOME_MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@lru_cache(maxsize=256)
+def longest_pause(schedule: str) -> float:
+    """The longest time between two runs of a cron expression, in s, over SPAN_SECONDS and LEAST_RUNS."""
+    moments = croniter(schedule, _SOME_MONDAY)
+    first = before = moments.get_next(float)
+    longest, runs = 0.0, 1
+    while runs < LEAST_RUNS or before - first < SPAN_SECONDS:
+        moment = moments.get_next(float)
+        longest, before, runs = max(longest, moment - before), moment, runs + 1
+    return longest
