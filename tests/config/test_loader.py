@@ -184,6 +184,11 @@ def test_comments_inside_lines_are_explained(problems: Problems, load: Load) -> 
             "5: A->B.security.protocol: has no effect: MM2 drops it here: write it for a cluster, as A.security",
         ),
         (
+            "A->B.auto.offset.reset = latest",
+            "5: A->B.auto.offset.reset: has no effect: MM2 drops it here: write it for a cluster, as A.consumer.auto",
+        ),
+        ("A->B.linger.ms = 5", "5: A->B.linger.ms: has no effect: MM2 drops it here: write it for a cluster, as B.producer.linger.ms"),
+        (
             "B.offset.storage.replication.factor=1",
             "5: B.offset.storage.replication.factor: has no effect in Ferry: Ferry has no Connect worker",
         ),

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ferry.config.acls import AclSettings, read_acls
+from ferry.config.alerts import AlertSettings, read_alerts
 from ferry.config.cluster import Cluster
 from ferry.config.combinations import Combinations
 from ferry.config.handling import HandlingSettings, read_handling
@@ -92,6 +93,7 @@ class Flow:
     acls: AclSettings = field(default_factory=AclSettings)
     reverse_heartbeat: Literal["off", "default", "asked"] = "off"
     handling: HandlingSettings = field(default_factory=HandlingSettings)
+    alerts: AlertSettings = field(default_factory=AlertSettings)
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     class_properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -166,6 +168,7 @@ class FlowReader:
             acls=read_acls(self.value),
             reverse_heartbeat=self._reverse_heartbeat(),
             handling=read_handling(self.value, self._entry, self.problems),
+            alerts=read_alerts(self.value, self._entry, self.problems),
             settings=self._settings(),
             class_properties=self._class_properties(),
         )

@@ -120,16 +120,20 @@ def _connect_key(rest: str) -> Recognised | None:
 
 def _flow_client_key(pair: Pair, rest: str) -> Recognised | None:
     if rest in CLIENT_PROPERTIES:
-        return Recognised(CLIENT_PROPERTIES[rest], f"MM2 drops it here: write it for a cluster, as {pair.source}.{rest}")
+        known = CLIENT_PROPERTIES[rest]
+        role = _a_role(known)
+        alias = pair.target if role == "producer" else pair.source
+        where = f"{alias}.{rest}" if known.login else f"{alias}.{role}.{rest}"
+        return Recognised(known, f"MM2 drops it here: write it for a cluster, as {where}")
     if rest.startswith("producer.override."):
         return _role_key("producer." + rest.removeprefix("producer.override."))
     side, _, behind = rest.partition(".")
     if side not in SIDES:
         return _role_key(rest)
-    known = CLIENT_PROPERTIES.get(behind.removeprefix("cluster."))
-    if behind.startswith("cluster.") and known is not None:
-        idle = "" if known.login else f"MM2 drops it here: write {pair.name}.{side}.{_a_role(known)}.{known.name}"
-        return Recognised(known, idle)
+    of_side = CLIENT_PROPERTIES.get(behind.removeprefix("cluster."))
+    if behind.startswith("cluster.") and of_side is not None:
+        idle = "" if of_side.login else f"MM2 drops it here: write {pair.name}.{side}.{_a_role(of_side)}.{of_side.name}"
+        return Recognised(of_side, idle)
     return _role_key(behind)
 
 

@@ -6,7 +6,6 @@ problems, a line each; what is read otherwise than it may look is kept as warnin
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from ferry.config.keys import CLASS_KEYS, Keys
 from ferry.config.legacy_file import is_legacy_file, read_legacy_file
 from ferry.config.login import read_login
 from ferry.config.mirroring import PROPERTIES
+from ferry.config.nearest import nearest_name
 from ferry.config.problems import NO_LINE, Problems, PropertyError
 from ferry.config.properties import Entry, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, read_providers
@@ -56,8 +56,9 @@ class FerryConfig:
         if found is not None:
             return found
         known = [flow.name for flow in self.flows]
-        nearest = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        hint = nearest_name(name, known)
+        if name.endswith("-"):  # what a shell leaves of A->B: the rest went to a file of that name
+            hint += f" Quote it for the shell: --flow '{known[0]}'"
         raise ArgumentError(f"{self.path}: there is no enabled flow {name}; enabled flows: {', '.join(known)}{hint}")
 
 

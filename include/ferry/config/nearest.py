@@ -30,6 +30,12 @@ def nearest_key(keys: Keys, key: str) -> str | None:
     return match and prefix + match
 
 
+def nearest_name(name: str, names: Iterable[str]) -> str:
+    """`; did you mean X?` with the one of `names` (flows, topics, clusters) that is most like `name`; empty when none is."""
+    found = _closest_ignoring_case(name, list(names))
+    return f"; did you mean {found}?" if found else ""
+
+
 def stray_prefix(keys: Keys, key: str) -> str | None:
     """The part of `key` that stands where a cluster or flow would, when a known property follows it; None otherwise."""
     for position in (index for index, character in enumerate(key) if character == "."):

@@ -122,6 +122,48 @@ FERRY: tuple[Property, ...] = (
         "consumer group on the source to which runs commit the flow's positions, for tools that watch lag there (KIP-656); nobody else may "
         "use it, and Ferry never reads it; needs Read on it and on the topics at the source",
     ),
+    _ferry(
+        "ferry.alert.lag.records",
+        kinds.LONG_AT_LEAST_0,
+        None,
+        "most records of a topic that may be uncopied after a run, over all its partitions, see [alerts](alerts.md); no limit when not set",
+    ),
+    _ferry(
+        "ferry.alert.lag.seconds",
+        kinds.AT_LEAST_0,
+        None,
+        "greatest age in seconds that the oldest uncopied record of a topic may have after a run; no limit when not set",
+    ),
+    _ferry(
+        "ferry.alert.headroom.seconds",
+        kinds.AT_LEAST_0,
+        None,
+        "least time in seconds after a run until the source drops a topic's oldest uncopied record; no limit when not set",
+    ),
+    _ferry(
+        "ferry.alert.deadline.seconds",
+        kinds.AT_LEAST_1,
+        None,
+        "seconds after it was queued by which a run in Airflow must have ended; no deadline when not set",
+    ),
+    _ferry(
+        "ferry.alert.callback",
+        kinds.CALLABLES,
+        "",
+        "whom alerts are handed to: package.module:name of a function that takes the alert, or of Airflow's notifiers; several by commas",
+    ),
+    _ferry(
+        "ferry.alert.callback.args",
+        kinds.ARGUMENTS,
+        None,
+        "keyword arguments of callbacks, as a JSON object with an object for each callback's name",
+    ),
+    _ferry(
+        "ferry.airflow.assets.max",
+        kinds.integer(0, 100_000),
+        "1000",
+        "most refreshed remote topics that one run in Airflow announces as assets, see [downstream](downstream.md); 0: none",
+    ),
     Property(
         "ferry.airflow.connection",
         kinds.WORD,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from ferry.policy.own_classes import is_own
 
 _LIST_SEPARATOR = re.compile(r"\s*,\s*")
 _CRON_FIELDS = 5
+_IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _TOPIC_CHARACTERS = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -149,6 +151,20 @@ def _word(text: str) -> str:
     return trimmed
 
 
+def _callables(text: str) -> tuple[str, ...]:
+    found = _list(text)
+    if not all(_IMPORT_PATH.fullmatch(name) for name in found):
+        raise ValueError
+    return found
+
+
+def _arguments(text: str) -> dict[str, dict[str, Any]]:
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(given, dict) for given in found.values()):
+        raise ValueError
+    return found
+
+
 def _group(text: str) -> str:
     trimmed = text.strip()
     if is_ferry_group(trimmed):
@@ -185,6 +201,8 @@ CRON = Kind("cron", "a cron expression of five fields (minute hour day month wee
 START = Kind("earliest / latest / time", "earliest, latest or an ISO 8601 time such as 2026-01-31T12:00:00Z", _start)
 SEPARATOR = Kind("string", "letters, digits, dots, dashes or underscores, as topic names allow no other characters", _separator)
 GROUP = Kind("string", "a consumer group that is not one of Ferry's own, which begin with __ferry-", _group)
+CALLABLES = Kind("list", "import paths separated by commas, each package.module:name", _callables)
+ARGUMENTS = Kind("json", 'a JSON object of objects such as {"package.module:name": {"argument": "value"}}', _arguments, secret=True)
 SERVERS = Kind("list", "host:port pairs separated by commas", _servers)
 
 
