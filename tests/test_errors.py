@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ferry import errors
-from ferry.errors import EXIT_CODE_PRECEDENCE, ExitCode, FerryError, worst_exit_code
+from ferry.errors import EXIT_CODE_PRECEDENCE, ExitCode, FerryError, next_step_of, worst_exit_code
 
 pytestmark = pytest.mark.unit
 
@@ -28,3 +28,15 @@ def test_every_error_has_a_bad_exit_code() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, FerryError)]
     assert len(kinds) > 15
     assert all(kind.exit_code in EXIT_CODE_PRECEDENCE for kind in kinds)
+
+
+def test_every_error_has_a_next_step_of_its_own() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, FerryError)]
+    assert [kind.__name__ for kind in kinds if "next_step" not in vars(kind)] == []
+    assert len({kind.next_step for kind in kinds}) == len(kinds)
+
+
+def test_a_name_of_a_report_leads_to_its_next_step() -> None:
+    assert next_step_of("SourceRecreated") == errors.SourceRecreated.next_step
+    assert next_step_of("RunUnfinished").startswith("run again")
+    assert next_step_of("ExitCode") == next_step_of("no such name") == FerryError.next_step

@@ -16,19 +16,15 @@ import pytest
 from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, OffsetSpec, ResourcePatternType, ResourceType
 from tests.conftest import ClusterFactory, ConfigFile, FlowFactory, RunFlow, TopicFactory
+from tests.copying.unended import append_unended
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.connections import ClusterConnection, EventLoop
-from ferry.clusters.coordination import Coordinator
-from ferry.clusters.leaders import Leaders
 from ferry.clusters.open_transactions import OpenTransaction, open_transactions
 from ferry.clusters.partitions import TopicPartition as Key
-from ferry.clusters.producing import Verdict, produce_answers, produce_request
-from ferry.config import ClientRole, Cluster, Flow, load_config
+from ferry.config import Flow, load_config
 from ferry.copying.held_back import HeldBack, _at_work, aged, aged_by_records, overdue
-from ferry.copying.internal_batch import internal_batches
 from ferry.copying.lanes import lane_of, transactional_id
 from ferry.errors import ExitCode
 from ferry.reporting.run_report import PartitionFailure
@@ -260,7 +256,7 @@ def test_a_transaction_that_its_coordinator_forgot_is_ended_by_the_command_that_
     login = ("A.security.protocol = SASL_PLAINTEXT", "A.sasl.mechanism = PLAIN", "A.sasl.jaas.config = " + jaas)
     lines = (f"A->B.topics = {topic}", *copy_only, AT_ONCE)
     flow, blind = (_flow(config_file(*lines, *(line.format(user) for line in login), source=source, name=user)) for user in USERS)
-    _hang(flow.source, topic)
+    append_unended(flow.source, topic, "forgotten")
     produce(source, topic, [(0, None, b"behind")])
 
     report = run_flow(flow)
@@ -295,25 +291,3 @@ def test_a_transaction_that_its_coordinator_forgot_is_ended_by_the_command_that_
 
 def _flow(config: Path) -> Flow:
     return load_config(config).flows[0]
-
-
-def _hang(cluster: Cluster, topic: str) -> None:
-    """Append a transactional batch without telling the coordinator."""
-    loop = EventLoop()
-    connection = ClusterConnection(loop, cluster, ClientRole.PRODUCER)
-
-    async def append() -> None:
-        await connection.open()
-        identity = await Coordinator(loop, connection, "forgotten", "").init()
-        leaders = Leaders(connection, [topic])
-        await leaders.refresh()
-        (batch,) = internal_batches([(b"key", b"never ended")])
-        request = produce_request([(topic, 0, batch.encode(*identity, 0, True))], leaders, "forgotten", transactions_v2=False)
-        answer = await connection.send(request, leaders.of(topic, 0).node)
-        assert produce_answers(answer, leaders)[topic, 0].verdict is Verdict.ACCEPTED
-
-    try:
-        loop.run(append)
-    finally:
-        connection.close()
-        loop.close()

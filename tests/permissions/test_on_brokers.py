@@ -10,18 +10,18 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from tests.both_clusters import both_clusters
 from tests.permissions.landscape import READER, USERS, WRITER, Complaint, Side, Stage, done
 from tests.permissions.variants import GROUP, LONG, TOPIC, VARIANTS, lines, rights_of
 
 from ferry.clusters.acl_binding import AclPattern, AclResource
 from ferry.errors import ExitCode
+from ferry.page.reads import ReadName, carry_out
 from ferry.permissions.commands import commands
-from ferry.permissions.model import Operation, Right
+from ferry.permissions.model import ANYTHING, THE_CLUSTER, Operation, Resource, Right
 from ferry.permissions.required import required_rights
 from ferry.sandbox import SandboxCluster, read_all
 from ferry.sandbox.jars import java, resolve_jars
@@ -81,17 +81,8 @@ STATES = ("mm2-ferry-state.A.internal", "mm2-ferry-state.B.internal")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxCluster, SandboxCluster]]:
     """Source and target that deny by default."""
     directory = tmp_path_factory.mktemp("denying")
-    with ExitStack() as running, ThreadPoolExecutor(2) as pool:
-
-        def start(name: str) -> SandboxCluster:
-            return SandboxCluster.start(directory / name, name, properties={"log.retention.ms": "-1"}, users=USERS, authorizer=True)
-
-        starting = [pool.submit(start, name) for name in ("source", "target")]
-        for future in starting:
-            if future.exception() is None:
-                running.enter_context(future.result())
-        source, target = (future.result() for future in starting)
-        yield source, target
+    with both_clusters(directory, users=USERS, authorizer=True) as pair:
+        yield pair
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +132,30 @@ def test_exactly_these_rights_are_enough(stages: dict[str, Stage], variant: str)
     stage = stage_of(stages, variant, new=True)
     assert everything(stage) == []
     assert copied(stage, variant) == list(range(stage.produced))
+
+
+def test_the_page_reads_with_rights_to_read_alone(stages: dict[str, Stage]) -> None:
+    stage = stage_of(stages, "everything")
+    assert everything(stage) == []
+    everything_of = {kind: Resource(kind, ANYTHING) for kind in (AclResource.TOPIC, AclResource.GROUP, AclResource.TRANSACTIONAL_ID)}
+    looking = [
+        Right(everything_of[AclResource.TOPIC], Operation.READ, ()),
+        Right(everything_of[AclResource.TOPIC], Operation.DESCRIBE_CONFIGS, ()),
+        Right(everything_of[AclResource.GROUP], Operation.DESCRIBE, ()),
+        Right(everything_of[AclResource.TRANSACTIONAL_ID], Operation.DESCRIBE, ()),
+        Right(THE_CLUSTER, Operation.DESCRIBE, ()),
+        Right(THE_CLUSTER, Operation.DESCRIBE_CONFIGS, ()),
+    ]
+    stage.source.allow(looking)
+    stage.target.allow(looking)
+    arguments = {ReadName.COVERAGE: TOPIC, ReadName.GROUP: GROUP}
+    found = {name: carry_out(name, stage.flow, arguments.get(name, "")) for name in ReadName}
+    assert {row[0] for row in found[ReadName.LANDSCAPE]["rows"]} >= {TOPIC}
+    assert found[ReadName.COVERAGE]["partitions"]
+    assert found[ReadName.RUNS]["runs"]
+    assert GROUP in {row["group"] for row in found[ReadName.GROUPS]["groups"]}
+    assert found[ReadName.GROUP]["partitions"]
+    assert found[ReadName.DRIFT]["failed"] == []
 
 
 def _cases() -> Iterator[object]:

@@ -184,6 +184,18 @@ def test_hostile_names_say_nothing_to_the_shell(tmp_path: Path, name: str) -> No
     )
 
 
+def test_a_failback_writes_groups_at_the_source(flow_of: FlowOf) -> None:
+    """Beyond what copying needs there is one right on each side, and it covers what the syncs had."""
+    flow = flow_of("A->B.topics = t", "groups = billing-.*", *SMALL)
+    plain, more = required_rights(flow), required_rights(flow, recovery=True)
+    wanted = Resource(AclResource.GROUP, "billing-", AclPattern.PREFIXED)
+    for before, after, why in ((plain.source, more.source, "failback"), (plain.target, more.target, "failover")):
+        added = [right for right in after if right not in before]
+        assert [(right.resource, right.operation) for right in added] == [(wanted, Operation.READ)]
+        assert any(reason.startswith(why) for reason in added[0].needed_for)
+        assert {right for right in before if right not in after} <= {right for right in before if right.resource == wanted}
+
+
 @pytest.mark.parametrize("text", ["ferry", "User:", ":x", "User:a\nb", "User:\x1b[2J", "", "U ser:x"])
 def test_what_is_no_principal_is_refused(text: str) -> None:
     with pytest.raises(ArgumentError, match="--source-principal"):

@@ -205,7 +205,7 @@ class CopyDriver:
         plans = plan_partitions(seen.facts, rules_of(self._flow, self._request))
         _check_hold(hold, plans)
         self._note_failures(seen, plans, lanes)
-        self._tally.skipped = [Skipped(what, reason) for what, reason in seen.selection.skipped]
+        self._tally.skipped = [Skipped(what, reason) for what, reason in (*seen.selection.skipped, *seen.lacking)]
         return seen, plans
 
     def _note_failures(self, seen: Survey, plans: Iterable[PartitionPlan], lanes: Collection[int] | None = None) -> None:

@@ -94,7 +94,7 @@ def _planned_run(flow: Flow, request: RunRequest, *, looks_for_open: bool) -> Ru
     failed += [*seen.denied, *overdue(behind)]
     failed += [PartitionFailure(topic, -1, type(problem).__name__, str(problem)) for (topic, _), problem in topics.unread.items()]
     failed += [PartitionFailure(topic, number, "PartitionUnavailable", why) for (topic, number), why in seen.partition_problems.items()]
-    skipped = tuple(Skipped(what, reason) for what, reason in seen.selection.skipped)
+    skipped = tuple(Skipped(what, reason) for what, reason in (*seen.selection.skipped, *seen.lacking))
     heartbeats = frozenset(topic for topic in seen.source_topics if policy_for(flow).is_heartbeats_topic(topic))
     missing = not internal_topics(flow) <= set(seen.target_topics)
     return RunPlan(flow.name, request, topics, tuple(plans), skipped, tuple(failed), heartbeats, behind, missing)

@@ -47,6 +47,9 @@ class ReceiptKind(StrEnum):
     FOREIGN = "foreign"
 
 
+COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
+
+
 @dataclass(frozen=True)
 class Receipt:
     """One settled range `[upstream_start, upstream_end)` of a source partition.

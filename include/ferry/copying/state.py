@@ -1,7 +1,9 @@
-"""The state topic: heads, the flow record, claims, acknowledged losses, when each sync was last done, and which ACLs Ferry created.
+"""The state topic: heads, the flow record, claims, acknowledged losses, when each sync was last done, which ACLs Ferry created, and whether
+the flow is failed over.
 
 One compacted partition of small JSON records, newest per key counts. Heads are written in the lane transactions, the flow record and claims
-under the run's own transactional id, so every record that data is decided by has one fenced writer at a time.
+under the run's own transactional id, so every record that data is decided by has one fenced writer at a time. A failover writes its records
+under an id of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +14,16 @@ from dataclasses import dataclass, field
 
 from ferry.clusters.acl_binding import AclBinding
 from ferry.copying.formats import FORMAT_VERSION, require_version
+from ferry.copying.recovery_entries import (
+    KINDS,
+    RECOVERY_VERSION,
+    CutEnds,
+    GroupTaken,
+    RecoveryEntry,
+    RecoveryRecord,
+    read_recovery_fields,
+    recovery_fields,
+)
 from ferry.errors import UnreadableRecord
 from ferry.wire.documents import number, read_document, text
 
@@ -93,7 +105,7 @@ CLAIM_KEY = b'{"claim"'
 HEAD_KEY = b'{"head"'
 SYNC_KEY = b'{"sync"'
 
-StateEntry = Head | FlowRecord | Claim | LossAcknowledged | SyncDone | OwnedAcl
+StateEntry = Head | FlowRecord | Claim | LossAcknowledged | SyncDone | OwnedAcl | RecoveryEntry
 
 
 @dataclass(frozen=True)
@@ -106,6 +118,9 @@ class FlowState:
     acknowledged: frozenset[LossAcknowledged] = frozenset()
     syncs: dict[str, SyncDone] = field(default_factory=dict)
     acls: dict[AclBinding, OwnedAcl] = field(default_factory=dict)
+    recovery: RecoveryRecord | None = None
+    taken: dict[str, GroupTaken] = field(default_factory=dict)
+    cut: dict[str, CutEnds] = field(default_factory=dict)
 
 
 def state_key(entry: StateEntry) -> bytes:
@@ -117,6 +132,9 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
     """Key and value of a state record."""
     key: dict[str, object]
     value: dict[str, object]
+    if isinstance(entry, RecoveryEntry):
+        key, value = recovery_fields(entry)
+        return _compact(key), _compact({"version": RECOVERY_VERSION, **value})
     match entry:
         case Head():
             key = {"head": [entry.topic, entry.partition]}
@@ -149,6 +167,9 @@ def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> St
     """The inverse of `encode_state`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
     try:
         name, what = read_document(key), read_document(value)
+        if not KINDS.isdisjoint(name):
+            require_version(what, where, RECOVERY_VERSION)
+            return read_recovery_fields(name, what)
         require_version(what, where)
         if "head" in name:
             topic, partition = name["head"]
@@ -192,6 +213,9 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the 
         acknowledged=frozenset(entry for entry in entries if isinstance(entry, LossAcknowledged)),
         syncs={entry.sync: entry for entry in entries if isinstance(entry, SyncDone)},
         acls={entry.binding: entry for entry in entries if isinstance(entry, OwnedAcl)},
+        recovery=next((entry for entry in entries if isinstance(entry, RecoveryRecord)), None),
+        taken={entry.group: entry for entry in entries if isinstance(entry, GroupTaken)},
+        cut={entry.topic: entry for entry in entries if isinstance(entry, CutEnds)},
     )
 
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from ferry.clusters.abilities import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Lack, lacking
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.groups import committed_positions
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
+from ferry.config.nearest import nearest_name
 from ferry.copying.coverage import covered
 from ferry.copying.formats import place_of
 from ferry.copying.guard_reading import guarded
@@ -38,7 +40,7 @@ NOT_A_COPY = "the config is that of a connector that copies no records"
 @dataclass(frozen=True)
 class Survey:
     """Everything the plan needs. `claims` name the flow that writes each remote topic, over all flows into the target; `denied` are topics
-    of the flow that the source hides, or whose remote topic may not be described."""
+    of the flow that the source hides, or whose remote topic may not be described; `lacking`: what the clusters' releases lack."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
@@ -49,6 +51,7 @@ class Survey:
     lanes_used: int
     partition_problems: Mapping[tuple[str, int], str] = field(default_factory=dict)
     denied: tuple[PartitionFailure, ...] = ()
+    lacking: tuple[Lack, ...] = ()
 
 
 def survey(
@@ -67,6 +70,7 @@ def survey(
     their remote topics are set to is not known.
     """
     refuse_same_cluster(flow, source, target)
+    lacks = lacking_abilities(flow)
     source_topics, target_topics = source.topics(), target.topics()
     policy = policy_for(flow)
     selection = select_topics(flow, source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
@@ -130,7 +134,17 @@ def survey(
         )
     lanes = state.flow.lanes if state.flow else 0
     known = guarded(flow, facts, source_topics, settled=settled)
-    return Survey(selection, source_topics, target_topics, known, state, claims, lanes, offsets.problems, tuple(denied))
+    return Survey(selection, source_topics, target_topics, known, state, claims, lanes, offsets.problems, tuple(denied), lacks)
+
+
+def lacking_abilities(flow: Flow) -> tuple[Lack, ...]:
+    """What the releases of both clusters cannot do for the flow. BrokerTooOld where it cannot be copied at all."""
+    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
+    return (
+        *lacking(flow.source, ClientRole.ADMIN, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES),
+        *lacking(flow.target, ClientRole.ADMIN, needs=TARGET_NEEDS, wishes=TARGET_WISHES),
+    )
 
 
 def _with_hidden(selection: Selection, hidden: Iterable[Hidden]) -> Selection:
@@ -145,7 +159,8 @@ def narrow(selection: Selection, request: RunRequest) -> Selection:
     unknown = [topic for topic in request.topics if topic not in known]
     if unknown:
         reasons = "not at the source, hidden from the user there, or excluded by the filters"
-        raise ArgumentError(f"flow {request.flow} does not copy topic {', '.join(unknown)}: {reasons}")
+        hint = nearest_name(unknown[0], known)
+        raise ArgumentError(f"flow {request.flow} does not copy topic {', '.join(unknown)}: {reasons}{hint}")
     return Selection(tuple((topic, known[topic]) for topic in request.topics), selection.skipped)
 
 

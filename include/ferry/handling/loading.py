@@ -16,7 +16,7 @@ LISTENER_METHODS = ("before_starting", "before_releasing")
 
 def check_handler(name: str, args: str | None) -> None:
     """ConfigError when `name` leads to no message handler, or to one that takes no `args`."""
-    found = _found(name)
+    found = find(name)
     if _is_plain_function(found):
         if args is not None:
             raise ConfigError(f"{name} is a function, which takes no args: write a class, or remove ferry.message.handler.args")
@@ -29,7 +29,7 @@ def check_handler(name: str, args: str | None) -> None:
 
 def check_listener(name: str, args: str | None) -> None:
     """ConfigError when `name` leads to no assignment listener."""
-    found = _found(name)
+    found = find(name)
     _require_methods(name, found, *LISTENER_METHODS)
     _require_args(name, found, args)
 
@@ -37,7 +37,7 @@ def check_listener(name: str, args: str | None) -> None:
 def make_handler(name: str, args: str | None) -> Handle:
     """What to call with each record. ConfigError."""
     check_handler(name, args)
-    found = _found(name)
+    found = find(name)
     handle: Handle = found if _is_plain_function(found) else _made(name, found, args).handle
     return handle
 
@@ -45,11 +45,12 @@ def make_handler(name: str, args: str | None) -> Handle:
 def make_listener(name: str, args: str | None) -> AssignmentListener:
     """ConfigError when it cannot be made."""
     check_listener(name, args)
-    listener: AssignmentListener = _made(name, _found(name), args)
+    listener: AssignmentListener = _made(name, find(name), args)
     return listener
 
 
-def _found(name: str) -> Any:
+def find(name: str) -> Any:
+    """What an import path leads to. ConfigError."""
     module, colon, path = name.partition(":")
     if not colon or not module or not path:
         raise ConfigError(f"{name} must be written as package.module:Class")

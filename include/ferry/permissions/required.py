@@ -32,10 +32,16 @@ class RequiredRights:
     notes: tuple[str, ...] = ()
 
 
-def required_rights(flow: Flow) -> RequiredRights:
-    """The rights of one flow. ConfigError for classes of a user's own that cannot be made."""
+def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
+    """The rights of one flow, and with `recovery` what failover, failback and cut-over need beyond it.
+
+    ConfigError for classes of a user's own that cannot be made.
+    """
     source = [*_source_records(flow), *_source_groups(flow), *_source_writes(flow), *_way_back(flow)]
     target = [*_remote_topics(flow), *_own_topics(flow), *_mm2_topics(flow), *_target_groups(flow), *_transactions(flow)]
+    if recovery:
+        source += [Right(found, READ, ("failback: writes group offsets",)) for found in groups(flow)]
+        target += [Right(found, READ, ("failover: writes group offsets",)) for found in groups(flow)]
     if _syncs_acls(flow):
         source.append(Right(THE_CLUSTER, DESCRIBE, ("ACL sync",)))
         target.append(Right(THE_CLUSTER, DESCRIBE if flow.acls.report_only else ALTER, ("ACL sync",)))
