@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from ferry.sandbox import SandboxCluster, read_all
 from ferry.sandbox.broker_process import find_broker
 from ferry.sandbox.cluster import SandboxFailed
+from ferry.sandbox.jars import resolve_jars
 from ferry.sandbox.server_properties import format_storage, write_server_properties
 
 pytestmark = pytest.mark.brokers
@@ -74,7 +75,7 @@ def test_a_cluster_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path)
 def test_a_cluster_id_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(bytes=b"\xfb" + bytes(14) + b"\x01"))
     write_server_properties(tmp_path / "server.properties", (1, 2), {}, {}, authorizer=False)
-    format_storage(tmp_path / "server.properties", ())
+    format_storage(tmp_path / "server.properties", resolve_jars(), ())
     assert "cluster.id=-w" in (tmp_path / "data" / "meta.properties").read_text()
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from ferry.config import load_config
-from ferry.sandbox import down, status, up
+from ferry.sandbox import down, fill, read_all, status, up
 from ferry.sandbox.broker_process import find_broker
+from ferry.sandbox.sample_data import SampleNotWritten
 
 pytestmark = pytest.mark.brokers
 
@@ -51,6 +53,20 @@ def test_up_twice_and_down(directory: Path) -> None:
     assert not psutil.pid_exists(again.source_pid)
     assert not list(directory.iterdir())
     assert status(directory) == gone == down(directory)
+
+
+def test_fill_adds_records_and_a_group_that_read_half_of_them(directory: Path) -> None:
+    with pytest.raises(SampleNotWritten, match="ferry sandbox up"):
+        fill(directory)
+    clusters = up(directory)
+    for times in (1, 2):
+        assert fill(directory, 100).topics["orders-lz4"] == 100
+        orders = read_all(clusters.source, "orders-lz4")
+        assert sum(map(len, orders)) == 100 * times
+        consumer = Consumer({"bootstrap.servers": clusters.source, "group.id": "billing"})
+        committed = consumer.committed([TopicPartition("orders-lz4", number) for number in range(len(orders))], timeout=15)
+        consumer.close()
+        assert [place.offset for place in committed] == [len(partition) // 2 for partition in orders]
 
 
 def brokers(directory: Path) -> list[psutil.Process]:

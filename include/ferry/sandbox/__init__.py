@@ -4,7 +4,7 @@ from ferry.sandbox.brokers import SandboxBrokers
 from ferry.sandbox.cluster import SandboxCluster
 from ferry.sandbox.comparison import Comparison, Difference, compare_topics
 from ferry.sandbox.jars import resolve_jars
-from ferry.sandbox.pair import SandboxStatus, down, status, up
+from ferry.sandbox.pair import SandboxStatus, down, fill, status, up
 from ferry.sandbox.reading import RecordSeen, read_all
 from ferry.sandbox.sample_data import load_sample_topics
 
@@ -17,6 +17,7 @@ __all__ = [
     "SandboxStatus",
     "compare_topics",
     "down",
+    "fill",
     "load_sample_topics",
     "read_all",
     "resolve_jars",

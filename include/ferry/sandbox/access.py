@@ -6,17 +6,20 @@ from collections.abc import Mapping
 
 LISTENER = "SASL_PLAINTEXT"
 LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
-def listener_properties(users: Mapping[str, str], port: int, controller_port: int, *, authorizer: bool) -> dict[str, str]:
+def listener_properties(users: Mapping[str, str], port: int, controller_port: int | None, *, authorizer: bool) -> dict[str, str]:
     """The one client listener: open without `users`, else with a login. The first user is the broker's own, and super user.
 
+    controller_port: None for a broker that has no controller's listener, with ZooKeeper.
     With an authorizer everybody else needs ACLs. The controller's listener has no login, so its callers (the broker) are ANONYMOUS.
     """
     name = LISTENER if users else "PLAINTEXT"
+    controller = "" if controller_port is None else f",CONTROLLER://127.0.0.1:{controller_port}"
     properties = {
-        "listeners": f"{name}://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "listeners": f"{name}://127.0.0.1:{port}{controller}",
         "advertised.listeners": f"{name}://127.0.0.1:{port}",
         "inter.broker.listener.name": name,
     }
@@ -31,7 +34,8 @@ def listener_properties(users: Mapping[str, str], port: int, controller_port: in
         }
     if authorizer:
         super_users = ["User:ANONYMOUS", *(f"User:{user}" for user in list(users)[:1])]
-        properties |= {"authorizer.class.name": AUTHORIZER, "super.users": ";".join(super_users)}
+        kind = ZOOKEEPER_AUTHORIZER if controller_port is None else AUTHORIZER
+        properties |= {"authorizer.class.name": kind, "super.users": ";".join(super_users)}
     return properties
 
 

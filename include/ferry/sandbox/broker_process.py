@@ -13,6 +13,7 @@ import psutil
 
 MAIN_CLASS = "kafka.Kafka"
 STORAGE_TOOL = "kafka.tools.StorageTool"
+ZOOKEEPER_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
 MIRROR_MAKER_CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"
 # psutil derives start times from the boot time, which Linux recomputes from a clock that is being adjusted.
 START_TOLERANCE_SECONDS = 5.0
@@ -33,7 +34,12 @@ def recorded_broker(pid: int, started: float, properties: Path) -> psutil.Proces
 
 def find_broker(properties: Path) -> psutil.Process | None:
     """The process that runs that server.properties, whoever started it."""
-    return next((process for process in psutil.process_iter() if _main_class(process, properties) == MAIN_CLASS), None)
+    return find_process(properties, MAIN_CLASS)
+
+
+def find_process(properties: Path, main_class: str) -> psutil.Process | None:
+    """The process that runs `main_class` with that file."""
+    return next((process for process in psutil.process_iter() if _main_class(process, properties) == main_class), None)
 
 
 def kill_all(properties: Path) -> None:
@@ -50,5 +56,5 @@ def _main_class(process: psutil.Process, properties: Path) -> str | None:
     with contextlib.suppress(psutil.Error):
         arguments = process.cmdline()
         if str(properties) in arguments and process.status() != psutil.STATUS_ZOMBIE:
-            return next((name for name in (MAIN_CLASS, STORAGE_TOOL, MIRROR_MAKER_CLASS) if name in arguments), None)
+            return next((name for name in (MAIN_CLASS, STORAGE_TOOL, ZOOKEEPER_CLASS, MIRROR_MAKER_CLASS) if name in arguments), None)
     return None

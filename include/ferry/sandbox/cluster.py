@@ -1,4 +1,4 @@
-"""One-node KRaft clusters on 127.0.0.1: started, killed, paused, resumed, stopped.
+"""One-node clusters on 127.0.0.1: started, killed, paused, resumed, stopped.
 
 Every broker runs in its own session, so signals meant for the caller do not reach it, and ends with the process that started it
 (`guard.py`) unless it is `detached`. It is only ever signalled after a look at what the process runs (`broker_process.py`): a stranger is
@@ -25,9 +25,11 @@ from ferry.sandbox.access import login_settings
 from ferry.sandbox.broker_process import MAIN_CLASS, find_broker, recorded_broker
 from ferry.sandbox.failure import SandboxFailed
 from ferry.sandbox.guard import guard
-from ferry.sandbox.jars import java, resolve_jars
+from ferry.sandbox.jars import KAFKA_VERSION, java, resolve_jars
 from ferry.sandbox.ports import free_ports, listens
+from ferry.sandbox.releases import broker_jars, needs_zookeeper
 from ferry.sandbox.server_properties import format_storage, write_server_properties
+from ferry.sandbox.zookeeper import run_zookeeper, stop_zookeeper
 
 __all__ = ["JAVA_OPTIONS", "PROPERTIES_FILE", "SandboxCluster", "SandboxFailed", "free_ports"]
 
@@ -63,6 +65,7 @@ class SandboxCluster:
     users: dict[str, str] = field(default_factory=dict)
     authorizer: bool = False
     detached: bool = False
+    version: str = KAFKA_VERSION
     pid: int = 0
     started: float = 0.0
 
@@ -80,6 +83,7 @@ class SandboxCluster:
         detached: bool = False,
         ports: tuple[int, int] | None = None,
         cluster_id: str = "",
+        version: str = KAFKA_VERSION,
     ) -> SandboxCluster:
         """Format and start a cluster; returns when it answers. SandboxFailed with the end of its log otherwise, and no process stays.
 
@@ -89,16 +93,20 @@ class SandboxCluster:
         authorizer: everybody but the super user needs ACLs.
         detached: it outlives this process, and is stopped by `load(directory).stop()`.
         ports, cluster_id: for clients and the controller, and of the whole cluster, where this is one node of several (`brokers.py`).
+        version: the release of Kafka; the old ones get a ZooKeeper of their own, on what is the controller's port elsewhere.
         """
         directory = directory.resolve()
         directory.mkdir(parents=True, exist_ok=True)
         port, controller_port = ports or free_ports(2)
         cluster = cls(name, directory, port, controller_port, dict(properties or {}), tuple(java_options))
-        cluster.users, cluster.authorizer, cluster.detached = dict(users or {}), authorizer, detached
+        cluster.users, cluster.authorizer, cluster.detached, cluster.version = dict(users or {}), authorizer, detached, version
         if not detached:
             guard.watch(cluster.properties_file)
-        write_server_properties(cluster.properties_file, (port, controller_port), cluster.settings, cluster.users, authorizer=authorizer)
-        format_storage(cluster.properties_file, features, cluster_id)
+        zookeeper = needs_zookeeper(version)
+        ports = (port, controller_port)
+        write_server_properties(cluster.properties_file, ports, cluster.settings, cluster.users, authorizer=authorizer, zookeeper=zookeeper)
+        if not zookeeper:
+            format_storage(cluster.properties_file, cluster.jars, features, cluster_id)
         cluster.run()
         return cluster
 
@@ -132,6 +140,11 @@ class SandboxCluster:
         return self.directory / PROPERTIES_FILE
 
     @property
+    def jars(self) -> Path:
+        """The directory with the jars of its release."""
+        return resolve_jars("kafka", broker_jars(self.version))
+
+    @property
     def running(self) -> bool:
         """Whether its process lives (paused counts)."""
         return self._process() is not None
@@ -159,13 +172,15 @@ class SandboxCluster:
         if self.running:
             raise SandboxFailed(f"cluster {self.name} runs already, as process {self.pid}: stop it first")
         command = [java(), *self.java_options, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-        command += ["-cp", f"{resolve_jars()}/*", MAIN_CLASS, str(self.properties_file)]
+        command += ["-cp", f"{self.jars}/*", MAIN_CLASS, str(self.properties_file)]
         # Recorded first: whatever interrupts the start, the process is found by what it runs.
         self.pid, self.started = 0, 0.0
         self._save()
         if not self.detached:
             guard.watch(self.properties_file)
         try:
+            if needs_zookeeper(self.version):
+                run_zookeeper(self.directory, self.controller_port, self.jars, detached=self.detached)
             self._launch(command)
         except BaseException:
             self._kill_found()
@@ -179,13 +194,13 @@ class SandboxCluster:
     def stop(self) -> None:
         """Let it shut down; kill it when it takes too long. Nothing happens when it does not run."""
         process = self._process()
-        if process is None:
-            return
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.terminate()
-            process.resume()
-        if not self._ended(STOP_SECONDS):
-            self.kill()
+        if process is not None:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.terminate()
+                process.resume()
+            if not self._ended(STOP_SECONDS):
+                self.kill()
+        stop_zookeeper(self.directory)
 
     def kill(self) -> None:
         """SIGKILL; returns when it is gone. Nothing happens when it does not run."""
@@ -219,6 +234,7 @@ class SandboxCluster:
 
     def _kill_found(self) -> None:
         """Kill what was launched, recorded or not."""
+        stop_zookeeper(self.directory)
         if (process := find_broker(self.properties_file)) is not None:
             self.pid, self.started = process.pid, process.create_time()
             self.kill()

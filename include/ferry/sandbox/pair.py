@@ -1,4 +1,4 @@
-"""`ferry sandbox up|down|status`: two clusters, A and B, and a ready `mm2.properties`.
+"""`ferry sandbox up|fill|down|status`: two clusters, A and B, and a ready `mm2.properties`.
 
 What runs is known from each cluster's own state file and from what its process runs, so `up` twice keeps what runs and `down` works after
 any interruption. One call at a time works on a directory.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from pathlib import Path
 from ferry.sandbox.broker_process import kill_all
 from ferry.sandbox.cluster import PROPERTIES_FILE, SandboxCluster
 from ferry.sandbox.mm2_properties import names_clusters, write_flow_config
+from ferry.sandbox.sample_data import SampleNotWritten, SampleSummary, load_sample_topics
+from ferry.sandbox.sample_group import GROUP, GROUP_TOPIC, read_in_part
 
 NAMES = ("A", "B")
 CONFIG_FILE = "mm2.properties"
@@ -49,6 +52,16 @@ def up(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
         if not names_clusters(config, source.bootstrap, target.bootstrap):
             write_flow_config(config, source.bootstrap, target.bootstrap)
         return status(directory)
+
+
+def fill(directory: Path = DEFAULT_DIRECTORY, records: int = 2_000) -> SampleSummary:
+    """Add about `records` records to each of eight topics of A, and commit the middle of one as a group's position."""
+    clusters = status(directory)
+    if not clusters.source:
+        raise SampleNotWritten(f"no cluster A runs in {clusters.directory}: ferry sandbox up starts it")
+    written = load_sample_topics(clusters.source, seed=time.time_ns(), records=records)
+    read_in_part(clusters.source, GROUP, GROUP_TOPIC)
+    return written
 
 
 def down(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:

@@ -14,6 +14,8 @@ from ferry.errors import FerryError
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 FLUSH_SECONDS = 60.0
+# What librdkafka tries again by itself is no news; what it gives up is raised.
+QUIET = {"log_level": 2}
 Headers = list[tuple[str, bytes | None]]
 Record = tuple[bytes | None, bytes | None, Headers]
 
@@ -72,7 +74,7 @@ def _records(count: int, randomness: random.Random) -> Iterator[Record]:
 
 
 def _plain(bootstrap: str, topic: str, codec: str, count: int, randomness: random.Random) -> int:
-    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 20, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": bootstrap, **QUIET, "compression.type": codec, "linger.ms": 20, "enable.idempotence": True})
     start = int(time.time() * 1000) - 3_600_000
     for number, record in enumerate(_records(count, randomness)):
         _produce(producer, topic, record, start + number)
@@ -81,7 +83,7 @@ def _plain(bootstrap: str, topic: str, codec: str, count: int, randomness: rando
 
 
 def _accounts(bootstrap: str, count: int, randomness: random.Random) -> int:
-    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "zstd", "linger.ms": 20, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": bootstrap, **QUIET, "compression.type": "zstd", "linger.ms": 20, "enable.idempotence": True})
     for number in range(count):
         key = f"account-{randomness.randrange(300)}".encode()
         _produce(producer, "accounts", (key, None if number % 17 == 3 else str(randomness.random()).encode(), []))
@@ -90,7 +92,7 @@ def _accounts(bootstrap: str, count: int, randomness: random.Random) -> int:
 
 
 def _transactions(bootstrap: str, topic: str, count: int, randomness: random.Random) -> tuple[int, int]:
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "ferry-sample-payments", "linger.ms": 5})
+    producer = Producer({"bootstrap.servers": bootstrap, **QUIET, "transactional.id": "ferry-sample-payments", "linger.ms": 5})
     producer.init_transactions(30)
     committed = aborted = 0
     size = max(1, count // 20)

@@ -6,6 +6,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 # Metadata and offsets of a local broker: usually milliseconds.
 ANSWER_SECONDS = 15.0
+GROUP, GROUP_TOPIC = "billing", "orders-lz4"
 Settings = dict[str, object]
 
 

@@ -11,16 +11,24 @@ from pathlib import Path
 from ferry.sandbox.access import listener_properties
 from ferry.sandbox.broker_process import STORAGE_TOOL
 from ferry.sandbox.failure import SandboxFailed
-from ferry.sandbox.jars import java, resolve_jars
+from ferry.sandbox.jars import java
 
 # A storage tool that hangs would hang whoever starts a cluster.
 FORMAT_SECONDS = 60.0
 REASON_LINES = 5
 LISTENER_PROTOCOLS = "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT"
-SANDBOX = {
+KRAFT = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
+}
+ZOOKEEPER = {
+    "broker.id": "1",
+    # A broker that was killed is not let in again before its last session ended; ten of ZooKeeper's ticks.
+    "zookeeper.session.timeout.ms": "5000",
+    "zookeeper.connection.timeout.ms": "30000",
+}
+SANDBOX = {
     "listener.security.protocol.map": LISTENER_PROTOCOLS,
     # One broker: nothing can be replicated; few partitions start quickly.
     "offsets.topic.replication.factor": "1",
@@ -37,18 +45,29 @@ SANDBOX = {
 
 
 def write_server_properties(
-    path: Path, ports: tuple[int, int], extra: Mapping[str, str], users: Mapping[str, str], *, authorizer: bool
+    path: Path,
+    ports: tuple[int, int],
+    extra: Mapping[str, str],
+    users: Mapping[str, str],
+    *,
+    authorizer: bool,
+    zookeeper: bool = False,
 ) -> None:
-    """Write the properties of a broker whose data lies beside `path`. `ports`: for clients, for the controller. `extra` wins.
+    """Write the properties of a broker whose data lies beside `path`. `ports`: for clients, for the controller or ZooKeeper. `extra` wins.
 
     The file may hold passwords: only its owner reads it.
     """
     port, controller_port = ports
+    kind = (
+        {**ZOOKEEPER, "zookeeper.connect": f"127.0.0.1:{controller_port}"}
+        if zookeeper
+        else {**KRAFT, "controller.quorum.voters": f"1@127.0.0.1:{controller_port}"}
+    )
     settings = {
+        **kind,
         **SANDBOX,
-        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
         "log.dirs": str(path.parent / "data"),
-        **listener_properties(users, port, controller_port, authorizer=authorizer),
+        **listener_properties(users, port, None if zookeeper else controller_port, authorizer=authorizer),
         **{key: value.replace("{port}", str(port)).replace("{controller_port}", str(controller_port)) for key, value in extra.items()},
     }
     path.touch(mode=0o600)
@@ -60,13 +79,13 @@ def new_cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-def format_storage(path: Path, features: Sequence[str], identity: str = "") -> None:
-    """Give the storage of that server.properties a cluster id (a new one by default). `features`: `name=level`.
+def format_storage(path: Path, jars: Path, features: Sequence[str], identity: str = "") -> None:
+    """Give the storage of that server.properties a cluster id (a new one by default). `features`: `name=level`; `jars`: of its release.
 
     SandboxFailed with what the tool said.
     """
     identity = identity or new_cluster_id()
-    command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{resolve_jars()}/*", STORAGE_TOOL, "format"]
+    command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", STORAGE_TOOL, "format"]
     command += [f"--cluster-id={identity}", "--config", str(path)]  # an id may begin with a dash
     for feature in features:
         command += ["--feature", feature]

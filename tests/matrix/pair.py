@@ -1,0 +1,126 @@
+"""One source, one target, and a flow with names of its own on both, by the real command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from tests.matrix.source_data import AGAIN, HISTORY, TOPICS
+from tests.matrix.stage import Stage
+
+from ferry.sandbox.releases import NEWEST, OLDEST
+
+FERRY = str(Path(sys.executable).parent / "ferry")
+COMMAND_SECONDS = 120.0
+# A run that begins to write within this is slow, not stuck.
+WRITING_SECONDS = 60.0
+DONE = 0
+LINES = (
+    "replication.factor = 1",
+    "ferry.internal.topics.replication.factor = 1",
+    "heartbeats.topic.replication.factor = 1",
+    "checkpoints.topic.replication.factor = 1",
+    "offset-syncs.topic.replication.factor = 1",
+    "offset-syncs.topic.location = target",
+    "heartbeats.replication.enabled = false",  # other pairs share the source
+    "sync.group.offsets.enabled = true",
+    "sync.group.offsets.interval.seconds = 0",
+    "emit.checkpoints.interval.seconds = 0",
+)
+
+
+class Pair:
+    """The clusters, the files and the commands."""
+
+    def __init__(self, stage: Stage, old: str, new: str, directory: Path) -> None:
+        self.name = f"s{old}t{new}".replace(".", "")
+        self.source, self.target = stage.cluster("source", old), stage.cluster("target", new)
+        self.master = "local[2]" if {old, new} == {OLDEST, NEWEST} else "inline"
+        self._alias, self._late = f"A{self.name}", f"L{self.name}"
+        lines = self._lines(self._alias, rf"{self.name}\\..*, {self.name}-{AGAIN}")
+        self.config = _written(directory / "mm2.properties", lines)
+        # Slow enough to be killed on its way.
+        self.slow = _written(directory / "slow.properties", [*lines, "ferry.max.rate.mb = 0.6", "ferry.transaction.mb = 1"])
+        late = [*self._lines(self._late, f"{self.name}-{HISTORY}"), "ferry.start = latest"]
+        self.late = _written(directory / "late.properties", late)
+
+    def _lines(self, alias: str, topics: str) -> list[str]:
+        return [
+            f"clusters = {alias}, B",
+            f"{alias}.bootstrap.servers = {self.source.bootstrap}",
+            f"B.bootstrap.servers = {self.target.bootstrap}",
+            f"{alias}->B.enabled = true",
+            f"{alias}->B.topics = {topics}",
+            f"{alias}->B.groups = {self.name}.*",
+            *LINES,
+        ]
+
+    def topics(self) -> dict[str, str]:
+        return {f"{self.name}.{name}": f"{self._alias}.{self.name}.{name}" for name in TOPICS}
+
+    def again(self) -> tuple[str, str]:
+        return f"{self.name}-{AGAIN}", f"{self._alias}.{self.name}-{AGAIN}"
+
+    def history(self) -> dict[str, str]:
+        return {f"{self.name}-{HISTORY}": f"{self._late}.{self.name}-{HISTORY}"}
+
+    def ferry(self, command: str, *options: str, late: bool = False, code: int = DONE) -> Any:
+        """What the command prints as JSON; `late`: of the flow that began at the end."""
+        done = self._done(command, *options, late=late)
+        assert done.returncode == code, f"{command}: exit code {done.returncode}\n{done.stderr[-3000:]}\n{done.stdout[-3000:]}"
+        return json.loads(done.stdout)
+
+    def refused(self, command: str, *, code: int) -> str:
+        """What the command says on stderr; it must end with that code."""
+        done = self._done(command)
+        assert done.returncode == code, done.stderr
+        return done.stderr
+
+    def remote_names(self) -> set[str]:
+        """What the flow has on the target."""
+        client = Consumer({**self.target.client_settings(), "group.id": "look"})
+        try:
+            return {name for name in client.list_topics(timeout=10).topics if self._alias in name}
+        finally:
+            client.close()
+
+    def _done(self, command: str, *options: str, late: bool = False) -> subprocess.CompletedProcess[str]:
+        config, alias = (self.late, self._late) if late else (self.config, self._alias)
+        arguments = [FERRY, command, str(config), *options, "--flow", f"{alias}->B", "--json"]
+        return subprocess.run(arguments, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False)
+
+    def run_and_kill(self) -> int:
+        """A run that is killed once some of it is committed; how many records those are."""
+        arguments = [FERRY, "run", str(self.slow), "--flow", f"{self._alias}->B", "--master", "inline"]
+        started = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        try:
+            deadline = time.monotonic() + WRITING_SECONDS
+            while not (found := self._committed()):
+                assert started.poll() is None, f"the run ended: {started.communicate()[1][-3000:]}"
+                assert time.monotonic() < deadline, "nothing was committed"
+                time.sleep(0.05)
+            return found
+        finally:
+            started.kill()
+            started.communicate()
+
+    def _committed(self) -> int:
+        client = Consumer({**self.target.client_settings(), "group.id": "look", "isolation.level": "read_committed", "log_level": 0})
+        try:
+            known = client.list_topics(timeout=10).topics
+            remote = [TopicPartition(name, number) for name in self.topics().values() if name in known for number in known[name].partitions]
+            return sum(client.get_watermark_offsets(one, timeout=10)[1] for one in remote)
+        except KafkaException:  # topics that are being created
+            return 0
+        finally:
+            client.close()
+
+
+def _written(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join(lines) + "\n", encoding="latin-1")
+    return path
