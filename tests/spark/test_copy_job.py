@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.spark.standalone import standalone
 
 from ferry.sandbox import SandboxCluster, compare_topics
 from ferry.sandbox.cluster import free_ports
-from ferry.spark.submit import spark_home
 
 pytestmark = [pytest.mark.spark, pytest.mark.brokers]
 
 BINARIES = Path(sys.executable).parent
-START_SECONDS = 60.0
 
 
 def ferry(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -51,42 +47,10 @@ def flow_of(config: Path) -> str:
 
 
 @pytest.fixture
-def standalone(tmp_path: Path) -> Iterator[str]:
+def spark_master(tmp_path: Path) -> Iterator[str]:
     """One master and two workers on loopback."""
-    port, web, *worker_webs = free_ports(4)
-    environment = {**os.environ, "SPARK_NO_DAEMONIZE": "1", "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(spark_home())}
-    environment["PYSPARK_PYTHON"] = sys.executable
-    spark_class = [str(spark_home() / "bin" / "spark-class")]
-    master = f"spark://127.0.0.1:{port}"
-    commands = [
-        [*spark_class, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web)]
-    ]
-    for index, worker_web in enumerate(worker_webs):
-        options = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / f"worker{index}")]
-        commands.append([*spark_class, "org.apache.spark.deploy.worker.Worker", *options, "--webui-port", str(worker_web), master])
-    started = []
-    try:
-        for number, command in enumerate(commands):
-            with (tmp_path / f"spark{number}.log").open("wb") as log:
-                started.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True))
-        deadline = time.monotonic() + START_SECONDS
-        while registered(web) < len(worker_webs):
-            assert time.monotonic() < deadline, (tmp_path / "spark0.log").read_text()[-2000:]
-            time.sleep(0.3)
-        yield master
-    finally:
-        for process in reversed(started):
-            process.terminate()
-        for process in started:
-            process.wait(20)
-
-
-def registered(web: int) -> int:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=2) as answer:
-            return sum(worker["state"] == "ALIVE" for worker in json.load(answer)["workers"])
-    except OSError:
-        return 0
+    with standalone(tmp_path, workers=2) as cluster:
+        yield cluster.master
 
 
 def test_a_run_on_local_spark(config: Path, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> None:
@@ -110,14 +74,34 @@ def test_a_run_on_local_spark(config: Path, topic: str, source_cluster: SandboxC
 
 
 def test_a_run_on_a_standalone_cluster(
-    standalone: str, config: Path, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster
+    spark_master: str, config: Path, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster
 ) -> None:
     flow = flow_of(config)
     fill(source_cluster, topic, 3_000)
-    done = ferry("run", str(config), "--flow", flow, "--master", standalone, "--json")
+    done = ferry("run", str(config), "--flow", flow, "--master", spark_master, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["totals"]["records"] == 3_000
     assert compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.split('->')[0]}.{topic}"}).equal
+
+
+def test_a_cluster_without_workers_is_not_waited_for(
+    config: Path,
+    topic: str,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark itself would wait for ever; the next run does what this one could not."""
+    fill(source_cluster, topic, 100)
+    (tmp_path / "spark-defaults.conf").write_text("spark.ferry.executors.wait.seconds 3\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    with standalone(tmp_path, workers=0) as cluster:
+        done = ferry("run", str(config), "--flow", flow_of(config), "--master", cluster.master)
+    assert done.returncode == 5, done.stderr
+    assert f"NoExecutors: Spark master {cluster.master} has had no executor for this run for 3 s" in done.stderr
+    assert ferry("run", str(config), "--flow", flow_of(config), "--master", "inline").returncode == 0
+    assert compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow_of(config).split('->')[0]}.{topic}"}).equal
 
 
 def test_a_master_that_does_not_answer_is_named(config: Path, topic: str, source_cluster: SandboxCluster) -> None:

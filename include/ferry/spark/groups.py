@@ -15,6 +15,8 @@ from typing import TypeVar
 
 from pyspark import SparkContext
 
+from ferry.spark.executors import ExecutorWatch
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -26,14 +28,18 @@ def run_groups(
 ) -> Iterator[tuple[list[Item], list[Result] | str]]:
     """Each group with its results as it finishes, or with the reason why it has none; at most `width` at a time (None: all).
 
-    `work` is pickled and runs in a Spark worker; a reason is one line.
+    `work` is pickled and runs in a Spark worker; a reason is one line. NoExecutors where nobody is there to run it.
     """
     if not groups:
         return
-    with ThreadPoolExecutor(min(width or len(groups), len(groups)), thread_name_prefix="ferry-group") as pool:
+    with (
+        ThreadPoolExecutor(min(width or len(groups), len(groups)), thread_name_prefix="ferry-group") as pool,
+        ExecutorWatch(context) as watch,
+    ):
         waiting = {pool.submit(_run_group, context, work, group): group for group in groups}
         for future in as_completed(waiting):
             problem = future.exception()
+            watch.check()
             yield waiting[future], future.result() if problem is None else _first_line(problem)
 
 

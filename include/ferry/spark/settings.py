@@ -30,6 +30,8 @@ def spark_conf(master: str, java_options: str = "") -> dict[str, str]:
         "spark.log.level": "WARN",
         "spark.driver.extraJavaOptions": f"{DRIVER_JAVA_OPTIONS} {java_options}".rstrip(),
         "spark.python.daemon.module": "ferry.spark.worker_daemon",
+        # A spark.pyspark.python of the user's is the executors': the driver is always this very Python.
+        "spark.pyspark.driver.python": sys.executable,
         # A stopped worker that comes back is fenced by the brokers, not by Spark: its heartbeats may lapse.
         "spark.executorEnv.PYTHONUNBUFFERED": "1",
     }

@@ -1,0 +1,83 @@
+"""Executors whose Python is not the driver's: an archive that Spark unpacks there, or another path."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from tests.faults.processes import command_of, tree_of
+from tests.spark.standalone import Standalone, standalone
+
+from ferry.config import load_config
+from ferry.sandbox import SandboxCluster, compare_topics
+
+pytestmark = [pytest.mark.spark_drill, pytest.mark.spark, pytest.mark.brokers]
+
+ROOT = Path(__file__).parents[2]
+RECORDS = 3_000
+RUN_SECONDS = 400.0
+
+
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make spark-environment` makes."""
+    path = tmp_path_factory.mktemp("archive") / "executors.tar.gz"
+    subprocess.run([str(ROOT / "setup" / "spark-environment.sh"), str(path), sys.executable], check=True, timeout=300)
+    return path
+
+
+@pytest.fixture
+def spark(tmp_path: Path) -> Iterator[Standalone]:
+    """A worker that knows nothing of Ferry: neither its Python nor its sources."""
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "VIRTUAL_ENV", "FERRY"))}
+    bare["PATH"] = os.pathsep.join(entry for entry in bare["PATH"].split(os.pathsep) if ".venv" not in entry)
+    with standalone(tmp_path, workers=1, environment=bare) as cluster:
+        yield cluster
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("way", ["archive", "path"])
+def test_executors_have_a_python_of_their_own(
+    way: str,
+    archive: Path,
+    spark: Standalone,
+    config_file: Callable[..., Path],
+    topic_factory: Callable[..., str],
+    copy_only: tuple[str, ...],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    tmp_path: Path,
+) -> None:
+    topic = topic_factory(source_cluster, partitions=4)
+    config = config_file(f"A->B.topics = {topic}", *copy_only)
+    flow = load_config(config).flows[0]
+    producer = Producer({**source_cluster.client_settings(), "linger.ms": 5, "compression.type": "zstd"})
+    for number in range(RECORDS):
+        producer.produce(topic, f"{number}".encode() * 9, partition=number % 4)
+    assert producer.flush(60) == 0
+    if way == "archive":
+        python, lines = "./ferry/bin/python", [f"spark.archives {archive}#ferry"]
+    else:
+        (tmp_path / "elsewhere").mkdir()
+        subprocess.run(["tar", "-xzf", str(archive), "-C", str(tmp_path / "elsewhere")], check=True)
+        python, lines = str(tmp_path / "elsewhere" / "bin" / "python"), []
+    site = tmp_path / "conf"
+    site.mkdir()
+    (site / "spark-defaults.conf").write_text("\n".join([*lines, f"spark.pyspark.python {python}", ""]))
+    command = [str(Path(sys.executable).parent / "ferry"), "run", str(config), "--flow", flow.name, "--master", spark.master]
+    seen: set[str] = set()
+    environment = {**os.environ, "SPARK_CONF_DIR": str(site)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+        while run.poll() is None:
+            seen |= {command_of(process) for worker in spark.workers_started for process in tree_of(worker.pid)}
+        said = run.stdout.read() if run.stdout is not None else ""
+    assert run.returncode == 0, said[-4000:]
+    pythons = {line.split()[0] for line in seen if "ferry.spark.worker_daemon" in line}
+    assert pythons == {python}
+    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
+    assert (found.equal, found.records) == (True, RECORDS)
