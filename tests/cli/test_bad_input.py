@@ -7,8 +7,6 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +14,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, NewTopic, ResourcePatternType, ResourceType
+from tests.both_clusters import both_clusters
 
 from ferry.errors import ExitCode
 from ferry.sandbox import SandboxCluster, read_all
@@ -99,16 +98,8 @@ class Outcome:
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
     """Source and target that want a login, and permissions from everybody but `admin`."""
     directory = tmp_path_factory.mktemp("guarded")
-    with ExitStack() as running, ThreadPoolExecutor(2) as pool:
-
-        def start(name: str) -> SandboxCluster:
-            return SandboxCluster.start(directory / name, name, properties={"log.retention.ms": "-1"}, users=USERS, authorizer=True)
-
-        starting = [pool.submit(start, name) for name in ("source", "target")]
-        for future in starting:
-            if future.exception() is None:
-                running.enter_context(future.result())
-        source, target = (Side.of(future.result()) for future in starting)
+    with both_clusters(directory, users=USERS, authorizer=True) as pair:
+        source, target = map(Side.of, pair)
         for user in ("ferry", "mute", "deaf", "fixed"):
             source.allow(user, EVERYTHING)
         source.allow("blind", EVERYTHING, prefix="open-")

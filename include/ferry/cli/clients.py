@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from ferry.cli.completing import cluster_names
 from ferry.cli.copies import AsJson, Config
 from ferry.cli.output import document, line, notice, table
 from ferry.errors import ArgumentError
@@ -27,6 +28,8 @@ class ConfigFirst(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put a leading CONFIG behind the options in front of the sub-command."""
+        if ctx.resilient_parsing and args and args[-1] in {"--cluster", "-c"}:  # the shell asks for the value that comes next
+            return super().parse_args(ctx, args)
         asked = next((place for place, word in enumerate(args) if word in self.commands), len(args))
         if args and not args[0].startswith("-") and asked:
             args = [*args[1:asked], args[0], *args[asked:]]
@@ -67,14 +70,16 @@ class Asked:
 app = typer.Typer(
     help="What a cluster tells about replication into it, as MM2's RemoteClusterUtils.", cls=ConfigFirst, no_args_is_help=True
 )
-Source = Annotated[str, typer.Option("--source", "-s", help="Alias of the cluster upstream.")]
+Source = Annotated[str, typer.Option("--source", "-s", help="Alias of the cluster upstream.", autocompletion=cluster_names)]
 
 
 @app.callback()
 def ask(
     context: typer.Context,
     config: Config,
-    cluster: Annotated[str, typer.Option("--cluster", "-c", help="Alias of the cluster to ask, normally a target.")],
+    cluster: Annotated[
+        str, typer.Option("--cluster", "-c", help="Alias of the cluster to ask, normally a target.", autocompletion=cluster_names)
+    ],
 ) -> None:
     """What a cluster tells about replication into it, as MM2's RemoteClusterUtils."""
     context.obj = Asked(config, cluster)

@@ -12,22 +12,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ferry.cli.completing import flow_names, topic_names
 from ferry.cli.output import complain, document, line, notice, table
 from ferry.copying.request import RunRequest, parse_time
-from ferry.errors import ArgumentError, ExitCode, worst_exit_code
+from ferry.errors import ArgumentError, ExitCode, FerryError, worst_exit_code
 
 if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.copying.pipeline import RunPlan
+    from ferry.reporting.limits import BrokenLimit
     from ferry.reporting.run_report import RunReport
 
 # Runs the lanes in this process: for small jobs where starting Spark would take longer than the copy.
 INLINE = "inline"
 
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="An mm2.properties file.")]
-FlowName = Annotated[str, typer.Option("--flow", "-f", help="The flow, as in the config: 'A->B'.")]
+FlowName = Annotated[str, typer.Option("--flow", "-f", help="The flow, as in the config: 'A->B'.", autocompletion=flow_names)]
+AnyFlow = Annotated[str | None, typer.Option("--flow", "-f", help="Only this flow; default: all.", autocompletion=flow_names)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
-Topics = Annotated[list[str] | None, typer.Option("--topic", "-t", help="Only this source topic; may be repeated.")]
+OneTopic = Annotated[str | None, typer.Option("--topic", "-t", help="Only this source topic.", autocompletion=topic_names)]
+Topics = Annotated[
+    list[str] | None, typer.Option("--topic", "-t", help="Only this source topic; may be repeated.", autocompletion=topic_names)
+]
 Master = Annotated[str | None, typer.Option(help="Spark master: local[N], spark://host:port, or 'inline' for this process.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", help="Also write the run's JSON document to this file.")]
 
@@ -114,12 +120,25 @@ def carry_out(
         _sync(flow, request)
     outcome = read_report(flow, request) if planned.needs_preparation or planned.needs_copy else idle_report(flow, planned)
     codes.append(outcome.exit_code)
+    codes.append(_look_back(flow, outcome, judge=syncs and ExitCode.SUPERSEDED not in codes))
     if as_json:
         document(outcome.document())
     else:
         _show_report(outcome)
     write_report_file(report_file, outcome.document())
     raise typer.Exit(worst_exit_code(codes))
+
+
+def copied(config: Path, flow: Flow, request: RunRequest, master: str) -> RunReport:
+    """One copy without syncs; its report."""
+    from ferry.copying.pipeline import idle_report, plan_run, read_report  # noqa: PLC0415 - see plan
+
+    planned = plan_run(flow, request)
+    if planned.needs_preparation:
+        _prepare(flow, request, spark_follows=planned.needs_copy)
+    if planned.needs_copy:
+        _copy(config, flow, request, master)
+    return read_report(flow, request) if planned.needs_preparation or planned.needs_copy else idle_report(flow, planned)
 
 
 def check_report_file(path: Path) -> None:
@@ -169,6 +188,39 @@ def _sync(flow: Flow, request: RunRequest) -> None:
             notice(text)
 
 
+def _look_back(flow: Flow, outcome: RunReport, *, judge: bool) -> ExitCode:
+    """How far behind the flow is now: for the history, and, with `judge`, for whom the config names when it is beyond its limits."""
+    from ferry.reporting.history import NOT_KNOWN, keep_run  # noqa: PLC0415 - see plan
+    from ferry.reporting.run_lag import lag_of  # noqa: PLC0415 - see plan
+    from ferry.reporting.status import status_after_run  # noqa: PLC0415 - see plan
+
+    judge = judge and flow.alerts.has_limits
+    lag, code = NOT_KNOWN, ExitCode.DONE
+    try:
+        status = status_after_run(flow, outcome)
+        lag = lag_of(flow, status)
+        if judge and status.broken:
+            code = _tell_limits(flow, outcome, status.broken)
+    except FerryError as problem:
+        notice(f"warning: how far behind {flow.name} is now was not found out: {problem}; next: {problem.next_step}")
+        code = problem.exit_code if judge else code
+    if trouble := keep_run(flow, outcome, lag):
+        notice(trouble)
+    return code
+
+
+def _tell_limits(flow: Flow, outcome: RunReport, broken: tuple[BrokenLimit, ...]) -> ExitCode:
+    """Whom the config names is told when lag or headroom is beyond its limits; what was copied stays."""
+    from ferry.alerting.delivering import deliver  # noqa: PLC0415 - see plan
+    from ferry.reporting.limits import limit_alerts, limits_broken  # noqa: PLC0415 - see plan
+
+    problem = limits_broken(flow.name, broken)
+    notice(f"LimitsBroken: {problem}; next: {problem.next_step}")
+    for trouble in deliver(flow.alerts, limit_alerts(flow.name, broken, run_id=outcome.run_id)):
+        notice(f"warning: {trouble}")
+    return problem.exit_code
+
+
 def _local_master(flow: Flow) -> str:
     return f"local[{'*' if flow.tasks_max is None else flow.tasks_max}]"
 
@@ -194,6 +246,18 @@ def load_flow(config: Path, name: str) -> Flow:
     for warning in loaded.warnings:
         notice(f"warning: {warning}")
     return loaded.flow(name)
+
+
+def load_both(config: Path, name: str) -> tuple[Flow, Flow | None]:
+    """The flow, and the one in the other direction if the file has it. ConfigError, ArgumentError."""
+    from ferry.config import load_config  # noqa: PLC0415 - see plan
+    from ferry.recovery.reverse import find_reverse  # noqa: PLC0415 - see plan
+
+    loaded = load_config(config)
+    for warning in loaded.warnings:
+        notice(f"warning: {warning}")
+    flow = loaded.flow(name)
+    return flow, find_reverse(loaded, flow)
 
 
 def moment(option: str, text: str) -> datetime:

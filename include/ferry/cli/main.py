@@ -1,7 +1,7 @@
 """`ferry`: the commands, and the one place where errors become exit codes.
 
-Every FerryError is one line on stderr (`ferry: <class>: <what, where, what to change>`) and its exit code; anything else is a defect and
-shows its traceback with `FERRY_TRACEBACK=1`.
+Every FerryError is a line on stderr (`ferry: <class>: <what, where, what to change>`), another saying what to do next, and its exit code;
+anything else is a defect and shows its traceback with `FERRY_TRACEBACK=1`.
 """
 
 from __future__ import annotations
@@ -12,34 +12,64 @@ import sys
 
 import typer
 
-from ferry.cli import changes, clients, copies, groups, legacy, proofs, rights, sandboxes, syncs, translations, views
-from ferry.cli.output import complain
+from ferry.cli import (
+    changes,
+    clients,
+    completing,
+    copies,
+    doctor,
+    groups,
+    init,
+    legacy,
+    planned_moves,
+    proofs,
+    recoveries,
+    rights,
+    sandboxes,
+    syncs,
+    translations,
+    views,
+    watch,
+)
+from ferry.cli.output import complain, notice
 from ferry.errors import ExitCode, FerryError
 
 app = typer.Typer(
     name="ferry",
     help="Exactly-once Kafka cross-cluster replication: bounded copies, exact positions, named losses.",
+    epilog="First steps: ferry init, ferry doctor mm2.properties, ferry plan mm2.properties --flow 'A->B', then ferry run.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,
 )
-app.command("run")(copies.run)
-app.command("backfill")(copies.backfill)
-app.command("plan")(copies.plan)
-app.command("legacy")(legacy.legacy)
-app.command("sync")(syncs.sync)
-app.command("status")(views.status)
-app.command("translate")(translations.translate)
-app.command("explain")(groups.explain)
-app.command("verify")(proofs.verify)
-app.command("ledger")(views.ledger)
-app.command("format")(views.format_records)
-app.command("acls")(rights.acls)
-app.command("ack-loss")(changes.acknowledge_losses)
-app.command("seed")(changes.seed)
-app.add_typer(clients.app, name="client")
-app.command("export-offsets")(changes.export_offsets)
-app.add_typer(sandboxes.app, name="sandbox")
+SET_UP, COPY, LOOK = "Set up", "Copy", "Look"
+GROUPS, REPAIR = "Consumer groups", "Settle, change over"
+
+# In the order of use: so the help shows them.
+app.command("init", rich_help_panel=SET_UP)(init.init)
+app.command("doctor", rich_help_panel=SET_UP)(doctor.doctor)
+app.command("plan", rich_help_panel=SET_UP)(copies.plan)
+app.command("acls", rich_help_panel=SET_UP)(rights.acls)
+app.add_typer(sandboxes.app, name="sandbox", rich_help_panel=SET_UP)
+app.command("completion", rich_help_panel=SET_UP)(completing.completion)
+app.command("run", rich_help_panel=COPY)(copies.run)
+app.command("backfill", rich_help_panel=COPY)(copies.backfill)
+app.command("sync", rich_help_panel=COPY)(syncs.sync)
+app.command("legacy", rich_help_panel=COPY)(legacy.legacy)
+app.command("status", rich_help_panel=LOOK)(views.status)
+app.command("watch", rich_help_panel=LOOK)(watch.watch)
+app.command("verify", rich_help_panel=LOOK)(proofs.verify)
+app.command("ledger", rich_help_panel=LOOK)(views.ledger)
+app.command("format", rich_help_panel=LOOK)(views.format_records)
+app.command("translate", rich_help_panel=GROUPS)(translations.translate)
+app.command("explain", rich_help_panel=GROUPS)(groups.explain)
+app.add_typer(clients.app, name="client", rich_help_panel=GROUPS)
+app.command("failover", rich_help_panel=REPAIR)(recoveries.failover)
+app.command("failback", rich_help_panel=REPAIR)(planned_moves.failback)
+app.command("cutover", rich_help_panel=REPAIR)(planned_moves.cutover)
+app.command("ack-loss", rich_help_panel=REPAIR)(changes.acknowledge_losses)
+app.command("seed", rich_help_panel=REPAIR)(changes.seed)
+app.command("export-offsets", rich_help_panel=REPAIR)(changes.export_offsets)
 
 
 def main() -> None:
@@ -47,9 +77,13 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its reconnects are expected and end in one error of ours
     try:
+        if completing.COMPLETE_VARIABLE in os.environ:
+            completing.answer_the_shell(app)
         app()
     except FerryError as problem:
         complain(f"{type(problem).__name__}: {problem}")
+        if problem.exit_code is not ExitCode.BAD_INPUT:  # whose message says what to correct
+            notice(f"next: {problem.next_step}")
         sys.exit(problem.exit_code)
     except KeyboardInterrupt:
         complain("interrupted; what was committed stays, the next run goes on there")

@@ -22,6 +22,8 @@ SourcePrincipal = Annotated[str | None, typer.Option("--source-principal", help=
 TargetPrincipal = Annotated[str | None, typer.Option("--target-principal", help="Who writes to the target; default: likewise.")]
 CommandConfig = Annotated[str | None, typer.Option("--command-config", help="The administrator's client properties, for kafka-acls.")]
 
+Recovery = Annotated[bool, typer.Option("--recovery", help="Also what failover, failback and cutover need beyond copying.")]
+
 
 def acls(
     config: Config,
@@ -29,6 +31,7 @@ def acls(
     source_principal: SourcePrincipal = None,
     target_principal: TargetPrincipal = None,
     command_config: CommandConfig = None,
+    recovery: Recovery = False,
     as_json: AsJson = False,
 ) -> None:
     """The least rights that the flow needs on both clusters, as kafka-acls commands. Asks no cluster."""
@@ -36,7 +39,7 @@ def acls(
     from ferry.permissions.required import required_rights  # noqa: PLC0415 - see above
 
     settings = load_flow(config, flow)
-    needed = required_rights(settings)
+    needed = required_rights(settings, recovery=recovery)
     sides = {
         "source": _Side(settings.source, _principal(settings.source, source_principal, "--source-principal"), needed.source),
         "target": _Side(settings.target, _principal(settings.target, target_principal, "--target-principal"), needed.target),

@@ -25,6 +25,22 @@ def up(directory: Directory = DEFAULT_DIRECTORY, as_json: AsJson = False) -> Non
     _show(start(directory), as_json=as_json)
 
 
+@app.command("fill")
+def fill(
+    directory: Directory = DEFAULT_DIRECTORY,
+    records: Annotated[int, typer.Option(min=100, max=1_000_000, help="About so many records for each topic.")] = 2_000,
+    as_json: AsJson = False,
+) -> None:
+    """Write sample records into eight topics of cluster A, and let the group billing read a part of them."""
+    from ferry.sandbox import fill as write  # noqa: PLC0415 - see up
+
+    filled = write(directory, records)
+    if as_json:
+        document({"version": 1, **asdict(filled), "records": filled.records})
+        return
+    table("written to A", ("topic", "records"), [*filled.topics.items(), ("in aborted transactions", filled.aborted)])
+
+
 @app.command("down")
 def down(directory: Directory = DEFAULT_DIRECTORY, as_json: AsJson = False) -> None:
     """Stop both clusters and remove their data."""

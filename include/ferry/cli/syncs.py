@@ -25,7 +25,7 @@ Wanted = StrEnum("Wanted", [*((name.name, name.value) for name in SyncName), ("A
 def sync(
     config: Config,
     flow: FlowName,
-    what: Annotated[Wanted, typer.Argument(help="What to sync; all: in the order of a run.")],
+    what: Annotated[Wanted, typer.Argument(metavar="WHAT", help="What to sync; all: what the flow has enabled, in a run's order.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be changed, and why.")] = False,
     as_json: AsJson = False,
 ) -> None:

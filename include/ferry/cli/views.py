@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ferry.cli.copies import AsJson, Config, FlowName, load_flow
-from ferry.cli.output import document, line, table
+from ferry.cli.copies import AnyFlow, AsJson, Config, FlowName, OneTopic, load_flow
+from ferry.cli.output import document, line, notice, table
 from ferry.errors import ArgumentError, ExitCode, UnreadableRecord, worst_exit_code
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class RecordKind(StrEnum):
 
 def status(
     config: Config,
-    flow: Annotated[str | None, typer.Option("--flow", "-f", help="Only this flow; default: all.")] = None,
+    flow: AnyFlow = None,
     as_json: AsJson = False,
 ) -> None:
     """Lag in records, bytes and seconds, retention headroom, losses, stuck source transactions."""
@@ -50,20 +50,25 @@ def status(
             _show_status(entry)
     lost = [ExitCode.DATA_LOST for entry in found if entry.losses]
     stuck = [ExitCode.PARTLY_FAILED for entry in found if any(held.overdue for held in entry.held_back)]
-    raise typer.Exit(worst_exit_code([*lost, *stuck]))
+    beyond = [ExitCode.PARTLY_FAILED for entry in found if entry.broken]
+    raise typer.Exit(worst_exit_code([*lost, *stuck, *beyond]))
 
 
 def ledger(
     config: Config,
     flow: FlowName,
-    topic: Annotated[str | None, typer.Option("--topic", "-t", help="Only this source topic.")] = None,
+    topic: OneTopic = None,
     as_json: AsJson = False,
 ) -> None:
     """Coverage: which source ranges were copied, backfilled, lost, skipped, seeded."""
+    from ferry.config.nearest import nearest_name  # noqa: PLC0415 - see status
     from ferry.copying.survey import read_receipts  # noqa: PLC0415 - see status
     from ferry.reporting.coverage import covered_ranges  # noqa: PLC0415 - see status
 
-    receipts = [receipt for receipt in read_receipts(load_flow(config, flow)) if topic is None or receipt.topic == topic]
+    known = read_receipts(load_flow(config, flow))
+    receipts = [receipt for receipt in known if topic is None or receipt.topic == topic]
+    if topic is not None and not receipts:
+        notice(f"the ledger of {flow} says nothing about topic {topic}{nearest_name(topic, {receipt.topic for receipt in known})}")
     ranges = covered_ranges(receipts)
     if as_json:
         document({"version": VIEW_VERSION, "flow": flow, "ranges": [asdict(entry) for entry in ranges]})
@@ -76,7 +81,7 @@ def ledger(
 
 
 def format_records(
-    kind: Annotated[RecordKind, typer.Argument(help="Which internal topic.")],
+    kind: Annotated[RecordKind, typer.Argument(metavar="KIND", help="Which internal topic.")],
     config: Config,
     flow: FlowName,
     as_json: AsJson = False,
@@ -145,8 +150,14 @@ def _show_status(found: FlowStatus) -> None:
     ]
     columns = ("topic", "partition", "position", "end", "lag", "lag bytes", "lag seconds", "headroom s", "note")
     table(f"{found.flow}: status", columns, rows)
+    if found.stage_since:
+        line(f"{found.flow} is {found.stage} since {_moment(found.stage_since)}: groups are not synced")
     for held in found.held_back:
         line(f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}")
+    for broken in found.broken:
+        line(f"over a limit: {broken}")
+    for lack in found.lacking:
+        line(f"{lack.what}: {lack.reason}")
     for loss in found.losses:
         line(f"lost: {loss.topic}-{loss.partition} [{loss.upstream_start}, {loss.upstream_end}): {loss.reason}")
 

@@ -1,0 +1,145 @@
+"""What the shell offers at the TAB key: flows, clusters and topics of the CONFIG that stands in the command line.
+
+Flows and clusters come from the file alone. Topics too, where `topics` names them; else the source is asked, for a moment only. Nothing
+here may fail or speak: whatever goes wrong offers nothing. Bash inserts what it is offered as it stands, and `A->B` would write to a file
+named B, so there it is offered in quotes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ferry.cli.output import document, line
+
+if TYPE_CHECKING:
+    from ferry.config import FerryConfig, Flow
+
+COMPLETION_VERSION = 1
+PROGRAM = "ferry"
+# By click's rule, from the program's name; the shells' scripts set it.
+COMPLETE_VARIABLE = "_FERRY_COMPLETE"
+CONFIG_VARIABLE = "FERRY_CONFIG"
+# Whoever presses TAB waits for it.
+TOPICS_SECONDS = 1.5
+_PLAIN_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
+# Names of a cluster with thousands of topics would only fill the screen.
+MOST_TOPICS = 200
+
+
+class Shell(StrEnum):
+    """Shells that there is a script for."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def completion(
+    shell: Annotated[Shell, typer.Argument(help="Your shell.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the script alone.")] = False,
+) -> None:
+    """Print the completion script of a shell, to source or to keep where it looks. --install-completion does that for you."""
+    from typer._completion_shared import get_completion_script  # noqa: PLC0415 - keeps `ferry --help` quick
+
+    script = get_completion_script(prog_name=PROGRAM, complete_var=COMPLETE_VARIABLE, shell=shell.value)
+    if as_json:
+        document({"version": COMPLETION_VERSION, "shell": shell.value, "script": script})
+    else:
+        line(script)
+
+
+def answer_the_shell(app: typer.Typer) -> None:
+    """Speak the completion protocol that the environment asks for; does not return."""
+    from typer._click.shell_completion import add_completion_class  # noqa: PLC0415 - typer has no public name for it
+    from typer._completion_classes import BashComplete  # noqa: PLC0415 - likewise
+
+    class QuotingBash(BashComplete):
+        """Bash's, with quotes around what the shell would take apart."""
+
+        def format_completion(self, item: Any) -> str:
+            value = str(super().format_completion(item))
+            return value if self._inside_quotes() else shlex.quote(value)
+
+        @staticmethod
+        def _inside_quotes() -> bool:
+            words = os.environ.get("COMP_WORDS", "")
+            with suppress(ValueError):
+                shlex.split(words)
+                return False
+            return True
+
+    command = typer.main.get_command(app)  # which makes typer's own class known
+    add_completion_class(QuotingBash, Shell.BASH.value)
+    command()
+
+
+def flow_names(context: typer.Context) -> list[tuple[str, str]]:
+    """Enabled flows."""
+    loaded = _config(context)
+    return [] if loaded is None else [(flow.name, ", ".join(flow.topics)[:60]) for flow in loaded.flows]
+
+
+def cluster_names(context: typer.Context) -> list[tuple[str, str]]:
+    """Clusters of the file."""
+    loaded = _config(context)
+    return [] if loaded is None else [(alias, cluster.bootstrap) for alias, cluster in loaded.clusters.items()]
+
+
+def topic_names(context: typer.Context, incomplete: str) -> list[str]:
+    """Source topics of the flow that the command line names, or of all."""
+    loaded = _config(context)
+    if loaded is None:
+        return []
+    asked = context.params.get("flow")
+    flows = [flow for flow in loaded.flows if asked in {None, flow.name}]
+    named = sorted({name for flow in flows for name in flow.topics if _PLAIN_TOPIC.fullmatch(name) and name.startswith(incomplete)})
+    return named or list(_begun(incomplete, (name for flow in flows for name in _topics_of(flow))))
+
+
+def _begun(incomplete: str, names: Iterable[str]) -> Iterator[str]:
+    return iter(sorted({name for name in names if name.startswith(incomplete)})[:MOST_TOPICS])
+
+
+def _topics_of(flow: Flow) -> Iterable[str]:
+    """What the source has and the flow copies; nothing when it does not answer at once."""
+    with suppress(Exception):  # see the module's text
+        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - keeps the other completions quick
+
+        from ferry.config import ClientRole  # noqa: PLC0415 - see above
+        from ferry.policy.selection import topic_rules  # noqa: PLC0415 - see above
+
+        rules = topic_rules(flow)
+        with AdminClient({**flow.source.librdkafka(ClientRole.ADMIN), "log_level": 0}) as client:
+            names = list(client.list_topics(timeout=TOPICS_SECONDS).topics)
+        return [name for name in names if rules.why_not(name) is None]
+    return ()
+
+
+def _config(context: typer.Context) -> FerryConfig | None:
+    """The CONFIG of the command line, or of the environment."""
+    from ferry.config import load_config  # noqa: PLC0415 - keeps the other completions quick
+
+    for path in _config_paths(context):
+        with suppress(Exception):  # see the module's text
+            return load_config(path)
+    return None
+
+
+def _config_paths(context: Any) -> Iterator[Path]:
+    """What may be it, best first: click forgets arguments in front of an option whose value is still to come."""
+    while context is not None:
+        if context.params.get("config"):
+            yield Path(context.params["config"]).expanduser()
+        context = context.parent
+    words = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    yield from (path for path in map(Path, map(os.path.expanduser, words.split())) if path.is_file())
+    yield Path(os.environ.get(CONFIG_VARIABLE, ""))

@@ -1,0 +1,176 @@
+"""`ferry failback` and `ferry cutover`: groups move while both sides answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ferry.cli.copies import INLINE, AsJson, Config, FlowName, copied, load_both
+from ferry.cli.output import notice
+from ferry.cli.recoveries import (
+    Abandon,
+    Backwards,
+    DryRun,
+    Groups,
+    Master,
+    Rehearse,
+    ReportFile,
+    Yes,
+    ask,
+    check_before,
+    confirm,
+    end,
+    end_look,
+    give_up,
+    read_options,
+)
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+    from ferry.copying.request import RunRequest
+    from ferry.recovery.planned_move import Passage
+    from ferry.recovery.report import RecoveryOptions, RecoveryPlan
+    from ferry.reporting.run_report import RunReport
+
+
+class Tail(StrEnum):
+    """What becomes of records at the source that were never copied."""
+
+    COPY = "copy"
+    LEAVE = "leave"
+
+
+Compare = Annotated[bool, typer.Option("--verify/--no-verify", help="Prove that both sides hold the same records before groups are moved.")]
+Quiet = Annotated[float, typer.Option("--quiet-seconds", min=0, help="For so long nothing may arrive where producers should be stopped.")]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What both commands were given."""
+
+    config: Path
+    master: str
+    yes: bool
+    compare: bool
+    quiet: float
+    report: Path | None
+    as_json: bool
+
+    def copy(self, flow: Flow, request: RunRequest) -> RunReport:
+        return copied(self.config, flow, request, self.master)
+
+
+def failback(
+    config: Config,
+    flow: FlowName,
+    tail: Annotated[
+        Tail, typer.Option(help="Records at the source that were never copied: copy them to the target, or leave them.")
+    ] = Tail.COPY,
+    rebuilt: Annotated[
+        bool, typer.Option("--rebuilt", help="The source is a new one: its topics are not those that were copied from.")
+    ] = False,
+    compare: Compare = True,
+    quiet: Quiet = 5.0,
+    dry_run: DryRun = False,
+    rehearse: Rehearse = False,
+    yes: Yes = False,
+    groups: Groups = None,
+    backwards: Backwards = False,
+    abandon: Abandon = False,
+    master: Master = INLINE,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Come back after a failover: only what was produced since is copied back, and groups go on where they stand."""
+    from ferry.recovery import planned_move  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.recovery.report import check_quiet  # noqa: PLC0415 - see above
+    from ferry.recovery.reverse import require_reverse  # noqa: PLC0415 - see above
+    from ferry.recovery.stages import Event  # noqa: PLC0415 - see above
+
+    options = read_options("failback", dry_run=dry_run, rehearse=rehearse, only=groups, backwards=backwards)
+    check_quiet(quiet)
+    check_before(options, report, yes=yes or abandon)
+    settings, reverse = load_both(config, flow)
+    if abandon:
+        give_up(settings, options, Event.FAILBACK_ABANDONED)
+    passage = planned_move.failback(settings, require_reverse(settings, reverse))
+    call = _Call(config, master, yes, compare, quiet, report, as_json)
+    checked = planned_move.check_passage(passage, options, rebuilt=rebuilt)
+    checked = replace(checked, notices=(*checked.notices, *_tail_notices(settings, options, tail)))
+    if options.writes:
+        for text in planned_move.settle_start(passage, options):
+            notice(text)
+        if tail is Tail.COPY:
+            notice(planned_move.copy_ahead(settings, options, call.copy, "tail"))
+    _move(passage, options, checked, call)
+
+
+def cutover(
+    config: Config,
+    flow: FlowName,
+    compare: Compare = True,
+    quiet: Quiet = 5.0,
+    dry_run: DryRun = False,
+    rehearse: Rehearse = False,
+    yes: Yes = False,
+    groups: Groups = None,
+    backwards: Backwards = False,
+    abandon: Abandon = False,
+    master: Master = INLINE,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """A planned move to the target: producers stop, everything is copied and compared, then groups go on there."""
+    from ferry.recovery import planned_move  # noqa: PLC0415 - see failback
+    from ferry.recovery.report import check_quiet  # noqa: PLC0415 - see failback
+    from ferry.recovery.stages import Event  # noqa: PLC0415 - see failback
+
+    options = read_options("cutover", dry_run=dry_run, rehearse=rehearse, only=groups, backwards=backwards)
+    check_quiet(quiet)
+    check_before(options, report, yes=yes or abandon)
+    settings, reverse = load_both(config, flow)
+    if abandon:
+        give_up(settings, options, Event.CUTOVER_ABANDONED)
+    passage = planned_move.cutover(settings, reverse)
+    call = _Call(config, master, yes, compare, quiet, report, as_json)
+    _move(passage, options, planned_move.check_passage(passage, options), call)
+
+
+def _move(passage: Passage, options: RecoveryOptions, checked: RecoveryPlan, call: _Call) -> None:
+    from ferry.recovery import planned_move  # noqa: PLC0415 - see failback
+    from ferry.recovery.draining import refuse_movement  # noqa: PLC0415 - see failback
+    from ferry.recovery.stopwatch import Stopwatch  # noqa: PLC0415 - see failback
+
+    watch = Stopwatch()
+    onward, proven = passage.onward, "not asked for"
+    if options.writes:
+        with watch.step("copy ahead"):
+            notice(planned_move.copy_ahead(onward, options, call.copy, "ahead"))
+        where = onward.source.alias
+        ask(f"have all producers on {where}, and all consumers of the groups there, been stopped?", yes=call.yes)
+        with watch.step("measure that nothing arrives"):
+            refuse_movement(onward, call.quiet)
+        with watch.step("drain and verify"):
+            told, proven = planned_move.drain_and_verify(passage, options, call.copy, notice, compare=call.compare)
+        notice(told)
+        notice(f"verified: {proven}")
+    plan = planned_move.plan_passage(passage, options, replace(checked, steps=(*checked.steps, *watch.steps)))
+    if not options.writes:
+        end_look(plan, options, call.report, as_json=call.as_json)
+    confirmed = confirm(plan, options, yes=call.yes, as_json=call.as_json)
+    end(planned_move.carry_out_passage(passage, options, plan, confirmed, proven), call.report, as_json=call.as_json)
+
+
+def _tail_notices(flow: Flow, options: RecoveryOptions, tail: Tail) -> tuple[str, ...]:
+    from ferry.recovery.planned_move import tail as tail_of  # noqa: PLC0415 - see failback
+
+    what = "copied to the target first" if tail is Tail.COPY else "left where they are, as --tail leave says"
+    return tuple(
+        f"{entry.topic}-{entry.partition} [{entry.start}, {entry.end}): records of {flow.source.alias} that were never copied: "
+        f"{entry.reason or what}"
+        for entry in tail_of(flow, options)
+    )

@@ -1,0 +1,190 @@
+"""`ferry failover`, and how it, `ferry failback` and `ferry cutover` ask and answer."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ferry.cli.copies import INLINE, AsJson, Config, FlowName, check_report_file, copied, load_both, run_id, write_report_file
+from ferry.cli.output import complain, document, line, notice, table
+from ferry.errors import ArgumentError, ExitCode, RecoveryStopped
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+    from ferry.copying.request import RunRequest
+    from ferry.recovery.report import Confirmation, RecoveryOptions, RecoveryPlan, RecoveryReport
+    from ferry.recovery.stages import Event
+    from ferry.reporting.run_report import RunReport
+
+ROWS_SHOWN = 200
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan with the facts, and touch nothing.")]
+Rehearse = Annotated[
+    bool, typer.Option("--rehearse", help="Every read and check of the real thing, rights too, with its time; touch nothing.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Confirm the plan without being asked.")]
+Groups = Annotated[str | None, typer.Option("--groups", help="Only groups whose whole name this regular expression matches.")]
+Backwards = Annotated[
+    bool, typer.Option("--backwards", help="Groups that are further on the other side already go back, as the plan shows.")
+]
+Abandon = Annotated[bool, typer.Option("--abandon", help="Only say that groups stay where they are now; writes no group.")]
+Master = Annotated[str, typer.Option(help="Spark master of copies: local[N], spark://host:port; 'inline' (default) for this process.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", help="Also write the JSON document to this file.")]
+
+
+def failover(
+    config: Config,
+    flow: FlowName,
+    last_copy: Annotated[bool, typer.Option("--last-copy/--no-last-copy", help="Copy once more first, if the source answers.")] = True,
+    without_source: Annotated[
+        bool, typer.Option("--without-source", help="Do not ask the source: it is half alive, checkpoints count.")
+    ] = False,
+    dry_run: DryRun = False,
+    rehearse: Rehearse = False,
+    yes: Yes = False,
+    groups: Groups = None,
+    backwards: Backwards = False,
+    abandon: Abandon = False,
+    master: Master = INLINE,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move all groups to the target, at exactly the records that they would have read next; also when the source is gone."""
+    from ferry.recovery import failover as steps  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.recovery.stages import Event  # noqa: PLC0415 - see above
+
+    options = read_options("failover", dry_run=dry_run, rehearse=rehearse, only=groups, backwards=backwards)
+    check_before(options, report, yes=yes or abandon)
+    settings, reverse = load_both(config, flow)
+    if abandon:
+        give_up(settings, options, Event.FAILOVER_ABANDONED)
+
+    def copy(of: Flow, request: RunRequest) -> RunReport:
+        return copied(config, of, request, master)
+
+    checked = steps.last_copy(
+        settings, options, steps.check_failover(settings, options, without_source=without_source), copy if last_copy else None
+    )
+    plan = steps.plan_failover(settings, reverse, options, checked)
+    if not options.writes:
+        end_look(plan, options, report, as_json=as_json)
+    confirmed = confirm(plan, options, yes=yes, as_json=as_json)
+    end(steps.carry_out_failover(settings, reverse, options, plan, confirmed), report, as_json=as_json)
+
+
+def read_options(command: str, *, dry_run: bool, rehearse: bool, only: str | None, backwards: bool) -> RecoveryOptions:
+    """What a person asked for. ArgumentError for what excludes each other."""
+    from ferry.recovery.report import Mode, RecoveryOptions  # noqa: PLC0415 - see failover
+
+    if dry_run and rehearse:
+        raise ArgumentError("--dry-run and --rehearse exclude each other")
+    mode = Mode.DRY_RUN if dry_run else Mode.REHEARSAL if rehearse else Mode.REAL
+    return RecoveryOptions(command, run_id(command), mode, only, backwards)
+
+
+def check_before(options: RecoveryOptions, report: Path | None, *, yes: bool) -> None:
+    """What can be said before anything is read."""
+    if options.writes and not yes and not sys.stdin.isatty():
+        raise ArgumentError("nobody can be asked here: confirm with --yes, or look first with --dry-run")
+    if report is not None:
+        check_report_file(report)
+
+
+def confirm(plan: RecoveryPlan, options: RecoveryOptions, *, yes: bool, as_json: bool) -> Confirmation:
+    """The plan, and who confirmed it. RecoveryStopped when the person says no."""
+    from ferry.recovery.report import Confirmation  # noqa: PLC0415 - see failover
+
+    show_plan(plan, backwards=options.backwards, aside=as_json)
+    by = ask(f"{plan.flow}: write these groups?", yes=yes)
+    return Confirmation(by, plan.ahead if options.backwards else ())
+
+
+def ask(question: str, *, yes: bool) -> str:
+    """Who said yes. RecoveryStopped when the answer is no."""
+    who = f"{getpass.getuser()}@{socket.gethostname()}"
+    if yes:
+        return f"{who}, by --yes"
+    if not typer.confirm(question, default=False, err=True):
+        raise RecoveryStopped("not confirmed: no group was written")
+    return who
+
+
+def end_look(plan: RecoveryPlan, options: RecoveryOptions, report: Path | None, *, as_json: bool) -> None:
+    """Show what was seen, and end."""
+    from ferry.recovery.failover import exit_code_of, rehearsed  # noqa: PLC0415 - see failover
+
+    code = exit_code_of(plan)
+    content = {**plan.document(), "exit_code": int(code)}
+    if as_json:
+        document(content)
+    else:
+        show_plan(plan, backwards=options.backwards)
+        for text in rehearsed(plan):
+            line(text)
+        line("nothing was touched")
+    write_report_file(report, content)
+    raise typer.Exit(code)
+
+
+def end(outcome: RecoveryReport, report: Path | None, *, as_json: bool) -> None:
+    """Show what was done, and end."""
+    if as_json:
+        document(outcome.document())
+    else:
+        _show_outcome(outcome)
+    write_report_file(report, outcome.document())
+    for problem in (*outcome.undone, *outcome.problems):
+        complain(problem)
+    raise typer.Exit(outcome.exit_code)
+
+
+def give_up(flow: Flow, options: RecoveryOptions, event: Event) -> None:
+    """Say that groups stay where they are, and end."""
+    from ferry.recovery.abandoning import abandon  # noqa: PLC0415 - see failover
+
+    if not options.writes:
+        raise ArgumentError("--abandon goes with neither --dry-run nor --rehearse")
+    stage = abandon(flow, event)
+    line(f"{flow.name} is {stage} again; no group was written")
+    raise typer.Exit(ExitCode.DONE)
+
+
+def show_plan(plan: RecoveryPlan, *, backwards: bool, aside: bool = False) -> None:
+    """The tables that a person confirms; on stderr (`aside`) where stdout is for the document."""
+    from ferry.recovery.report import GROUP_COLUMNS, MISSING_COLUMNS, group_rows, missing_rows  # noqa: PLC0415 - see failover
+
+    if plan.away:
+        notice(f"without the source: {plan.away}")
+    if plan.copy:
+        notice(f"last copy: {plan.copy}")
+    for text in (*plan.notices, *plan.problems, *plan.unread, *(f"left out: {entry.what}: {entry.reason}" for entry in plan.left_out)):
+        notice(text)
+    if plan.losses:
+        notice(f"lost at the source before, and not acknowledged: {'; '.join(plan.losses)}")
+    rows = group_rows(plan.moves, backwards=backwards)
+    missing = missing_rows(plan.missing, plan.known_until)
+    if aside:  # stdout is for the document
+        for row in [("not on the other side:", *row) for row in missing] + rows:
+            notice("  ".join(row))
+        return
+    if missing:
+        table(f"{plan.flow}: not on the other side", MISSING_COLUMNS, missing[:ROWS_SHOWN])
+    table(f"{plan.flow}: groups", GROUP_COLUMNS, rows[:ROWS_SHOWN])
+    for count in (len(missing), len(rows)):
+        if count > ROWS_SHOWN:
+            line(f"… and {count - ROWS_SHOWN:,} more rows: see --json or --report")
+
+
+def _show_outcome(outcome: RecoveryReport) -> None:
+    written = sum(entry.written for entry in outcome.groups)
+    done = sum(entry.done for entry in outcome.groups)
+    line(f"{outcome.plan.flow} is {outcome.stage}: {done} of {len(outcome.groups)} groups done, {written} offsets written")
+    for text in (*outcome.reverse, *((f"verified: {outcome.verified}",) if outcome.verified else ())):
+        line(text)
+    if outcome.undone:
+        line("not done: run the same command again when their members are gone; what is done stays as it is")

@@ -1,0 +1,119 @@
+"""`ferry watch`: flows as they are, again and again.
+
+On a terminal the alternate screen is used and keys are read one by one; however it is left, both are put back. Elsewhere each look is a
+line (or a JSON document a line).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ferry.cli.copies import AnyFlow, AsJson, Config
+from ferry.cli.interruption import interrupted_by_signals
+from ferry.cli.output import line, notice
+from ferry.errors import ExitCode
+
+if TYPE_CHECKING:
+    from ferry.reporting.watcher import Watcher
+    from ferry.reporting.watching import FlowFrame
+
+WATCH_VERSION = 1
+DEFAULT_INTERVAL = 5.0
+# How soon a key or a new look shows.
+TICK_SECONDS = 0.2
+
+Interval = Annotated[float, typer.Option("--interval", "-n", min=1.0, help="Seconds between two looks.")]
+Once = Annotated[bool, typer.Option("--once", help="Look once, print a line for each flow, and end.")]
+
+
+def watch(config: Config, flow: AnyFlow = None, interval: Interval = DEFAULT_INTERVAL, once: Once = False, as_json: AsJson = False) -> None:
+    """Watch flows: lag, speed, headroom, the last run, losses. Goes on when a cluster goes away. Leave with q or Ctrl-C. Writes nothing."""
+    from ferry.config import load_config  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.reporting.watcher import FlowWatcher, Watcher  # noqa: PLC0415 - see above
+    from ferry.reporting.watching import UNREACHABLE  # noqa: PLC0415 - see above
+
+    loaded = load_config(config)
+    for warning in loaded.warnings:
+        notice(f"warning: {warning}")
+    flows = loaded.flows if flow is None else (loaded.flow(flow),)
+    if once:
+        frames = [FlowWatcher(entry).look() for entry in flows]
+        for entry in frames:
+            _print(entry, as_json=as_json)
+        raise typer.Exit(ExitCode.UNREACHABLE if any(entry.state == UNREACHABLE for entry in frames) else ExitCode.DONE)
+    watcher = Watcher(flows, interval)
+    with interrupted_by_signals(), suppress(KeyboardInterrupt), watcher:
+        if sys.stdout.isatty() and not as_json:
+            _draw(watcher, interval)
+        else:
+            _tell(watcher, as_json=as_json)
+    _leave(watcher)
+
+
+def _draw(watcher: Watcher, interval: float) -> None:
+    from rich.console import Console  # noqa: PLC0415 - see watch
+    from rich.live import Live  # noqa: PLC0415 - see watch
+
+    from ferry.cli.watch_screen import screen  # noqa: PLC0415 - see watch
+
+    with _single_keys() as keys, Live(console=Console(highlight=False), screen=True, auto_refresh=False) as live:
+        while watcher.problem is None:
+            live.update(screen(watcher.frames, interval, time.time()), refresh=True)
+            if keys is None:
+                time.sleep(TICK_SECONDS)
+            elif select.select([keys], [], [], TICK_SECONDS)[0] and os.read(keys, 64)[:1] in {b"q", b"Q", b"\x03", b""}:
+                return
+
+
+def _tell(watcher: Watcher, *, as_json: bool) -> None:
+    told = 0
+    while watcher.problem is None:
+        if watcher.rounds > told:
+            told = watcher.rounds
+            for entry in watcher.frames:
+                _print(entry, as_json=as_json)
+        time.sleep(TICK_SECONDS)
+
+
+def _print(entry: FlowFrame, *, as_json: bool) -> None:
+    import json  # noqa: PLC0415 - see watch
+
+    from ferry.cli.watch_screen import one_line  # noqa: PLC0415 - see watch
+
+    line(json.dumps({"version": WATCH_VERSION, **entry.document()}) if as_json else one_line(entry))
+    sys.stdout.flush()
+
+
+def _leave(watcher: Watcher) -> None:
+    """End at once, also where a look waits for a cluster that does not answer: nothing is open that would have to be closed."""
+    if watcher.problem is not None:
+        raise watcher.problem
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if watcher.busy:
+        os._exit(ExitCode.DONE)
+
+
+@contextmanager
+def _single_keys() -> Iterator[int | None]:
+    """The keyboard without lines and echo; None where there is none."""
+    if not sys.stdin.isatty():
+        yield None
+        return
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor)
+        yield descriptor
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

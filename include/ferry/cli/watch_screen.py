@@ -1,0 +1,103 @@
+"""How `ferry watch` draws its frames: as panels for a terminal, as lines for anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from ferry.reporting.spans import span
+from ferry.reporting.watching import UNREACHABLE, FlowFrame
+
+_COLOURS = {"up to date": "green", "copying": "cyan", "behind": "yellow", UNREACHABLE: "bold red"}
+
+
+def screen(frames: Iterable[FlowFrame], interval: float, now: float) -> RenderableType:
+    """Everything that is shown."""
+    shown = list(frames)
+    head = Text(f"ferry watch   {_clock(now)}   every {interval:g} s   q or Ctrl-C: leave", style="dim")
+    panels: list[RenderableType] = [*(_panel(entry, now) for entry in shown)] or [Text("looking for the first time …")]
+    return Group(head, *panels)
+
+
+def one_line(entry: FlowFrame) -> str:
+    """A flow in one line."""
+    if entry.state == UNREACHABLE:
+        return f"{_clock(entry.at)} {entry.flow}: {UNREACHABLE} since {_clock(entry.since)}: {entry.problem}"
+    parts = [entry.state, _lag(entry), f"copied {_rate(entry.copied_rate)}", f"headroom {_span(entry.headroom_seconds)}", _run(entry)]
+    parts += [f"{entry.losses} losses"] if entry.losses else []
+    parts += [f"answers again after {_span(entry.outage_seconds)}"] if entry.outage_seconds is not None else []
+    return f"{_clock(entry.at)} {entry.flow}: {'; '.join([*parts, *entry.warnings])}"
+
+
+def _panel(entry: FlowFrame, now: float) -> Panel:
+    colour = _COLOURS[entry.state]
+    title = Text(f"{entry.flow}: {entry.state} for {_span(max(0.0, now - entry.since))}", style=colour)
+    if entry.state == UNREACHABLE:
+        told: list[RenderableType] = [
+            Text(entry.problem),
+            Text("trying again; what was shown before is left out, it may be wrong now", "dim"),
+        ]
+        return Panel(Group(*told), title=title, title_align="left", border_style=colour)
+    body: list[RenderableType] = [_facts(entry)]
+    if entry.topics:
+        body.append(_topics(entry))
+    notes = [(text, "yellow") for text in entry.warnings]
+    notes += [(f"{entry.losses} losses that nobody acknowledged: ferry ledger, then ferry ack-loss", "bold red")] if entry.losses else []
+    notes += [(f"answers again after {_span(entry.outage_seconds)}", "green")] if entry.outage_seconds is not None else []
+    return Panel(Group(*body, *(Text(text, style) for text, style in notes)), title=title, title_align="left", border_style=colour)
+
+
+def _facts(entry: FlowFrame) -> Table:
+    left = "" if entry.left_seconds is None else f", {_span(entry.left_seconds)} to go"
+    grid = Table.grid(padding=(0, 2))
+    for name, value in (
+        ("lag", _lag(entry)),
+        ("copied", _rate(entry.copied_rate) + left),
+        ("produced", _rate(entry.produced_rate)),
+        ("headroom", _span(entry.headroom_seconds)),
+        ("run", _run(entry)),
+    ):
+        grid.add_row(Text(name, style="dim"), Text(value))
+    return grid
+
+
+def _topics(entry: FlowFrame) -> Table:
+    drawn = Table(box=SIMPLE_HEAD, header_style="bold", title_justify="left")
+    drawn.add_column(f"biggest of {entry.lagging_topics} topics with lag", overflow="fold")
+    for name in ("records", "oldest", "headroom"):
+        drawn.add_column(name, justify="right")
+    for topic in entry.topics:
+        drawn.add_row(Text(topic.topic), f"{topic.records:,}", _span(topic.seconds), _span(topic.headroom_seconds))
+    return drawn
+
+
+def _lag(entry: FlowFrame) -> str:
+    if not entry.lag_records:
+        return "no lag"
+    return f"{entry.lag_records:,} records" + (f", oldest {_span(entry.lag_seconds)}" if entry.lag_seconds >= 0 else "")
+
+
+def _rate(rate: float | None) -> str:
+    return "…" if rate is None else f"{rate:,.0f} records/s"
+
+
+def _run(entry: FlowFrame) -> str:
+    run = entry.run
+    if run is None:
+        return "no run yet"
+    records = "" if run.get("records") is None else f", {run['records']:,} records"
+    return f"last run {run.get('state') or '?'} ({run['run_id']}{records})"
+
+
+def _span(seconds: float | None) -> str:
+    return "unlimited" if seconds is None else "?" if seconds < 0 else span(seconds)
+
+
+def _clock(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

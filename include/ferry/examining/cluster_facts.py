@@ -1,0 +1,126 @@
+"""What a cluster tells about itself and about the rights of whoever asks. Reads only, bounded in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation
+
+from ferry.clusters.acl_binding import AclBinding
+from ferry.clusters.acls import read_acls
+from ferry.clusters.admin import REQUEST_SECONDS, TOPICS_A_REQUEST, ClusterAdmin
+from ferry.clusters.capabilities import Capabilities, ask_capabilities
+from ferry.errors import FerryError, NotAuthorized
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster
+
+NOTHING = Capabilities({})
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """One cluster. `problem`: why it could not be asked at all. `configs`: a broker's, empty where it does not show them (`no_configs`).
+
+    `operations`: what the user may do to the cluster (KIP-430's names, as AclOperation's), None where it does not say.
+    """
+
+    alias: str
+    bootstrap: str
+    login: str
+    problem: FerryError | None = None
+    cluster_id: str = ""
+    brokers: int = 0
+    capabilities: Capabilities = NOTHING
+    configs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    no_configs: str = ""
+    operations: frozenset[str] | None = None
+
+    def config(self, name: str) -> int | None:
+        """A numeric config of the broker; None where it is not known."""
+        text = self.configs.get(name)
+        return int(text) if text is not None and text.lstrip("-").isdigit() else None
+
+
+@dataclass(frozen=True)
+class RightsFacts:
+    """`enforced`: whether there is an authorizer (None: not told). `acls`: all of them, None where the user may not see them.
+
+    `topics`: what the user may do to topics that exist. `hidden`: topics that the user may not even describe.
+    """
+
+    enforced: bool | None
+    acls: frozenset[AclBinding] | None
+    operations: frozenset[str] | None
+    topics: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
+    hidden: frozenset[str] = frozenset()
+
+
+class RightsAdmin(ClusterAdmin):
+    """Asks what the user may do (KIP-430); a context manager like ClusterAdmin."""
+
+    def cluster_operations(self) -> frozenset[str] | None:
+        """What the user may do to the cluster; None on brokers that do not tell."""
+        future = self._client.describe_cluster(include_authorized_operations=True, request_timeout=REQUEST_SECONDS)
+        found = self._result("describing the cluster", future).authorized_operations
+        return None if found is None else _names(found)
+
+    def topic_operations(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        """What the user may do to those of `names` that exist and that it may describe."""
+        found, wanted = {}, sorted(names)
+        for start in range(0, len(wanted), TOPICS_A_REQUEST):
+            topics = TopicCollection(wanted[start : start + TOPICS_A_REQUEST])
+            asked = self._client.describe_topics(topics, include_authorized_operations=True, request_timeout=REQUEST_SECONDS)
+            for name, future in asked.items():
+                try:
+                    told = future.result(REQUEST_SECONDS + 1.0).authorized_operations
+                except KafkaException:
+                    continue  # missing or hidden: it is not told of
+                if told is not None:
+                    found[name] = _names(told)
+        return found
+
+
+def gather_cluster(cluster: Cluster) -> ClusterFacts:
+    """Ask; what goes wrong is a fact too."""
+    alias, bootstrap, login = cluster.alias, cluster.bootstrap, _login(cluster)
+    try:
+        with RightsAdmin(cluster) as admin:
+            cluster_id, brokers = admin.cluster_id(), admin.brokers()
+            operations = admin.cluster_operations()
+            try:
+                configs = {name: entry.value for name, entry in admin.broker_configs().items() if entry.value is not None}
+                no_configs = ""
+            except FerryError as problem:
+                configs, no_configs = {}, str(problem)
+        capabilities = ask_capabilities(cluster)
+    except FerryError as problem:
+        return ClusterFacts(alias, bootstrap, login, problem)
+    return ClusterFacts(alias, bootstrap, login, None, cluster_id, brokers, capabilities, configs, no_configs, operations)
+
+
+def gather_rights(cluster: Cluster, existing: Iterable[str], named: Iterable[str]) -> RightsFacts:
+    """What the user may do to `existing` topics, and which of `named` it may not describe. FerryError when the cluster went away."""
+    try:
+        acls = read_acls(cluster)
+        enforced = acls is not None
+    except NotAuthorized:
+        acls, enforced = None, True
+    with RightsAdmin(cluster) as admin:
+        operations = admin.cluster_operations()
+        topics = admin.topic_operations(existing) if enforced else {}
+        hidden = frozenset(admin.denied_topics(named)) if enforced else frozenset[str]()
+    return RightsFacts(enforced, acls, operations, topics, hidden)
+
+
+def _login(cluster: Cluster) -> str:
+    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
+    return cluster.login_of(ClientRole.ADMIN)
+
+
+def _names(operations: Iterable[AclOperation]) -> frozenset[str]:
+    return frozenset(operation.name for operation in operations)

@@ -1,0 +1,56 @@
+"""What an examination found: one line each, with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from ferry.errors import ExitCode, worst_exit_code
+
+
+class Verdict(StrEnum):
+    """Failure: runs fail, or will. Warning: they may, or it could not be told."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`where`: this machine, a cluster or a flow. `fix` is one line; empty where all is well. `code` counts for failures only."""
+
+    where: str
+    check: str
+    verdict: Verdict
+    found: str
+    fix: str = ""
+    code: ExitCode = ExitCode.PARTLY_FAILED
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        fields = asdict(self)
+        del fields["code"]
+        return fields
+
+
+def ok(where: str, check: str, found: str) -> Finding:
+    """All is well."""
+    return Finding(where, check, Verdict.OK, found)
+
+
+def warning(where: str, check: str, found: str, fix: str) -> Finding:
+    """It may go wrong."""
+    return Finding(where, check, Verdict.WARNING, found, fix)
+
+
+def failure(where: str, check: str, found: str, fix: str, code: ExitCode = ExitCode.PARTLY_FAILED) -> Finding:
+    """It goes wrong."""
+    return Finding(where, check, Verdict.FAILURE, found, fix, code)
+
+
+def exit_code(findings: Iterable[Finding]) -> ExitCode:
+    """That of the failures."""
+    return worst_exit_code(entry.code for entry in findings if entry.verdict is Verdict.FAILURE)

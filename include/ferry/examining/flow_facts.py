@@ -1,0 +1,85 @@
+"""What both clusters say about a flow, for its findings. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.errors import FerryError
+from ferry.examining.cluster_facts import ClusterFacts, RightsFacts, gather_rights
+from ferry.permissions.required import required_rights
+from ferry.policy.selection import select_topics
+from ferry.reporting.status import FlowStatus, flow_status
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster, Flow
+    from ferry.permissions.model import Right
+
+Configs = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class FlowFacts:
+    """A flow whose clusters both answer. `remote_configs` by source topic, of remote topics that exist.
+
+    `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies.
+    """
+
+    source: ClusterFacts
+    target: ClusterFacts
+    source_rights: RightsFacts
+    target_rights: RightsFacts
+    status: FlowStatus | None = None
+    problem: FerryError | None = None
+    selected: int = 0
+    source_configs: Configs = field(default_factory=dict, hash=False)
+    remote_configs: Configs = field(default_factory=dict, hash=False)
+
+
+def gather_flow(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
+    """Ask both clusters more than these facts. FerryError when one goes away meanwhile."""
+    needed = required_rights(flow)
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        source_names, target_names = source.topic_names(), target.topic_names()
+        selected = dict(select_topics(flow, source_names).selected) if flow.copies else {}
+        source_configs, _ = source.visible_configs(selected)
+        existing = {remote: topic for topic, remote in selected.items() if remote in set(target_names)}
+        remote_configs, _ = target.visible_configs(existing)
+    status, problem = _status(flow)
+    return FlowFacts(
+        source_facts,
+        target_facts,
+        rights_of(flow.source, needed.source),
+        rights_of(flow.target, needed.target),
+        status,
+        problem,
+        len(selected),
+        {name: _plain(config) for name, config in source_configs.items()},
+        {existing[name]: _plain(config) for name, config in remote_configs.items()},
+    )
+
+
+def _status(flow: Flow) -> tuple[FlowStatus | None, FerryError | None]:
+    try:
+        return flow_status(flow), None
+    except FerryError as problem:
+        return None, problem
+
+
+def rights_of(cluster: Cluster, needed: tuple[Right, ...]) -> RightsFacts:
+    """What the cluster says about the `needed` rights of whoever asks. FerryError when it does not answer."""
+    from ferry.clusters.acl_binding import AclPattern, AclResource  # noqa: PLC0415 - beside its use
+    from ferry.permissions.model import Resource  # noqa: PLC0415 - likewise
+
+    with ClusterAdmin(cluster) as admin:
+        names = admin.topic_names()
+    topics = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC]
+    existing = [name for name in names if any(resource.covers(Resource(AclResource.TOPIC, name)) for resource in topics)]
+    literal = {found.name for found in topics if found.pattern is AclPattern.LITERAL and not found.is_everything}
+    return gather_rights(cluster, existing, literal - set(existing))
+
+
+def _plain(config: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, entry in config.items() if (value := getattr(entry, "value", None)) is not None}

@@ -1,0 +1,100 @@
+"""A program in a real terminal (a pty): what it prints, keys that are pressed, and how it leaves the terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+# What moves the cursor, colours and clears.
+CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>78]|\][^\x07]*\x07)")
+# In the child: the terminal becomes its own, so that Ctrl-C reaches it; then the command takes its place.
+TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+# Starting Python and finding brokers takes seconds where others work too.
+PATIENCE_SECONDS = 40.0
+
+
+class Terminal:
+    """`command` as the foreground process of a terminal of 40 lines; a context manager that ends it."""
+
+    def __init__(self, command: Sequence[str | Path], environment: Mapping[str, str] | None = None, columns: int = 180) -> None:
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.before = self.settings(slave)
+        self.slave = slave
+        variables = {**os.environ, "TERM": "xterm-256color", **(environment or {})}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", TAKE_TERMINAL, *map(str, command)],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=variables,
+            start_new_session=True,
+        )
+        self._raw = b""
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(10)
+        os.close(self.slave)
+        os.close(self._master)
+
+    @staticmethod
+    def settings(descriptor: int) -> list[Any]:
+        return termios.tcgetattr(descriptor)
+
+    @property
+    def raw(self) -> str:
+        """Everything so far, as it was sent."""
+        return self._raw.decode(errors="replace")
+
+    @property
+    def shown(self) -> str:
+        """Everything so far, without what controls the screen."""
+        return CONTROL.sub("", self.raw)
+
+    @property
+    def restored(self) -> bool:
+        """Whether the line discipline is as it was, and the cursor is shown again."""
+        return self.settings(self.slave) == self.before and self.raw.rfind("\x1b[?25h") >= self.raw.rfind("\x1b[?25l")
+
+    def press(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def read(self, seconds: float) -> None:
+        """Take what comes within `seconds`."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and select.select([self._master], [], [], left)[0]:
+            self._raw += os.read(self._master, 65536)
+
+    def until(self, pattern: str, *, after: int = 0) -> int:
+        """Wait for `pattern` behind place `after` of what was shown; where it ended."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while (found := re.compile(pattern).search(self.shown, after)) is None:
+            assert time.monotonic() < end, f"never saw {pattern!r} in:\n{self.shown[after:]}"
+            self.read(0.05)
+        return found.end()
+
+    def ended(self) -> int:
+        """Its exit code, once it has ended."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while self.process.poll() is None:
+            assert time.monotonic() < end, f"it goes on:\n{self.shown}"
+            self.read(0.1)
+        self.read(0.2)
+        return self.process.returncode

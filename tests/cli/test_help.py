@@ -1,0 +1,84 @@
+"""What a newcomer sees: commands in the order of use, every option explained, spelling mistakes answered with what was meant."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from ferry.cli.main import app
+from ferry.config.nearest import nearest_name
+
+pytestmark = pytest.mark.unit
+
+FERRY = Path(sys.executable).with_name("ferry")
+CONFIG = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\nA->B.topics = orders\n"
+
+
+def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Told by their `commands`: typer brings its own copy of click."""
+    if hasattr(command, "commands"):
+        for part, inner in command.commands.items():
+            yield from commands(inner, f"{name} {part}")
+    else:
+        yield name, command
+
+
+COMMANDS = dict(commands(get_command(app), "ferry"))
+
+
+def test_commands_stand_in_panels_in_the_order_of_use() -> None:
+    shown = CliRunner().invoke(app, [], env={"COLUMNS": "120"}).output
+    panels = re.findall(r"^╭─ (.+?) ─", shown, flags=re.MULTILINE)
+    assert panels[:5] == ["Options", "Set up", "Copy", "Look", "Consumer groups"]
+    assert "Commands" not in panels, "a command without a panel"
+    order = [shown.index(f"│ {name} ") for name in ("init", "doctor", "plan", "run", "status", "translate", "seed")]
+    assert order == sorted(order)
+    assert "First steps: ferry init" in shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_everything_is_explained(name: str) -> None:
+    command = COMMANDS[name]
+    assert command.help
+    assert [parameter.name for parameter in command.params if not parameter.help and parameter.name != "help"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["stauts"], "Did you mean 'status'"),
+        (["run", "{config}", "--flw", "x"], "--flow"),
+        (["plan", "{config}", "--flow", "a->b"], "did you mean A->B?"),
+        (["plan", "{config}", "--flow", "A-"], "Quote it for the shell: --flow 'A->B'"),
+        (["client", "{config}", "--cluster", "b", "heartbeat-topics"], "did you mean B?"),
+        (["sync", "{config}", "--flow", "A->B", "topic"], "'topics'"),
+        (["run"], "Missing argument 'CONFIG'"),
+    ],
+)
+def test_spelling_mistakes(arguments: list[str], told: str, tmp_path: Path) -> None:
+    config = tmp_path / "mm2.properties"
+    config.write_text(CONFIG)
+    command = [str(FERRY), *(argument.format(config=config) for argument in arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, told in " ".join(done.stderr.replace("│", " ").split())) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "hint"),
+    [
+        ("acounts", ["orders", "accounts"], "; did you mean accounts?"),
+        ("ORDERS", ["orders", "accounts"], "; did you mean orders?"),
+        ("zzz", ["orders", "accounts"], ""),
+        ("x", [], ""),
+    ],
+)
+def test_the_nearest_name(name: str, names: list[str], hint: str) -> None:
+    assert nearest_name(name, names) == hint
