@@ -1,0 +1,255 @@
+"""The Ferry page's routes: a FastAPI app that Airflow's api-server mounts at /ferry. Nothing but GET, and every route behind a login.
+
+Routes only check who asks, wait a little for what was never read yet, and hand on to pure functions (ferry.page.documents). Waiting is done
+in the event loop, so that it takes none of the server's threads. No Kafka client is ever imported here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from airflow.api_fastapi.core_api.security import get_user
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response, status
+from fastapi.responses import RedirectResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.concurrency import run_in_threadpool
+
+import ferry.page
+from ferry.airflow.page_access import may_read, may_read_errors, may_read_runs, may_trigger
+from ferry.airflow.page_flows import Known, ServerFlows
+from ferry.airflow.page_runs import dag_runs
+from ferry.page import documents
+from ferry.page.documents import FlowView
+from ferry.page.flow_facts import FlowFacts
+from ferry.page.landscape import SORTS
+from ferry.page.reads import ReadName
+from ferry.page.service import Outcome, PageService
+from ferry.page.snapshots import Snapshot
+
+STATIC = Path(ferry.page.__file__).parent / "static"
+# What was never read is waited for so long; the browser asks again after that.
+FIRST_WAIT_SECONDS = 10.0
+# The map shows what is there; a flow that hangs must not hold up the others.
+MAP_WAIT_SECONDS = 3.0
+# The map tells of the last run only; what Airflow knows of it may be newer than what it wrote.
+NEWEST_RUNS = 20
+# Older data are waited for as long as the map is: nobody has looked for a while, and what held then says little of now.
+OLD_SECONDS = 300.0
+# A browser asks for a page at a time.
+MOST_ROWS = 500
+
+# Kafka's longest names.
+TopicName = Annotated[str, Query(min_length=1, max_length=249)]
+GroupName = Annotated[str, Query(min_length=1, max_length=1024)]
+Search = Annotated[str, Query(max_length=1024)]
+Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
+Offset = Annotated[int, Query(ge=0, le=10_000_000)]
+User = Annotated[BaseUser, Depends(get_user)]
+
+
+def page_app(flows: ServerFlows | None = None, service: PageService | None = None) -> FastAPI:
+    """The app. It starts nothing: files are read at the first request, processes at the first read."""
+    known = flows or ServerFlows()
+    app = FastAPI(title="Ferry", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.flows = known
+    app.state.service = service or PageService(known.resolve)
+    # A login comes first, before parameters are looked at.
+    app.include_router(api, prefix="/api", dependencies=[Depends(get_user), Depends(not_stored)])
+    app.include_router(files, dependencies=[Depends(get_user)])
+    return app
+
+
+api = APIRouter()
+files = APIRouter()
+
+
+def not_stored(response: Response) -> None:
+    """Answers are one user's, and old ones mislead: nobody on the way keeps them."""
+    response.headers["Cache-Control"] = "no-store"
+
+
+def known_flows(request: Request) -> Known:
+    """The flows of the config."""
+    found: Known = request.app.state.flows.known()
+    return found
+
+
+def readable_flow(user: User, known: Annotated[Known, Depends(known_flows)], flow: Annotated[str, Query(max_length=500)]) -> FlowFacts:
+    """The flow that the request names: 404 where there is none, 403 where the user may not read its DAG."""
+    facts = known.flow(flow)
+    if facts is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"there is no enabled flow {flow}")
+    if not may_read(user, facts.dag_id):
+        raise HTTPException(status.HTTP_403_FORBIDDEN, f"reading DAG {facts.dag_id} is not allowed")
+    return facts
+
+
+def readable_flows(user: User, known: Annotated[Known, Depends(known_flows)]) -> tuple[FlowFacts, ...]:
+    """All flows that the user may see."""
+    return tuple(facts for facts in known.flows if may_read(user, facts.dag_id))
+
+
+ReadableFlow = Annotated[FlowFacts, Depends(readable_flow)]
+ReadableFlows = Annotated[tuple[FlowFacts, ...], Depends(readable_flows)]
+
+
+@api.get("/whoami")
+async def whoami(user: User, flows: ReadableFlows) -> dict[str, Any]:
+    """Who is logged in, and which flows he may trigger."""
+    allowed = await run_in_threadpool(lambda: [facts.flow for facts in flows if may_trigger(user, facts.dag_id)])
+    return {"version": documents.VERSION, "name": user.get_name(), "flows_with_trigger": allowed}
+
+
+@api.get("/overview")
+async def overview(request: Request, user: User, flows: ReadableFlows, known: Annotated[Known, Depends(known_flows)]) -> dict[str, Any]:
+    """The map: every flow with its health."""
+    asked = [(facts, _look(request, facts, ReadName.LANDSCAPE), _look(request, facts, ReadName.RUNS)) for facts in flows]
+    await _reads([outcome for _, *outcomes in asked for outcome in outcomes], MAP_WAIT_SECONDS)
+
+    def answer() -> dict[str, Any]:
+        views = [_view(request, user, facts, NEWEST_RUNS) for facts, *_ in asked]
+        # Of a file that cannot be read, whoever sees flows may know; to others even names of its keys are none of their business.
+        problem = known.problem if flows or (not known.flows and may_read_errors(user)) else None
+        return documents.overview(views, time.time(), problem)
+
+    return await run_in_threadpool(answer)
+
+
+@api.get("/topics")
+async def topics(
+    *,
+    request: Request,
+    facts: ReadableFlow,
+    search: Search = "",
+    sort: str = "topic",
+    descending: bool = False,
+    offset: Offset = 0,
+    limit: Limit = 50,
+) -> dict[str, Any]:
+    """One page of a flow's topics."""
+    if sort not in SORTS:
+        raise HTTPException(status.HTTP_422_UNPROCESSABLE_CONTENT, f"sort must be one of {', '.join(SORTS)}")
+    snapshot = await _read(request, facts, ReadName.LANDSCAPE)
+    page = {"search": search, "sort": sort, "descending": descending, "offset": offset, "limit": limit}
+    return await run_in_threadpool(lambda: documents.topics(snapshot, time.time(), **page))
+
+
+@api.get("/partitions")
+async def partitions(request: Request, facts: ReadableFlow, topic: TopicName) -> dict[str, Any]:
+    """All partitions of one topic."""
+    return documents.partitions(await _read(request, facts, ReadName.LANDSCAPE), time.time(), topic)
+
+
+@api.get("/coverage")
+async def coverage(request: Request, user: User, facts: ReadableFlow, topic: TopicName) -> dict[str, Any]:
+    """What the ledger covers of one topic, and what is missing."""
+    snapshot = await _read(request, facts, ReadName.COVERAGE, topic)
+    allowed = await run_in_threadpool(may_trigger, user, facts.dag_id)
+    return documents.coverage(snapshot, time.time(), facts, may_trigger=allowed)
+
+
+@api.get("/history")
+async def history(request: Request, facts: ReadableFlow, days: Annotated[int, Query(ge=1, le=30)] = 7) -> dict[str, Any]:
+    """Lag, throughput and headroom at the end of each run."""
+    return documents.history(await _read(request, facts, ReadName.RUNS), time.time(), days)
+
+
+@api.get("/runs")
+async def runs(request: Request, user: User, facts: ReadableFlow, limit: Limit = 50) -> dict[str, Any]:
+    """Runs, newest first."""
+    await _read(request, facts, ReadName.RUNS)
+    return await run_in_threadpool(lambda: documents.runs(_view(request, user, facts, limit), time.time(), limit))
+
+
+@api.get("/losses")
+async def losses(request: Request, facts: ReadableFlow) -> dict[str, Any]:
+    """Records that are not on the target, and never will be."""
+    return documents.losses(await _read(request, facts, ReadName.LANDSCAPE), time.time(), facts.flow)
+
+
+@api.get("/transactions")
+async def transactions(request: Request, facts: ReadableFlow) -> dict[str, Any]:
+    """Open transactions that hold the flow back."""
+    return documents.transactions(await _read(request, facts, ReadName.LANDSCAPE), time.time())
+
+
+@api.get("/groups")
+async def groups(*, request: Request, facts: ReadableFlow, search: Search = "", offset: Offset = 0, limit: Limit = 50) -> dict[str, Any]:
+    """One page of a flow's consumer groups."""
+    snapshot = await _read(request, facts, ReadName.GROUPS)
+    return await run_in_threadpool(lambda: documents.groups(snapshot, time.time(), search=search, offset=offset, limit=limit))
+
+
+@api.get("/group")
+async def group(request: Request, facts: ReadableFlow, group: GroupName) -> dict[str, Any]:
+    """Why one group is or is not synced."""
+    return documents.group(await _read(request, facts, ReadName.GROUP, group), time.time(), group)
+
+
+@api.get("/drift")
+async def drift(request: Request, facts: ReadableFlow) -> dict[str, Any]:
+    """Configs, ACLs and topics that differ."""
+    return documents.drift(await _read(request, facts, ReadName.DRIFT), time.time())
+
+
+@api.get("/verify")
+async def verify(request: Request, facts: ReadableFlow) -> dict[str, Any]:
+    """Reports of verifies, newest first."""
+    return documents.verify(await _read(request, facts, ReadName.RUNS), time.time())
+
+
+@files.get("/")
+async def index(request: Request) -> Response:
+    """The page itself."""
+    return RedirectResponse(f"{request.scope.get('root_path', '')}/static/index.html")
+
+
+@files.get("/static/{path:path}")
+async def static(request: Request, path: str) -> Response:
+    """Files of the page: nothing in them is secret, and nothing of this app answers without a login."""
+    answer = await _static.get_response(path, request.scope)
+    # Asked for again each time, and answered with 304 where it did not change: else an upgrade would meet old files in browsers.
+    answer.headers["Cache-Control"] = "private, no-cache"
+    return answer
+
+
+_static = StaticFiles(directory=STATIC, check_dir=False)
+
+
+def _look(request: Request, facts: FlowFacts, name: ReadName, argument: str = "") -> Outcome:
+    service: PageService = request.app.state.service
+    return service.look(facts.flow, name, argument)
+
+
+async def _read(request: Request, facts: FlowFacts, name: ReadName, argument: str = "") -> Snapshot[Any]:
+    """What is known, or what the read finds that is waited for."""
+    outcome = _look(request, facts, name, argument)
+    if _is_news(outcome):
+        return outcome[0]
+    await _reads([outcome], FIRST_WAIT_SECONDS if outcome[0].read_at is None else MAP_WAIT_SECONDS)
+    return _look(request, facts, name, argument)[0]
+
+
+async def _reads(outcomes: Iterable[Outcome], seconds: float) -> None:
+    """Wait for the reads of what was never read, or long ago."""
+    waiting = [asyncio.wrap_future(future) for outcome in outcomes if not _is_news(outcome) and (future := outcome[1]) is not None]
+    if waiting:
+        await asyncio.wait([asyncio.shield(future) for future in waiting], timeout=seconds)
+
+
+def _is_news(outcome: Outcome) -> bool:
+    snapshot, age = outcome[0], outcome[0].age(time.time())
+    return snapshot.problem is not None or (age is not None and age < OLD_SECONDS)
+
+
+def _view(request: Request, user: BaseUser, facts: FlowFacts, runs_of_airflow: int) -> FlowView:
+    """What is known of a flow now; asks the metadata database."""
+    landscape, _ = _look(request, facts, ReadName.LANDSCAPE)
+    found, _ = _look(request, facts, ReadName.RUNS)
+    of_airflow = dag_runs(facts.dag_id, runs_of_airflow) if may_read_runs(user, facts.dag_id) else ()
+    return FlowView(facts, landscape, found, of_airflow, may_trigger(user, facts.dag_id))

@@ -1,0 +1,84 @@
+"""Reading what the ledger covers of one topic. Reads only.
+
+Receipts of a topic that was deleted and created again since, on either side, are void: they say nothing about today's offsets. A topic that
+the source no longer has, or that the flow no longer copies, is shown as the ledger knows it, with nothing missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.copying.receipts import Receipt
+from ferry.copying.request import RunRequest
+from ferry.copying.survey import Survey, read_receipts, survey
+from ferry.errors import ArgumentError
+from ferry.page.coverage import MissingRange, PartitionPlace, gaps, missing_document, timeline
+from ferry.page.missing_reading import missing_ranges
+from ferry.policy.naming import policy_for
+from ferry.reporting.status import position_of
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+COMPACTED = "the remote topic is compacted: history appended behind newer records would replace them, so a backfill is refused"
+
+
+def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
+    """The data of `api/coverage`. ArgumentError when neither the source nor the ledger knows the topic; ClusterUnreachable and its kin."""
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        try:
+            seen: Survey | None = survey(flow, RunRequest(flow.name, "page", topics=(topic,)), source, target, settled=False)
+        except ArgumentError as problem:
+            seen, why = None, str(problem)
+        if seen is None:
+            receipts = [receipt for receipt in read_receipts(flow) if receipt.topic == topic]
+            if not receipts:
+                raise ArgumentError(why)
+            return {"remote_topic": receipts[-1].remote_topic, "partitions": timeline((), receipts, ()), "missing": [], "note": why}
+        receipts = _valid(seen, read_receipts(flow, [(facts.topic, facts.partition) for facts in seen.facts]))
+        places = [
+            PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts), facts.guard.excluded)
+            for facts in seen.facts
+            if facts.head is not None
+        ]
+        missing = _missing(flow, source, topic, seen, places, receipts)
+    remote = dict(seen.selection.selected).get(topic, "")
+    return {
+        "remote_topic": remote,
+        "partitions": timeline([*places, *_untouched(seen)], receipts, missing),
+        "missing": missing_document(missing),
+        "note": "",
+    }
+
+
+def _missing(  # noqa: PLR0917 - what was read, piece by piece
+    flow: Flow, source: ClusterAdmin, topic: str, seen: Survey, places: list[PartitionPlace], receipts: list[Receipt]
+) -> list[MissingRange]:
+    if policy_for(flow).is_heartbeats_topic(topic):
+        return []  # a backfill leaves them out: heartbeats say what was alive
+    by_partition: dict[int, list[Receipt]] = {}
+    for receipt in receipts:
+        by_partition.setdefault(receipt.partition, []).append(receipt)
+    found = [(place.partition, gap) for place in places for gap in gaps(place, by_partition.get(place.partition, []))]
+    obstacle = COMPACTED if any(facts.compacted for facts in seen.facts) else ""
+    return missing_ranges(flow, source, topic, found, obstacle)
+
+
+def _untouched(seen: Survey) -> list[PartitionPlace]:
+    """Partitions that no run has come to: all of them is ahead of the position, nothing is missing."""
+    return [
+        PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts)) for facts in seen.facts if facts.head is None
+    ]
+
+
+def _valid(seen: Survey, receipts: list[Receipt]) -> list[Receipt]:
+    today = {
+        (facts.topic, facts.partition): (str(facts.topic_id), "" if facts.remote_topic_id is None else str(facts.remote_topic_id))
+        for facts in seen.facts
+    }
+    return [
+        receipt
+        for receipt in receipts
+        if (receipt.source_topic_id, receipt.remote_topic_id) == today.get((receipt.topic, receipt.partition))
+    ]

@@ -1,0 +1,39 @@
+"""Reading how far configs, ACLs and topics of both sides have drifted apart: dry runs of the syncs that would bring them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ferry.mirroring.outcome import SyncOutcome
+from ferry.mirroring.sync_names import SyncName
+from ferry.mirroring.syncs import run_sync
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+LOOKED_AT = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
+# Of each list; totals are whole.
+NAMED = 500
+
+
+def read_drift(flow: Flow) -> dict[str, Any]:
+    """What each sync would change now, what it would leave alone and why, and which syncs are off. Writes nothing."""
+    return drift_of({name.value: run_sync(flow, name, dry_run=True, on_request=True, unless_disabled=True) for name in LOOKED_AT})
+
+
+def drift_of(outcomes: Mapping[str, SyncOutcome]) -> dict[str, Any]:
+    """The outcomes of dry runs as one document (pure)."""
+    left = [{**asdict(entry), "sync": name} for name, outcome in outcomes.items() for entry in outcome.skipped]
+    failed = [{**asdict(entry), "sync": name} for name, outcome in outcomes.items() for entry in outcome.failed]
+    return {
+        **{name: [asdict(change) for change in outcome.changes[:NAMED]] for name, outcome in outcomes.items()},
+        "totals": {name: len(outcome.changes) for name, outcome in outcomes.items()},
+        "left_alone": left[:NAMED],
+        "left_alone_total": len(left),
+        "failed": failed[:NAMED],
+        "failed_total": len(failed),
+        "notices": [notice for outcome in outcomes.values() for notice in outcome.notices][:NAMED],
+        "off": {name: outcome.left_out for name, outcome in outcomes.items() if outcome.left_out},
+    }

@@ -1,0 +1,92 @@
+"""What travels between the api-server and a reader process over pipes: a length of four bytes, then so many bytes.
+
+Requests are pickles, for they hold the flow's settings, secrets included, which thus never stand in argv, environment or a file. Answers
+are JSON: nothing that a reader process sends can run code in the api-server.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import select
+import struct
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ferry.page.problem import Problem, problem_from
+from ferry.page.reads import ReadName
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+LENGTH = struct.Struct(">I")
+# Of an answer; 10,000 partitions take 2 MB.
+ANSWER_BYTES = 64 << 20
+CHUNK_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """One read."""
+
+    name: ReadName
+    flow: Flow
+    argument: str = ""
+
+
+def request_frame(request: ReadRequest) -> bytes:
+    """A request as it travels."""
+    return _frame(pickle.dumps(request))
+
+
+def read_request(stream: io.BufferedReader) -> ReadRequest | None:
+    """The next request; None when the other side has gone."""
+    head = stream.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    size = LENGTH.unpack(head)[0]
+    body = stream.read(size)
+    if len(body) < size:
+        return None
+    found: ReadRequest = pickle.loads(body)  # noqa: S301 - from the parent process, over a pipe that nobody else holds
+    return found
+
+
+def answer_frame(data: dict[str, Any] | None, problem: Problem | None) -> bytes:
+    """An answer as it travels."""
+    return _frame(json.dumps({"data": data, "problem": None if problem is None else problem.document()}, separators=(",", ":")).encode())
+
+
+def decode_answer(body: bytes) -> tuple[dict[str, Any] | None, Problem | None]:
+    """Data, or why there is none."""
+    answer = json.loads(body)
+    problem = answer["problem"]
+    return answer["data"], None if problem is None else problem_from(problem)
+
+
+def receive(descriptor: int, deadline: float) -> bytes:
+    """One frame's body by `deadline` (time.monotonic). TimeoutError; EOFError: the other side ended; ValueError: it is too large."""
+    size = LENGTH.unpack(_exactly(descriptor, LENGTH.size, deadline))[0]
+    if size > ANSWER_BYTES:
+        raise ValueError(f"an answer of {size:,} bytes")
+    return _exactly(descriptor, size, deadline)
+
+
+def _frame(body: bytes) -> bytes:
+    return LENGTH.pack(len(body)) + body
+
+
+def _exactly(descriptor: int, size: int, deadline: float) -> bytes:
+    found = bytearray()
+    while len(found) < size:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            raise TimeoutError
+        chunk = os.read(descriptor, min(CHUNK_BYTES, size - len(found)))
+        if not chunk:
+            raise EOFError
+        found += chunk
+    return bytes(found)

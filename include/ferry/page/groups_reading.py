@@ -1,0 +1,126 @@
+"""Reading all groups of a flow: where each stands on both sides, and what a sync would do with it now. Reads only.
+
+Decisions are made by the same functions that the sync uses (group_decision.py), over what is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.consumer_groups import ConsumerGroups
+from ferry.clusters.group_model import GroupListing, GroupState
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import FerryError
+from ferry.mirroring.group_decision import GroupDecision, decide_group
+from ferry.mirroring.group_explanation import explain_group
+from ferry.mirroring.group_offsets import GROUPS_AT_ONCE, look
+from ferry.mirroring.sync_names import SyncName, not_enabled
+from ferry.mirroring.translated_groups import translated_groups
+from ferry.policy.naming import is_ferry_group
+from ferry.translation.model import TranslatedPosition
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+# Of a group; one of 1,000 partitions may have as many.
+REASONS_NAMED = 5
+NO_OFFSETS = "it has no offsets of topics that are copied"
+
+
+def read_groups(flow: Flow) -> dict[str, Any]:
+    """`groups`: one row each, by name; `off`: why runs do not sync groups, empty when they do."""
+    translated = translated_groups(flow)
+    positions = {group: list(found) for group, found in groupby(translated.positions, lambda position: position.group)}
+    with ConsumerGroups(flow.source) as here:
+        listed = {entry.group: entry for entry in here.list()}
+    ends = _ends(flow, translated.positions)
+    rows = {entry.group: _row(entry.group, listed, "", reasons=[entry.reason]) for entry in translated.left_out}
+    rows |= {group: _row(group, listed, "", reasons=[NO_OFFSETS]) for group in translated.groups if group not in positions}
+    rows |= _decided(flow, positions, listed, ends)
+    ordered = [rows[group] for group in sorted(rows) if not is_ferry_group(group)]
+    return {"groups": ordered, "off": not_enabled(flow, SyncName.GROUPS)}
+
+
+def read_group(flow: Flow, group: str) -> dict[str, Any]:
+    """The document of `ferry explain`."""
+    return explain_group(flow, group).document()
+
+
+def _decided(
+    flow: Flow,
+    positions: Mapping[str, Sequence[TranslatedPosition]],
+    listed: Mapping[str, GroupListing],
+    ends: Mapping[TopicPartition, int],
+) -> dict[str, dict[str, Any]]:
+    if not positions:
+        return {}
+    rows = {}
+    with ClusterAdmin(flow.target) as admin:
+        widths = {name: topic.partitions for name, topic in admin.topics().items()}
+    names = sorted(positions)
+    with ConsumerGroups(flow.target) as target:
+        types = {entry.group: entry.type for entry in target.list()}
+        for start in range(0, len(names), GROUPS_AT_ONCE):
+            for group, seen in look(target, names[start : start + GROUPS_AT_ONCE], types).items():
+                if isinstance(seen, FerryError):
+                    rows[group] = _row(group, listed, "", reasons=[str(seen)], positions=positions[group], ends=ends)
+                    continue
+                decision = decide_group(group, positions[group], seen, widths, alias=flow.target.alias, marker="")
+                state = str(seen.description.state)
+                rows[group] = _row(group, listed, state, reasons=_reasons(decision), positions=positions[group], ends=ends)
+                rows[group]["decision"] = _word(decision)
+    return rows
+
+
+def _row(
+    group: str,
+    listed: Mapping[str, GroupListing],
+    state_target: str,
+    *,
+    reasons: list[str],
+    positions: Sequence[TranslatedPosition] = (),
+    ends: Mapping[TopicPartition, int] | None = None,
+) -> dict[str, Any]:
+    entry = listed.get(group)
+    lags = [
+        max(0, (ends or {})[TopicPartition(position.topic, position.partition)] - position.upstream_offset)
+        for position in positions
+        if position.upstream_offset is not None and TopicPartition(position.topic, position.partition) in (ends or {})
+    ]
+    return {
+        "group": group,
+        "state_source": entry.state if entry else GroupState.DEAD.value,
+        "state_target": "" if state_target == GroupState.DEAD else state_target,
+        "partitions": len(positions),
+        "exact": sum(position.translation is not None and position.translation.exact for position in positions),
+        "lag_source": sum(lags),
+        "decision": "nothing",
+        "reasons": reasons[:REASONS_NAMED],
+    }
+
+
+def _word(decision: GroupDecision) -> str:
+    """What becomes of the group as a whole."""
+    words = {"write" if entry.write is not None else "up to date" if entry.up_to_date else "nothing" for entry in decision.partitions}
+    return words.pop() if len(words) == 1 else "mixed"
+
+
+def _reasons(decision: GroupDecision) -> list[str]:
+    """Each once, the most frequent first; none of partitions that are up to date."""
+    counts: dict[str, int] = {}
+    for entry in decision.partitions:
+        if entry.reason and not entry.up_to_date and entry.reason != decision.untouched:
+            counts[entry.reason] = counts.get(entry.reason, 0) + 1
+    found = sorted(counts, key=lambda reason: -counts[reason])
+    return [*([decision.untouched] if decision.untouched else []), *found]
+
+
+def _ends(flow: Flow, positions: Iterable[TranslatedPosition]) -> Mapping[TopicPartition, int]:
+    wanted = {TopicPartition(position.topic, position.partition) for position in positions if position.upstream_offset is not None}
+    if not wanted:
+        return {}
+    with ClusterAdmin(flow.source) as admin:
+        return admin.end_offsets(wanted)[0]

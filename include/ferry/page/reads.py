@@ -1,0 +1,55 @@
+"""Every read of the page by name, as the process that carries it out calls it. Each may take so long before its process is ended."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+
+class ReadName(StrEnum):
+    """What can be read of a flow."""
+
+    LANDSCAPE = "landscape"
+    RUNS = "runs"
+    COVERAGE = "coverage"
+    GROUPS = "groups"
+    GROUP = "group"
+    DRIFT = "drift"
+
+
+@dataclass(frozen=True)
+class ReadEntry:
+    """`function` (module:name) takes the flow, and the argument if it has one.
+
+    `fresh_seconds`: it is not read again before that; `limit_seconds`: its process is ended then.
+    """
+
+    function: str
+    fresh_seconds: float
+    limit_seconds: float
+    has_argument: bool = False
+
+
+# Limits: several times what 10,000 partitions or 2,000 groups took on two busy cores.
+READS: Mapping[ReadName, ReadEntry] = {
+    ReadName.LANDSCAPE: ReadEntry("ferry.page.landscape_reading:read_landscape", 15.0, 180.0),
+    ReadName.RUNS: ReadEntry("ferry.page.runs_reading:read_runs", 10.0, 60.0),
+    ReadName.COVERAGE: ReadEntry("ferry.page.coverage_reading:read_coverage_of", 10.0, 60.0, has_argument=True),
+    ReadName.GROUPS: ReadEntry("ferry.page.groups_reading:read_groups", 30.0, 120.0),
+    ReadName.GROUP: ReadEntry("ferry.page.groups_reading:read_group", 10.0, 60.0, has_argument=True),
+    ReadName.DRIFT: ReadEntry("ferry.page.drift_reading:read_drift", 60.0, 120.0),
+}
+
+
+def carry_out(name: ReadName, flow: Flow, argument: str) -> dict[str, Any]:
+    """Do one read. FerryError."""
+    entry = READS[name]
+    module, _, function = entry.function.partition(":")
+    found: Callable[..., dict[str, Any]] = getattr(importlib.import_module(module), function)
+    return found(flow, argument) if entry.has_argument else found(flow)

@@ -1,0 +1,110 @@
+"""Runs of a flow as the page lists them: what the runs topic says, joined with what Airflow says of the DAG runs (pure).
+
+A run that died before its report left only an `opened` record, and one that could not even reach the target left none: Airflow knows both.
+Runs by `ferry run` are in the runs topic alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+RUNNING, FAILED, DRY = "running", "failed", "dry run"
+# Of which the health of a flow says nothing: they have not ended, or copied nothing on purpose.
+NO_NEWS = frozenset({RUNNING, DRY})
+# A run of which nothing failed.
+_WELL = frozenset({"done", "nothing new"})
+LIMITS_TASK = "check_limits"
+_AIRFLOW_RUNS = frozenset({"queued", "running"})
+
+
+@dataclass(frozen=True)
+class DagRunFacts:
+    """What Airflow says of one DAG run; times in ISO 8601, None: not yet. `failed_tasks`: by name, where the run failed.
+
+    `dry`: it only looked."""
+
+    run_id: str
+    state: str
+    started: str | None
+    finished: str | None
+    url: str
+    failed_tasks: tuple[str, ...] = ()
+    dry: bool = False
+
+
+def joined_runs(kept: Iterable[Mapping[str, Any]], dag_runs: Iterable[DagRunFacts], limit: int) -> list[dict[str, Any]]:
+    """One document a run, newest first, at most `limit`. `kept`: as of runs_reading, in any order."""
+    known = {str(run["run_id"]): dict(run) for run in kept}
+    for facts in dag_runs:
+        known[facts.run_id] = _with_airflow(known.get(facts.run_id), facts)
+    newest = sorted(known.values(), key=lambda run: (run["started"] or "9999", run["run_id"]), reverse=True)
+    return newest[:limit]
+
+
+def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, Any]:
+    if run is None:
+        run = {**empty_run(facts.run_id), "started": facts.started, "finished": facts.finished}
+    run = {**run, "dag_run_url": facts.url, "airflow_state": facts.state}
+    if facts.state in _AIRFLOW_RUNS:
+        return {**run, "state": RUNNING, "finished": None}
+    if facts.state == FAILED and run["state"] in {*_WELL, RUNNING, ""}:
+        if run["state"] in _WELL and facts.failed_tasks == (LIMITS_TASK,):
+            return run  # limits are broken, or could not be checked: nothing of what was copied failed
+        named = [
+            {"topic": "", "partition": -1, "error": f"task {task} failed", "problem": "its log says why"} for task in facts.failed_tasks
+        ]
+        return {**run, "state": FAILED, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)}
+    if run["state"] in {RUNNING, ""}:
+        return {**run, "state": DRY if facts.dry else "done"}
+    return run
+
+
+def empty_run(run_id: str) -> dict[str, Any]:
+    """A run of which nothing is known but its id: numbers are null."""
+    return {
+        "run_id": run_id,
+        "dag_run_url": None,
+        "airflow_state": None,
+        "started": None,
+        "finished": None,
+        "state": "",
+        "bound": None,
+        "records": None,
+        "bytes": None,
+        "seconds": None,
+        "cpu_seconds": None,
+        "topics": [],
+        "topics_total": 0,
+        "losses": [],
+        "losses_total": 0,
+        "failed": [],
+        "failed_total": 0,
+        "syncs": {},
+        "lag_records": None,
+        "lag_seconds": None,
+        "headroom_seconds": None,
+    }
+
+
+def history_points(kept: Iterable[Mapping[str, Any]], since: str) -> list[dict[str, Any]]:
+    """Points over time of the runs that ended at or after `since` (ISO) and left a summary, oldest first."""
+    ended = [run for run in kept if run["records"] is not None and run["finished"] and run["finished"] >= since]
+    return [
+        {
+            **{
+                name: run[name]
+                for name in ("run_id", "finished", "state", "records", "bytes", "seconds", "lag_records", "lag_seconds", "headroom_seconds")
+            },
+            "records_per_second": round(run["records"] / run["seconds"], 1) if run["seconds"] else 0.0,
+        }
+        for run in sorted(ended, key=lambda run: run["finished"])
+    ]
+
+
+def copy_speed(kept: Iterable[Mapping[str, Any]], runs: int = 5) -> float | None:
+    """Records a second of the newest `runs` runs that copied something; None when none did."""
+    copied = sorted((run for run in kept if run["records"] and run["seconds"]), key=lambda run: run["finished"] or "")[-runs:]
+    seconds = sum(run["seconds"] for run in copied)
+    return sum(run["records"] for run in copied) / seconds if seconds else None

@@ -1,0 +1,186 @@
+"""What was read last, of every flow: served at once, read again in the background when it is asked for and no longer fresh.
+
+Last good data stays, with its time and with what went wrong since. A flow in trouble is asked less and less often, and never takes more
+than half of the readers, so that a dead cluster blocks no other flow. Bounded in memory: the longest unused goes first.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from ferry.page.problem import Problem, TooManyReads, problem_of
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+# After a failed read the next one waits so long, twice as long each time, at most the last.
+FIRST_PAUSE_SECONDS = 5.0
+LONGEST_PAUSE_SECONDS = 120.0
+# A read that took long is not repeated at once: at most a fifth of the time is spent reading.
+REST_FACTOR = 4.0
+# One flow must leave readers to the others.
+READS_A_FLOW = 2
+# Reads of a flow's topics and groups that may wait for their turn; people look at one at a time.
+WAITING_A_FLOW = 20
+# Of all that is kept, in bytes as JSON; in memory it is several times as much. 10,000 partitions are 2 MB.
+KEPT_BYTES = 32 << 20
+KEPT = 400
+
+
+@dataclass(frozen=True)
+class Key:
+    """What is read: `flow` names whose turn it takes."""
+
+    flow: str
+    name: str
+    argument: str = ""
+
+
+@dataclass(frozen=True)
+class Snapshot(Generic[T]):
+    """`read_at`: seconds since the epoch, None: never. `problem`: of the last read, None: it was good."""
+
+    data: T | None = None
+    read_at: float | None = None
+    problem: Problem | None = None
+    refreshing: bool = False
+
+    def age(self, now: float) -> float | None:
+        """Seconds since it was read."""
+        return None if self.read_at is None else max(0.0, now - self.read_at)
+
+
+Work = Callable[[], tuple[Any, Problem | None, int]]
+
+
+@dataclass
+class _Entry:
+    data: Any = None
+    read_at: float | None = None
+    problem: Problem | None = None
+    next_read: float = 0.0  # time.monotonic
+    pause: float = 0.0
+    size: int = 0
+    job: _Job | None = None
+
+    def snapshot(self) -> Snapshot[Any]:
+        return Snapshot(self.data, self.read_at, self.problem, self.job is not None)
+
+
+@dataclass
+class _Job:
+    key: Key
+    work: Work
+    fresh_seconds: float
+    done: Future[Snapshot[Any]] = field(default_factory=Future)
+
+
+class Snapshots:
+    """The cache, and the threads that fill it."""
+
+    def __init__(self, threads: int, kept_bytes: int = KEPT_BYTES) -> None:
+        self._threads = threads
+        self._kept_bytes = kept_bytes
+        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
+        self._waiting: list[_Job] = []
+        self._running: dict[str, int] = {}
+        self._troubled: set[str] = set()
+        self._changed = threading.Condition()
+        self._started = 0
+        self._idle = 0
+
+    def get(self, key: Key, work: Work, fresh_seconds: float) -> tuple[Snapshot[Any], Future[Snapshot[Any]] | None]:
+        """What is known of `key` now, and the read under way, if there is one.
+
+        `work` returns data, or why there is none, and a size in bytes. It is called in a thread of this cache, never twice at a time for
+        one key.
+        """
+        with self._changed:
+            entry = self._entries.setdefault(key, _Entry())
+            self._entries.move_to_end(key)
+            if entry.job is None and time.monotonic() >= entry.next_read:
+                if self._crowded(key):
+                    if entry.read_at is None and entry.problem is None:
+                        del self._entries[key]
+                    return replace(entry.snapshot(), problem=problem_of(TooManyReads(f"{key.flow}: {WAITING_A_FLOW} reads wait"))), None
+                entry.job = _Job(key, work, fresh_seconds)
+                entry.job.done.set_running_or_notify_cancel()  # whoever waits must not be able to take it from the others
+                self._waiting.append(entry.job)
+                self._start_thread()
+                self._changed.notify()
+            self._evict()
+            return entry.snapshot(), None if entry.job is None else entry.job.done
+
+    def _crowded(self, key: Key) -> bool:
+        return bool(key.argument) and sum(job.key.flow == key.flow for job in self._waiting if job.key.argument) >= WAITING_A_FLOW
+
+    def _start_thread(self) -> None:
+        if self._idle < len(self._waiting) and self._started < self._threads:
+            self._started += 1
+            threading.Thread(target=self._work, name=f"ferry-page-{self._started}", daemon=True).start()
+
+    def _evict(self) -> None:
+        """Of what nobody waits for; the newest stays, whatever its size."""
+        idle = [key for key, entry in self._entries.items() if entry.job is None]
+        total = sum(entry.size for entry in self._entries.values())
+        while len(idle) > 1 and (total > self._kept_bytes or len(self._entries) > KEPT):
+            total -= self._entries.pop(idle.pop(0)).size
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._idle += 1
+                while (job := self._next()) is None:
+                    self._changed.wait()
+                self._idle -= 1
+            began = time.monotonic()
+            try:
+                data, problem, size = job.work()
+            except Exception as error:  # a thread that ended would be missing
+                log.exception("reading %s of %s", job.key.name, job.key.flow)
+                data, problem, size = None, problem_of(error), 0
+            self._finish(job, (data, problem, size), time.monotonic() - began)
+
+    def _next(self) -> _Job | None:
+        """The first waiting job whose flow may have another reader; what everybody sees comes first."""
+        troubled = sum(count for flow, count in self._running.items() if flow in self._troubled)
+        for job in sorted(self._waiting, key=lambda job: bool(job.key.argument)):
+            flow = job.key.flow
+            if self._running.get(flow, 0) >= min(READS_A_FLOW, max(1, self._threads - 1)):
+                continue
+            if flow in self._troubled and troubled >= max(1, self._threads // 2):
+                continue
+            self._waiting.remove(job)
+            self._running[flow] = self._running.get(flow, 0) + 1
+            return job
+        return None
+
+    def _finish(self, job: _Job, outcome: tuple[Any, Problem | None, int], seconds: float) -> None:
+        data, problem, size = outcome
+        with self._changed:
+            flow = job.key.flow
+            self._running[flow] -= 1
+            if not self._running[flow]:
+                del self._running[flow]
+            entry = self._entries.get(job.key) or self._entries.setdefault(job.key, _Entry())
+            entry.job, entry.problem = None, problem
+            if problem is None:
+                self._troubled.discard(flow)
+                entry.data, entry.size, entry.read_at, entry.pause = data, size, time.time(), 0.0
+                rest = max(job.fresh_seconds, REST_FACTOR * seconds)
+            else:
+                if problem.unreachable:
+                    self._troubled.add(flow)
+                entry.pause = rest = min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, entry.pause * 2))
+            entry.next_read = time.monotonic() + rest
+            snapshot = entry.snapshot()
+            self._changed.notify_all()
+        job.done.set_result(snapshot)

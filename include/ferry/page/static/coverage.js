@@ -1,0 +1,118 @@
+// What the ledger says about a topic, drawn along the offsets of each partition; what is missing can be brought by a run.
+import { html, useState } from "./vendor/preact-htm.js";
+import { Backfill } from "./backfill.js";
+import { Empty, Read, ReadAt, Search, Table } from "./elements.js";
+import { count, exact, moment, plural, utc } from "./format.js";
+import { useDocument } from "./reading.js";
+
+const MEANINGS = {
+  copied: "copied in order",
+  backfilled: "copied later, behind newer records",
+  foreign: "copied by another replicator",
+  missing: "at the source, and not copied",
+  loss: "dropped by the source before it was copied",
+  skipped: "left out, with a reason",
+  ahead: "not copied yet",
+};
+const PARTITIONS = 32;
+const TOPICS = 200;
+// A bar has no more pieces than can be told apart.
+const PIECES = 400;
+
+/** Pieces of a bar; where there are too many, neighbours become one, and what needs somebody is kept. */
+function pieces(partition) {
+  const drawn = partition.ranges.filter((range) => range.kind !== "seed" && range.end > range.start);
+  if (partition.end !== null && partition.position !== null && partition.end > partition.position) {
+    drawn.push({ kind: "ahead", start: partition.position, end: partition.end, records: partition.end - partition.position, reason: "" });
+  }
+  if (drawn.length <= PIECES) return drawn;
+  const whole = Math.max(...drawn.map((range) => range.end)) - Math.min(...drawn.map((range) => range.start));
+  const least = whole / PIECES;
+  return drawn.filter((range) => range.end - range.start >= least || ["missing", "loss"].includes(range.kind)).slice(0, 4 * PIECES);
+}
+
+function Bar({ partition }) {
+  const drawn = pieces(partition);
+  const starts = [...drawn.map((range) => range.start), partition.log_start ?? Infinity];
+  const first = Math.min(...starts.filter(Number.isFinite));
+  const last = Math.max(...drawn.map((range) => range.end), partition.end ?? 0);
+  const share = (offset) => (last > first ? (100 * (offset - first)) / (last - first) : 0);
+  const mark = (offset, name) => offset !== null && offset >= first && html`<span class=${`mark ${name}`} style=${{ left: `${share(offset)}%` }} title=${`${name.replace("-", " ")}: ${exact(offset)}`}></span>`;
+  return html`<div class="bar-row" role="group" aria-label=${`partition ${partition.partition}`}>
+    <span class="bar-name">partition ${partition.partition}</span>
+    <div class="bar">${last > first
+      ? drawn.map((range) => html`<span role="img" class=${`piece ${range.kind}`} style=${{ left: `${share(range.start)}%`, width: `${share(range.end) - share(range.start)}%` }}
+          aria-label=${`${range.kind} ${exact(range.start)} to ${exact(range.end)}`} title=${described(range)}></span>`)
+      : html`<span class="muted">no records</span>`}
+      ${mark(partition.log_start, "log-start")}${mark(partition.position, "position")}</div>
+    <span class="bar-ends muted">${exact(Number.isFinite(first) ? first : 0)} – ${exact(last)}</span>
+  </div>`;
+}
+
+function described(range) {
+  const lines = [`${range.kind}: ${MEANINGS[range.kind] ?? ""}`, `offsets ${exact(range.start)} to ${exact(range.end)}`];
+  if (range.records >= 0 && range.kind !== "ahead") lines.push(`${exact(range.records)} records`);
+  if (range.min_timestamp > 0) lines.push(`${moment(range.min_timestamp)} – ${moment(range.max_timestamp)}`);
+  if (range.reason) lines.push(range.reason);
+  return lines.join("\n");
+}
+
+function Legend() {
+  return html`<ul class="legend" aria-label="Legend">${Object.entries(MEANINGS).map(
+    ([kind, meaning]) => html`<li><span class=${`piece ${kind}`} aria-hidden="true"></span> <strong>${kind}</strong> <span class="muted">${meaning}</span></li>`,
+  )}<li><span class="mark position" aria-hidden="true"></span> <strong>position</strong> <span class="muted">where the next run goes on</span></li></ul>`;
+}
+
+function Missing({ document, ask }) {
+  const fillable = document.missing.filter((range) => !range.obstacle && range.from_ms !== null);
+  const obstacles = [...new Set(document.missing.filter((range) => range.obstacle).map((range) => range.obstacle))];
+  const columns = [
+    { name: "Partition", number: true, cell: (row) => row.partition },
+    { name: "Offsets", number: true, cell: (row) => `${exact(row.start)} to ${exact(row.end)}` },
+    { name: "Records' time", cell: (row) => (row.from_ms === null ? "" : html`<span title=${`${utc(row.from_ms)} until ${utc(row.until_ms)}`}>${moment(row.from_ms)} – ${moment(row.until_ms)}</span>`) },
+    {
+      name: "",
+      cell: (row) => (row.obstacle || row.from_ms === null ? obstacles.length > 1 && html`<span class="muted">${row.obstacle}</span>` : document.may_trigger && html`<button class="small" aria-label=${`Backfill… partition ${row.partition}, ${exact(row.start)} to ${exact(row.end)}`} onClick=${() => ask([row])}>Backfill…</button>`),
+    },
+  ];
+  if (!document.missing.length) return html`<p class="good">Nothing is missing below the positions.${document.note && ` ${document.note}`}</p>`;
+  const offsets = document.missing.reduce((sum, range) => sum + range.end - range.start, 0);
+  return html`<h3>Missing</h3>
+    <p>${plural(document.missing.length, "range")} with ${count(offsets)} offsets ${document.missing.length === 1 ? "is" : "are"} at the source and not on the target.</p>
+    ${obstacles.length === 1 && html`<p class="banner">${obstacles[0]}</p>`}
+    ${fillable.length > 0 && !document.may_trigger && html`<p class="banner">You may look, but not start runs of ${document.dag_id}. Ask somebody who may.</p>`}
+    ${fillable.length > 1 && document.may_trigger && html`<p><button onClick=${() => ask(fillable)}>Backfill all of it…</button></p>`}
+    <${Table} label="Missing ranges" columns=${columns} rows=${document.missing} keyOf=${(row) => `${row.partition}-${row.start}`} />`;
+}
+
+function OfTopic({ flow, topic }) {
+  const answer = useDocument("coverage", { flow, topic });
+  const [from, setFrom] = useState(0);
+  const [asked, setAsked] = useState(null);
+  return html`<${Read} answer=${answer} what=${`the ledger of ${topic}`}>${(document) => {
+    const shown = document.partitions.slice(from, from + PARTITIONS);
+    return html`<p>Remote topic <code>${document.remote_topic || "none"}</code>${document.partitions.some((one) => one.merged) && html` <span class="muted">(neighbouring ranges are drawn as one)</span>`}</p>
+      ${document.partitions.length ? html`<div class="bars">${shown.map((partition) => html`<${Bar} key=${partition.partition} partition=${partition} />`)}</div>` : html`<${Empty}>The ledger knows nothing of ${topic} yet.<//>`}
+      ${document.partitions.length > PARTITIONS && html`<nav class="pages" aria-label="Partitions"><button disabled=${from === 0} onClick=${() => setFrom(from - PARTITIONS)}>Previous</button>
+        <span>${from} to ${Math.min(from + PARTITIONS, document.partitions.length) - 1} of ${document.partitions.length} partitions</span>
+        <button disabled=${from + PARTITIONS >= document.partitions.length} onClick=${() => setFrom(from + PARTITIONS)}>Next</button></nav>`}
+      <${Legend} />
+      <${Missing} document=${document} ask=${setAsked} /><${ReadAt} document=${document} />
+      ${asked && html`<${Backfill} ranges=${asked} dag=${document.dag_id} flow=${flow} topic=${topic} close=${() => (setAsked(null), answer.again())} again=${answer.again} />`}`;
+  }}<//>`;
+}
+
+export function Coverage({ flow, place, go }) {
+  const [search, setSearch] = useState("");
+  const answer = useDocument("topics", { flow: flow.flow, search, sort: "topic", descending: false, offset: 0, limit: TOPICS });
+  const topics = answer.document?.topics ?? [];
+  const topic = place.topic ?? topics[0]?.topic;
+  const choose = (name) => go({ view: "coverage", topic: name });
+  return html`<div class="columns">
+    <nav class="side" aria-label="Topics"><${Search} label="Search topics" value=${search} change=${setSearch} />
+      <${Read} answer=${answer} what="the topics">${(document) => html`<ul>${topics.map((one) => html`<li><button class="plain name" aria-current=${one.topic === topic} onClick=${() => choose(one.topic)}>${one.topic}</button></li>`)}</ul>
+        ${document.total > topics.length && html`<p class="muted">${exact(document.total - topics.length)} more: search</p>`}
+        ${!topics.length && html`<${Empty}>${search ? "No such topic." : "No topics yet."}<//>`}`}<//></nav>
+    <div class="main">${topic && html`<h2 class="name">${topic}</h2><${OfTopic} key=${topic} flow=${flow.flow} topic=${topic} />`}</div>
+  </div>`;
+}

@@ -1,0 +1,40 @@
+// What the syncs of topics, configs and ACLs would change now: both sides compared, nothing written.
+import { html } from "./vendor/preact-htm.js";
+import { Empty, Read, ReadAt, Table } from "./elements.js";
+import { exact } from "./format.js";
+import { useDocument } from "./reading.js";
+
+const TITLES = { topics: "Topics", configs: "Configs", acls: "ACLs" };
+const SIGNS = { create: "+", set: "±", add: "+", delete: "−", remove: "−" };
+const COLUMNS = [
+  { name: "", cell: (row) => html`<span class=${`sign ${row.action}`} title=${row.action}>${SIGNS[row.action] ?? "±"}</span>` },
+  { name: "What", cell: (row) => row.what },
+  { name: "Change", cell: (row) => row.action },
+  { name: "From and to", cell: (row) => html`<code>${row.detail}</code>` },
+  { name: "Why", cell: (row) => row.reason },
+];
+
+function Section({ name, document }) {
+  const rows = document[name] ?? [];
+  const total = document.totals?.[name] ?? rows.length;
+  const off = document.off?.[name];
+  return html`<h3>${TITLES[name]}</h3>
+    ${off
+      ? html`<p class="muted">Not kept in step: ${off}</p>`
+      : rows.length
+        ? html`<${Table} label=${`Drift of ${TITLES[name]}`} columns=${COLUMNS} rows=${rows} />${total > rows.length && html`<p class="muted">${exact(total - rows.length)} more: <code>ferry sync … ${name} --dry-run</code></p>`}`
+        : html`<p class="good">✓ Nothing differs.</p>`}`;
+}
+
+export function Drift({ flow }) {
+  const answer = useDocument("drift", { flow: flow.flow });
+  const left = [{ name: "What", cell: (row) => row.what }, { name: "Reason", cell: (row) => row.reason }];
+  return html`<p>What the next run would change on ${flow.target} to follow ${flow.source}.</p>
+    <${Read} answer=${answer} what="both sides">${(document) => html`
+      ${(document.failed ?? []).map((one) => html`<div class="banner bad"><strong>${one.what}: ${one.error}</strong> ${one.problem}</div>`)}
+      ${["topics", "configs", "acls"].map((name) => html`<${Section} name=${name} document=${document} />`)}
+      ${document.left_alone?.length > 0 && html`<h3>Left out on purpose</h3><${Table} label="Left alone" columns=${left} rows=${document.left_alone} />
+        ${document.left_alone_total > document.left_alone.length && html`<p class="muted">${exact(document.left_alone_total - document.left_alone.length)} more</p>`}`}
+      ${(document.notices ?? []).map((notice) => html`<p class="muted">${notice}</p>`)}
+      <${ReadAt} document=${document} />`}<//>`;
+}

@@ -1,0 +1,128 @@
+// What several views are made of.
+import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { ago, moment, utc } from "./format.js";
+import { BASE } from "./reading.js";
+
+// Each state has a sign and a word besides its colour.
+export const HEALTH = {
+  healthy: ["✓", "Healthy"],
+  lagging: ["◔", "Lagging"],
+  failing: ["✕", "Failing"],
+  loss: ["!", "Data lost"],
+  unreachable: ["⌁", "Unreachable"],
+  unknown: ["…", "Not read yet"],
+};
+
+export function Health({ state }) {
+  const [sign, word] = HEALTH[state] ?? HEALTH.unknown;
+  return html`<span class=${`badge health-${state}`}><span aria-hidden="true">${sign}</span> ${word}</span>`;
+}
+
+/** A time that says how long ago it was; the exact one on hover. */
+export const When = ({ at }) => html`<time datetime=${at} title=${`${moment(at)} (${utc(at)})`}>${ago(at)}</time>`;
+
+/** A number with its name. `exactly` is shown on hover. */
+export const Tile = ({ name, exactly, alarming, children }) =>
+  html`<div class=${`tile ${alarming ? "alarming" : ""}`} title=${exactly}><dt>${name}</dt><dd>${children}</dd></div>`;
+
+export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
+
+/** What hinders a document, and how old what is shown is. */
+export function Trouble({ failure, document }) {
+  if (failure) {
+    const link = failure.status === 401 ? html` <a href=${new URL(`api/v2/auth/login?${new URLSearchParams({ next: location.href })}`, BASE)} target="_top">Log in again</a>` : null;
+    return html`<div class="banner bad" role="alert"><strong>${failure.message}</strong>${link}${document && html` <${Age} document=${document} />`}</div>`;
+  }
+  const problem = document?.problem;
+  if (!problem) return null;
+  return html`<div class="banner bad" role="alert">
+    <p><strong>${problem.error}</strong> ${problem.message}</p>
+    ${problem.next_step && html`<p>${problem.next_step}</p>`}
+    ${document.flows?.length !== 0 && html`<${Age} document=${document} />`}
+  </div>`;
+}
+
+const Age = ({ document }) => html`<p class="muted">${document.read_at ? html`What is shown was read <${When} at=${document.read_at} />.` : "Nothing could be read yet."}</p>`;
+
+/** The view of one document: trouble (unless it is told elsewhere: `quiet`), waiting, then `children` with what was read. */
+export function Read({ answer, what, quiet, children }) {
+  const { document, failure } = answer;
+  const read = document && (document.read_at || !(document.refreshing || document.problem));
+  const waiting = !read && !failure && !document?.problem;
+  return html`${!quiet && html`<${Trouble} failure=${failure} document=${document} />`}
+    ${waiting && html`<p class="waiting" role="status"><span class="spinner" aria-hidden="true"></span> Reading ${what}…</p>`}${read && children(document)}`;
+}
+
+/** When a document was read, below it. */
+export const ReadAt = ({ document }) =>
+  html`<p class="muted read-at" role="status">${document.read_at && html`Read <${When} at=${document.read_at} />`}${document.refreshing && document.read_at ? ", reading again…" : ""}</p>`;
+
+/**
+ * A table. `columns`: {name, title, number, sort, cell(row)}; `sorted`: {by, descending}; `sortBy(sort)` when a header is pressed.
+ */
+export function Table({ label, columns, rows, keyOf, sorted, sortBy, more }) {
+  return html`<div class="scroll"><table aria-label=${label}>
+    <thead><tr>${columns.map((column) => {
+      const direction = sorted && column.sort === sorted.by ? (sorted.descending ? "descending" : "ascending") : undefined;
+      const arrow = direction && html`<span aria-hidden="true">${direction === "descending" ? " ▾" : " ▴"}</span>`;
+      return html`<th scope="col" class=${column.number && "number"} aria-sort=${direction} title=${column.title}>
+        ${column.sort && sortBy ? html`<button class="plain" onClick=${() => sortBy(column.sort)}>${column.name}${arrow}</button>` : column.name}</th>`;
+    })}</tr></thead>
+    <tbody>${rows.map((row, number) => html`<tr key=${keyOf ? keyOf(row) : number}>${columns.map(
+      (column) => html`<td class=${column.number && "number"}>${column.cell(row)}</td>`,
+    )}</tr>${more?.(row)}`)}</tbody>
+  </table></div>`;
+}
+
+/** "1 to 50 of 2,000" with buttons. */
+export function Pages({ offset, limit, total, go }) {
+  if (total <= limit && offset === 0) return null;
+  const last = Math.min(offset + limit, total);
+  return html`<nav class="pages" aria-label="Pages">
+    <button disabled=${offset === 0} onClick=${() => go(Math.max(0, offset - limit))}>Previous</button>
+    <span role="status">${(offset + 1).toLocaleString("en-US")} to ${last.toLocaleString("en-US")} of ${total.toLocaleString("en-US")}</span>
+    <button disabled=${last >= total} onClick=${() => go(offset + limit)}>Next</button>
+  </nav>`;
+}
+
+// A server is not asked at every key.
+const TYPING_MS = 300;
+
+export function Search({ label, value, change }) {
+  const [typed, setTyped] = useState(value);
+  const timer = useRef();
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const input = (event) => {
+    const text = event.currentTarget.value;
+    setTyped(text);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => change(text), TYPING_MS);
+  };
+  return html`<input type="search" aria-label=${label} placeholder=${label} value=${typed} onInput=${input} />`;
+}
+
+/** A command for a terminal, with a button that copies it. */
+export function Command({ children }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard?.writeText(children).catch(() => {});
+    setCopied(true);
+  };
+  return html`<span class="command"><code>${children}</code><button class="small" onClick=${copy}>${copied ? "Copied" : "Copy"}</button></span>`;
+}
+
+/** A dialog of the browser's own: it keeps the focus, closes on Escape, and gives the focus back. */
+export function Dialog({ title, close, children }) {
+  const place = useRef();
+  useEffect(() => {
+    const opener = document.activeElement;
+    const dialog = place.current;
+    dialog.showModal();
+    return () => {
+      // While it is open nothing behind it takes the focus.
+      dialog.close();
+      opener?.focus?.();
+    };
+  }, []);
+  return html`<dialog ref=${place} role="dialog" aria-label=${title} onClose=${close}><h2>${title}</h2>${children}</dialog>`;
+}

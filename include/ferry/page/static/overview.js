@@ -1,0 +1,113 @@
+// The map of clusters and flows, and a card for each flow: whether the copy is healthy, and if not, why and what next.
+import { html } from "./vendor/preact-htm.js";
+import { bytes, count, duration, exact, headroom, plural } from "./format.js";
+import { Health, ReadAt, Tile, Trouble, When } from "./elements.js";
+import { BASE } from "./reading.js";
+
+const WIDTH = 720;
+const NODE = { width: 132, height: 44 };
+// Two flows between the same clusters bend away from each other.
+const BEND = 34;
+// About as wide as a letter: a line must not strike its own label through.
+const LETTER = 7.5;
+
+/** Clusters on an ellipse, two side by side. */
+function layout(clusters) {
+  const height = clusters.length < 3 ? 150 : 320;
+  const places = clusters.map(({ alias }, index) => {
+    const angle = Math.PI + (2 * Math.PI * index) / clusters.length;
+    return [alias, { x: WIDTH / 2 + Math.cos(angle) * (WIDTH / 2 - 90), y: height / 2 + Math.sin(angle) * (height / 2 - 40) }];
+  });
+  return { height, places: new Map(places) };
+}
+
+function arrow(from, to) {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const length = Math.hypot(dx, dy) || 1;
+  const [nx, ny] = [-dy / length, dx / length];
+  const middle = { x: (from.x + to.x) / 2 + nx * BEND, y: (from.y + to.y) / 2 + ny * BEND };
+  const edge = (node, other) => {
+    const [ex, ey] = [other.x - node.x, other.y - node.y];
+    const scale = Math.min(NODE.width / 2 / Math.abs(ex || 1e-9), NODE.height / 2 / Math.abs(ey || 1e-9));
+    return { x: node.x + ex * scale, y: node.y + ey * scale };
+  };
+  const [start, end] = [edge(from, middle), edge(to, middle)];
+  return { path: `M${start.x},${start.y} Q${middle.x},${middle.y} ${end.x},${end.y}`, label: { x: (start.x + end.x) / 4 + middle.x / 2, y: (start.y + end.y) / 4 + middle.y / 2 } };
+}
+
+function ClusterMap({ clusters, flows, go }) {
+  const { height, places } = layout(clusters);
+  const heads = [...new Set(flows.map((flow) => flow.health))];
+  return html`<svg class="map" viewBox=${`0 0 ${WIDTH} ${height}`} role="group" aria-label="Clusters and flows">
+    <defs>${heads.map((state) => html`<marker id=${`head-${state}`} class=${`head health-${state}`} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0,0 8,4 0,8z" /></marker>`)}</defs>
+    ${flows.map((flow) => {
+      const { path, label } = arrow(places.get(flow.source), places.get(flow.target));
+      const open = () => go({ flow: flow.flow, view: "runs" });
+      const told = `${flow.health === "healthy" ? "✓ " : ""}${lagged(flow)}`;
+      const ground = told.length * LETTER;
+      const key = (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), open());
+      return html`<g class=${`flow health-${flow.health}`} role="link" tabindex="0" aria-label=${`${flow.flow}: ${flow.health}`} onClick=${open} onKeyDown=${key}>
+        <path class="reach" d=${path} /><path class="line" d=${path} marker-end=${`url(#head-${flow.health})`} />
+        <rect class="ground" x=${label.x - ground / 2} y=${label.y - 9} width=${ground} height="18" /><text x=${label.x} y=${label.y}>${told}</text></g>`;
+    })}
+    ${clusters.map(({ alias }) => {
+      const { x, y } = places.get(alias);
+      return html`<g class="cluster"><rect x=${x - NODE.width / 2} y=${y - NODE.height / 2} width=${NODE.width} height=${NODE.height} rx="8" />
+        <text x=${x} y=${y}>${alias.length > 16 ? `${alias.slice(0, 15)}…` : alias}<title>${alias}</title></text></g>`;
+    })}
+  </svg>`;
+}
+
+function lagged(flow) {
+  if (flow.health === "unreachable" || flow.health === "unknown") return flow.health === "unknown" ? "not read yet" : "unreachable";
+  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : "up to date";
+}
+
+// With its path: Airflow's <base> would lead a bare query to its home.
+const address = (flow, view) => `${location.pathname}?${new URLSearchParams({ flow: flow.flow, view })}`;
+
+function Card({ flow, go }) {
+  const { totals, last_run: run } = flow;
+  // What the banner says need not be said twice.
+  const reasons = flow.reasons.filter((reason) => !flow.problem || !reason.includes(flow.problem.message));
+  const open = (view) => (event) => {
+    event.preventDefault();
+    go({ flow: flow.flow, view });
+  };
+  return html`<article class="card" aria-label=${`Flow ${flow.flow}`}>
+    <div class="card-head"><h2><a href=${address(flow, "runs")} onClick=${open("runs")}>${flow.flow}</a></h2><${Health} state=${flow.health} /></div>
+    <${Trouble} document=${flow.problem ? flow : null} />
+    ${totals?.topics === 0 && html`<p class="banner">No topic of ${flow.source} matches the flow's topics yet.</p>`}
+    ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
+    ${totals && html`<dl class="tiles">
+      <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${totals.lag_records ? `${count(totals.lag_records)} records` : "nothing"}<//>
+      <${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
+      <${Tile} name="Oldest uncopied">${totals.lag_records ? duration(totals.lag_seconds) : "none"}<//>
+      <${Tile} name="Headroom" exactly="Until the source drops records that were not copied yet">${headroom(totals.headroom_seconds, totals.lag_records)}<//>
+    </dl>
+    <p class="muted">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</p>`}
+    <p>${run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.state}${run.records ? `, ${count(run.records)} records` : ""}` : flow.read_at ? "No run yet." : ""}
+      ${flow.losses > 0 && html` <a href=${address(flow, "runs")} onClick=${open("runs")}>${plural(flow.losses, "loss", "losses")}</a>`}</p>
+    <p class="links"><a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">DAG</a>
+      <a href=${address(flow, "topics")} onClick=${open("topics")}>Topics</a>
+      <a href=${address(flow, "coverage")} onClick=${open("coverage")}>Coverage</a></p>
+    <${ReadAt} document=${flow} />
+  </article>`;
+}
+
+// What needs somebody comes first.
+const URGENCY = ["unreachable", "loss", "failing", "lagging", "unknown", "healthy"];
+
+export function Overview({ document, go }) {
+  const flows = [...document.flows].sort((one, other) => URGENCY.indexOf(one.health) - URGENCY.indexOf(other.health));
+  const ill = flows.filter((flow) => !["healthy", "unknown"].includes(flow.health));
+  const unread = flows.filter((flow) => flow.health === "unknown").length;
+  const grave = ill.some((flow) => flow.health !== "lagging");
+  const verdict = ill.length
+    ? html`<p class=${`verdict ${grave ? "bad" : "warn"}`} role="status">${ill.length === 1 ? `${ill[0].flow} ${grave ? "needs attention" : "lags"}.` : `${ill.length} of ${flows.length} flows ${grave ? "need attention" : "lag"}.`}</p>`
+    : unread
+      ? html`<p class="verdict" role="status">${plural(unread, "flow")} not read yet.</p>`
+      : html`<p class="verdict good" role="status">${flows.length === 1 ? "The flow is healthy." : `All ${flows.length} flows are healthy.`}</p>`;
+  return html`${verdict}<${ClusterMap} clusters=${document.clusters} flows=${document.flows} go=${go} />
+    <div class="cards">${flows.map((flow) => html`<${Card} key=${flow.flow} flow=${flow} go=${go} />`)}</div>`;
+}

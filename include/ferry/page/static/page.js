@@ -1,0 +1,91 @@
+// The page: which flow, which view, and the views as tabs.
+import { h, html, render, useRef } from "./vendor/preact-htm.js";
+import { Coverage } from "./coverage.js";
+import { Drift } from "./drift.js";
+import { Empty, Health, Read, Trouble } from "./elements.js";
+import { Groups } from "./groups.js";
+import { Overview } from "./overview.js";
+import { usePlace, VIEWS } from "./place.js";
+import { BASE, useDocument } from "./reading.js";
+import { Runs } from "./runs.js";
+import { Topics } from "./topics.js";
+import { Verify } from "./verify.js";
+
+const TITLES = { overview: "Overview", runs: "Runs", topics: "Topics", coverage: "Coverage", groups: "Groups", drift: "Drift", verify: "Verify" };
+const PAGES = { runs: Runs, topics: Topics, coverage: Coverage, groups: Groups, drift: Drift, verify: Verify };
+const OVERVIEW_MS = 10_000;
+
+function Tabs({ view, go, views }) {
+  const place = useRef();
+  const move = (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const at = Math.min(views.length - 1, Math.max(0, views.indexOf(view) + step));
+    go({ view: views[at] });
+    place.current.children[at].focus();
+  };
+  return html`<div class="tabs" role="tablist" aria-label="Views" ref=${place} onKeyDown=${move}>${views.map(
+    (name) => html`<button role="tab" id=${`tab-${name}`} aria-selected=${name === view} aria-controls="view" tabindex=${name === view ? 0 : -1}
+      onClick=${() => go({ view: name })}>${TITLES[name]}</button>`,
+  )}</div>`;
+}
+
+function FlowChoice({ flows, flow, go }) {
+  if (flows.length < 2) return html`<span class="flow-name">${flow.flow}</span>`;
+  return html`<label class="flow-choice">Flow <select value=${flow.flow} onChange=${(event) => go({ flow: event.currentTarget.value })}>
+    ${flows.map((one) => html`<option value=${one.flow}>${one.flow}</option>`)}</select></label>`;
+}
+
+// Of the other DAGs of a flow: dots stand in aliases too.
+const RECOVERIES = ["failover", "failback", "cutover"];
+const flowOf = (dag, flows) =>
+  flows.find((one) => [one.dag_id, one.verify_dag_id].includes(dag)) ?? flows.find((one) => RECOVERIES.some((kind) => dag === `${one.dag_id}.${kind}`));
+
+function Loaded({ document, place, go }) {
+  if (!document.flows.length) {
+    return html`<${Empty}>There are no flows that you may see. DAGs are made of the enabled flows of the file that <code>FERRY_CONFIG</code>
+      names; you need the right to read a flow's DAG.<//>`;
+  }
+  const ofDag = place.dag && flowOf(place.dag, document.flows);
+  if (place.dag && !ofDag) return html`<${Empty}>DAG ${place.dag} does not copy for a Ferry flow. <a href=${new URL("plugin/ferry", BASE)}>All flows</a><//>`;
+  const flow = ofDag ?? document.flows.find((one) => one.flow === place.flow) ?? document.flows[0];
+  const view = place.view ?? (ofDag ? "runs" : "overview");
+  const View = PAGES[view];
+  const content = View ? h(View, { key: flow.flow, flow, place, go }) : html`<${Overview} document=${document} go=${go} />`;
+  return html`
+    <header>
+      <${Tabs} view=${view} go=${go} views=${ofDag ? VIEWS.filter((name) => name !== "overview") : VIEWS} />
+      ${View && html`<div class="chosen">
+        ${ofDag ? html`<span class="flow-name">${flow.flow}</span>` : html`<${FlowChoice} flows=${document.flows} flow=${flow} go=${go} />`}
+        <${Health} state=${flow.health} /></div>`}
+    </header>
+    <section id="view" role="tabpanel" aria-labelledby=${`tab-${view}`}>${content}</section>`;
+}
+
+function Page() {
+  const [place, go] = usePlace();
+  const answer = useDocument("overview", {}, OVERVIEW_MS);
+  const { document, failure } = answer;
+  const ready = document && (document.flows.length || !document.problem);
+  return html`<div class="ferry">
+    <h1>Ferry</h1>
+    ${ready
+      ? html`<${Trouble} failure=${failure} document=${document.problem ? document : null} /><${Loaded} document=${document} place=${place} go=${go} />`
+      : html`<${Read} answer=${answer} what="the flows">${() => null}<//>`}
+  </div>`;
+}
+
+/** Show the page in `place`; a function that takes it away. */
+export function mount(place) {
+  const style = document.createElement("link");
+  style.rel = "stylesheet";
+  style.href = new URL("style.css", import.meta.url);
+  // Nothing is shown in the wrong clothes.
+  style.onload = () => render(html`<${Page} />`, place);
+  document.head.append(style);
+  return () => {
+    render(null, place);
+    style.remove();
+  };
+}

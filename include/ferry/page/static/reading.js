@@ -1,0 +1,96 @@
+// Asking the server: documents are asked for again and again while the page is seen, and the last good one stays.
+import { useCallback, useEffect, useRef, useState } from "./vendor/preact-htm.js";
+
+// Airflow may be served below a path.
+export const BASE = new URL("../../", import.meta.url);
+const USUAL_MS = 15_000;
+// What was never read yet is asked for again soon.
+const SOON_MS = 2_000;
+// A server that does not answer is not hammered.
+const AFTER_FAILURE_MS = 5_000;
+const ANSWER_MS = 30_000;
+
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+function described(status, detail) {
+  if (status === 401) return "You are not logged in any more.";
+  if (status === 403) return `You are not allowed to see this: ${detail}`;
+  return detail || `The server answers with ${status}.`;
+}
+
+/** One call; Refused with the server's words when it does not say yes. `path` is relative to Airflow's root. */
+export async function call(path, { method = "GET", body, signal } = {}) {
+  const limit = AbortSignal.timeout(ANSWER_MS);
+  const answer = await fetch(new URL(path, BASE), {
+    method,
+    credentials: "same-origin",
+    headers: { Accept: "application/json", ...(body ? { "Content-Type": "application/json" } : {}) },
+    body: body ? JSON.stringify(body) : undefined,
+    signal: signal ? AbortSignal.any([signal, limit]) : limit,
+  });
+  const document = await answer.json().catch(() => ({}));
+  if (!answer.ok) {
+    const { detail: told } = document;
+    const detail = typeof told === "string" ? told : told ? JSON.stringify(told) : "";
+    throw new Refused(answer.status, described(answer.status, detail));
+  }
+  return document;
+}
+
+/** The browser's clock may not be the server's: `read_at` becomes a time of the former, so that nothing old looks new. */
+function dated(document) {
+  if (typeof document.age_seconds !== "number") return document;
+  return { ...document, read_at: new Date(Date.now() - 1000 * document.age_seconds).toISOString() };
+}
+
+function address(name, parameters) {
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return `ferry/api/${name}?${new URLSearchParams(given)}`;
+}
+
+/**
+ * The document `name` with these parameters: `{document, failure, again}`. `failure` is why the last call had no answer. A null `name` asks
+ * for nothing. The document of other parameters is dropped at once, so that nothing is shown under a wrong title.
+ */
+export function useDocument(name, parameters = {}, everyMs = USUAL_MS) {
+  const asked = name && address(name, parameters);
+  const [answer, setAnswer] = useState({ asked: null, document: null, failure: null });
+  const again = useRef(() => {});
+  useEffect(() => {
+    if (!asked) return undefined;
+    const stop = new AbortController();
+    let timer;
+    const ask = async () => {
+      clearTimeout(timer);
+      let wait = everyMs;
+      try {
+        const document = await call(asked, { signal: stop.signal });
+        setAnswer({ asked, document: { ...dated(document), flows: document.flows?.map(dated) }, failure: null });
+        if (document.refreshing && (!document.read_at || document.flows?.some((flow) => !flow.read_at && !flow.problem))) wait = SOON_MS;
+      } catch (problem) {
+        if (stop.signal.aborted) return;
+        const told = problem instanceof Refused ? problem : new Error("The server does not answer. Trying again.");
+        setAnswer((before) => ({ asked, document: before.asked === asked ? before.document : null, failure: told }));
+        wait = AFTER_FAILURE_MS;
+      }
+      timer = setTimeout(seen, wait);
+    };
+    // A page in the background asks when it is looked at again.
+    const seen = () => (document.hidden ? undefined : ask());
+    again.current = ask;
+    document.addEventListener("visibilitychange", seen);
+    ask();
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", seen);
+    };
+  }, [asked, everyMs]);
+  const current = answer.asked === asked ? answer : { document: null, failure: null };
+  return { document: current.document, failure: current.failure, again: useCallback(() => again.current(), []) };
+}

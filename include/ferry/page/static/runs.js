@@ -1,0 +1,97 @@
+// How the flow fared: lag and throughput over time, the last runs with what each copied, losses, transactions that hold records back.
+import { html, useMemo, useState } from "./vendor/preact-htm.js";
+import { Chart } from "./chart.js";
+import { Command, Empty, Read, ReadAt, Table, When } from "./elements.js";
+import { bytes, count, duration, exact, known, moment, roughly } from "./format.js";
+import { BASE, useDocument } from "./reading.js";
+
+const LIMIT = 50;
+// The sign and colour of a state are those of the health that it makes.
+const STATES = {
+  done: ["✓", "healthy"],
+  "nothing new": ["✓", "healthy"],
+  running: ["…", "unknown"],
+  "dry run": ["…", "unknown"],
+  "data lost": ["!", "loss"],
+  "partly failed": ["✕", "failing"],
+  failed: ["✕", "failing"],
+  superseded: ["↷", "unknown"],
+};
+
+function State({ run }) {
+  const [sign, health] = STATES[run.state] ?? ["…", "unknown"];
+  return html`<span class=${`badge health-${health}`}><span aria-hidden="true">${sign}</span> ${run.state}</span>`;
+}
+
+function Charts({ flow }) {
+  const [days, setDays] = useState(7);
+  const answer = useDocument("history", { flow, days });
+  const points = answer.document?.points;
+  const series = useMemo(() => {
+    const line = (name) => (points ?? []).map((point) => [new Date(point.finished).getTime() / 1000, known(point[name]) ? point[name] : null]);
+    return { lag: line("lag_records"), age: line("lag_seconds"), rate: line("records_per_second"), headroom: line("headroom_seconds") };
+  }, [JSON.stringify(points)]);
+  return html`<div class="tools"><label>Last <select value=${days} onChange=${(event) => setDays(Number(event.currentTarget.value))}>
+      ${[[1, "day"], [7, "7 days"], [30, "30 days"]].map(([number, name]) => html`<option value=${number}>${name}</option>`)}</select></label></div>
+    <${Read} answer=${answer} what="the history" quiet>${() => points.length > 0
+      ? html`<div class="charts"><${Chart} title="Records behind after each run" points=${series.lag} format=${count} />
+          <${Chart} title="Records per second" points=${series.rate} format=${count} />
+          <${Chart} title="Oldest uncopied record" points=${series.age} format=${duration} onAxis=${roughly} />
+          <${Chart} title="Headroom" points=${series.headroom} format=${duration} onAxis=${roughly} /></div>`
+      : html`<${Empty}>No run has ended in this time.<//>`}<//>`;
+}
+
+function Details({ run }) {
+  const syncs = Object.entries(run.syncs ?? {});
+  return html`<div class="details">
+    ${run.failed.map((one) => html`<div class="banner bad"><strong>${one.partition < 0 ? one.topic || "the run" : `${one.topic}-${one.partition}`}: ${one.error}</strong> ${one.problem}</div>`)}
+    ${run.losses.map((loss) => html`<div class="banner bad"><strong>${loss.topic}-${loss.partition}</strong> offsets ${exact(loss.upstream_start)} to ${exact(loss.upstream_end)}: ${loss.reason}</div>`)}
+    ${run.topics.length > 0 && html`<p>${run.topics.map((one, index) => html`${index ? ", " : ""}<strong>${one.topic}</strong> ${count(one.records)} records (${bytes(one.bytes)})`)}${run.topics_total > run.topics.length && ` and ${exact(run.topics_total - run.topics.length)} more topics`}</p>`}
+    ${syncs.length > 0 && html`<p class="muted">${syncs.map(([name, sync], index) => html`${index ? "; " : ""}${name}: ${sync.left_out ? `left out: ${sync.left_out}` : `${sync.changes} changed, ${sync.skipped} left alone, ${sync.failed} failed`}`)}</p>`}
+    <p class="muted">${run.run_id}${known(run.cpu_seconds) ? `, ${duration(run.cpu_seconds)} of CPU` : ""}${run.started ? `, began ${moment(run.started)}` : ""}</p></div>`;
+}
+
+function LastRuns({ flow }) {
+  const answer = useDocument("runs", { flow: flow.flow, limit: LIMIT });
+  const [open, setOpen] = useState(null);
+  const columns = [
+    { name: "Run", cell: (row) => html`<button class="plain" aria-expanded=${open === row.run_id} onClick=${() => setOpen(open === row.run_id ? null : row.run_id)}><${When} at=${row.finished || row.started} /></button>` },
+    { name: "Outcome", cell: (row) => html`<${State} run=${row} />` },
+    { name: "Records", number: true, cell: (row) => (row.records === null ? "" : html`<span title=${exact(row.records)}>${count(row.records)}</span>`) },
+    { name: "Size", number: true, cell: (row) => (row.bytes === null ? "" : bytes(row.bytes)) },
+    { name: "Took", number: true, cell: (row) => (row.seconds === null ? "" : duration(row.seconds)) },
+    { name: "Behind after it", number: true, cell: (row) => (known(row.lag_records) ? count(row.lag_records) : "") },
+    { name: "Up to", cell: (row) => (row.bound && row.bound !== "latest" ? moment(row.bound) : "now") },
+    { name: "", cell: (row) => row.dag_run_url && html`<a href=${new URL(row.dag_run_url.replace(/^\//, ""), BASE)} target="_top">Airflow</a>` },
+  ];
+  const more = (row) => open === row.run_id && html`<tr class="detail"><td colspan=${columns.length}><${Details} run=${row} /></td></tr>`;
+  return html`<h3>Last runs</h3><${Read} answer=${answer} what="the last runs">${(document) => html`
+    ${document.runs.length ? html`<${Table} label="Last runs" columns=${columns} rows=${document.runs} keyOf=${(row) => row.run_id} more=${more} />` : html`<${Empty}>No run yet. <a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">Start one in Airflow</a><//>`}
+    ${document.unreadable > 0 && html`<p class="muted">${exact(document.unreadable)} records about runs could not be read.</p>`}<${ReadAt} document=${document} />`}<//>`;
+}
+
+function Losses({ flow }) {
+  const { document } = useDocument("losses", { flow });
+  if (!document?.losses?.length) return null;
+  const columns = [
+    { name: "Partition", cell: (row) => `${row.topic}-${row.partition}` },
+    { name: "Offsets", number: true, cell: (row) => `${exact(row.upstream_start)} to ${exact(row.upstream_end)}` },
+    { name: "Reason", cell: (row) => row.reason },
+    { name: "Seen", cell: (row) => (row.acknowledged ? "yes" : html`<span class="badge health-loss">! not yet</span>`) },
+  ];
+  return html`<h3>Losses</h3><p>Records that are not on the target, and never will be.</p>
+    <${Table} label="Losses" columns=${columns} rows=${document.losses} />
+    ${document.open > 0 && html`<p>When somebody has seen to it: <${Command}>${document.command}<//></p>`}`;
+}
+
+function Transactions({ flow }) {
+  const { document } = useDocument("transactions", { flow });
+  if (!document?.open_transactions?.length) return null;
+  return html`<h3>Open transactions</h3>${document.open_transactions.map((one) => html`<div class=${`banner ${one.overdue ? "bad" : ""}`}>
+    <strong>${one.overdue ? "Hangs" : "Open"}</strong>: ${one.held_topic}-${one.partition} on ${one.cluster}, from offset ${exact(one.stable_end)}${known(one.age_ms) ? `, for ${duration(one.age_ms / 1000)}` : ""}; ${one.remedy}</div>`)}`;
+}
+
+export function Runs({ flow }) {
+  return html`${flow.reasons.length > 0 && html`<ul class="reasons">${flow.reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
+    <${Charts} flow=${flow.flow} /><${Losses} flow=${flow.flow} /><${Transactions} flow=${flow.flow} /><${LastRuns} flow=${flow} />`;
+}

@@ -1,0 +1,34 @@
+"""Airflow's plugin: the Ferry page, its entry in the navigation and a tab on DAGs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from airflow.plugins_manager import AirflowPlugin
+
+
+class FerryPagePlugin(AirflowPlugin):
+    """Tasks load plugins too: what only the api-server needs is imported when it asks for it."""
+
+    name = "ferry_page"
+
+    # Of one address a browser runs a module once, and Airflow asks each of these for a function of its own.
+    react_apps = [  # noqa: RUF012 - Airflow reads a list
+        {
+            "name": "Ferry",
+            "bundle_url": "ferry/static/main.js",
+            "icon": "ferry/static/icon.svg",
+            "destination": "nav",
+            "url_route": "ferry",
+            "nav_top_level": True,
+        },
+        {"name": "Ferry", "bundle_url": "ferry/static/main.js?tab", "destination": "dag", "url_route": "ferry-flow"},
+    ]
+
+    @cached_property
+    def fastapi_apps(self) -> list[dict[str, Any]]:
+        """The app at /ferry."""
+        from ferry.airflow.page import page_app  # noqa: PLC0415 - see above
+
+        return [{"app": page_app(), "url_prefix": "/ferry", "name": "Ferry"}]

@@ -1,0 +1,10 @@
+# Sourced by scripts that install packages of Debian or Ubuntu. apt_install: 127 without apt-get, root or sudo.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else return 127; fi
+}
+
+apt_install() {
+    command -v apt-get >/dev/null || return 127
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq || true
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+}

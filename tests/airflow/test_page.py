@@ -1,0 +1,372 @@
+"""The Ferry page's routes in Airflow's own api-server app: who gets in, who sees what, who may do what."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.routing import Mount
+from tests.both_clusters import both_clusters
+
+from ferry.config import Flow, load_config
+from ferry.copying import pipeline
+from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.request import RunRequest
+from ferry.errors import ConfigError
+from ferry.page.problem import problem_of
+from ferry.page.runs_reading import read_runs
+from ferry.reporting.history import keep_lag, keep_run
+from ferry.reporting.run_lag import lag_of
+from ferry.reporting.run_summary import RunLag
+from ferry.reporting.status import status_after_run
+from ferry.sandbox import SandboxCluster
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # as in conftest.py: Airflow and its dependencies warn about each other
+    from airflow.api_fastapi.app import create_app, get_auth_manager, purge_cached_app
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from airflow.utils.state import DagRunState
+    from airflow.utils.types import DagRunType
+    from fastapi.testclient import TestClient
+
+    import ferry.airflow.page
+    from ferry.airflow import checking
+    from ferry.airflow.page_flows import Known
+
+pytestmark = [pytest.mark.airflow, pytest.mark.brokers]
+
+ROLES = {"vic": "viewer", "una": "user", "ops": "op", "admin": "admin"}
+PASSWORDS = {name: secrets.token_urlsafe(9) for name in ROLES}
+TOPIC, GROUP, DAG = "orders", "billing", "ferry.A.B"
+RECORDS = 30
+SOON = 60.0
+
+
+@dataclass
+class Page:
+    """The app, a flow A->B that has run, and a flow of another DAG, C->B, whose source is down."""
+
+    app: FastAPI
+    client: TestClient
+    mounted: FastAPI
+    flow: Flow
+
+    def headers(self, user: str) -> dict[str, str]:
+        answer = self.client.post("/auth/token", json={"username": user, "password": PASSWORDS[user]})
+        return {"Authorization": f"Bearer {answer.json()['access_token']}"}
+
+    def routes(self) -> list[tuple[str, set[str]]]:
+        """Path with example parameters, and methods, of every route that the app has."""
+        found = []
+        for route in self.mounted.routes:
+            assert isinstance(route, APIRoute), f"{route} demands no login that a test could see"
+            path = route.path.replace("{path:path}", "index.html")
+            assert "{" not in path, f"{path} needs an example here"
+            names = {field.name for dependant in _dependants(route.dependant) for field in dependant.query_params}
+            known = {"flow": "A->B", "topic": TOPIC, "group": GROUP}
+            query = "&".join(f"{name}={value.replace('>', '%3E')}" for name, value in known.items() if name in names)
+            found.append((f"/ferry{path}?{query}", set(route.methods)))
+        return found
+
+    def get(self, path: str, user: str = "admin", **params: Any) -> dict[str, Any]:
+        """The answer once everything that was never read has been."""
+        deadline = time.monotonic() + SOON
+        while True:
+            answer = self.client.get(f"/ferry/api/{path}", params=params, headers=self.headers(user))
+            assert answer.status_code == 200, answer.text
+            found: dict[str, Any] = answer.json()
+            if not found.get("refreshing") or found.get("problem"):
+                return found
+            assert time.monotonic() < deadline, found
+            time.sleep(0.2)
+
+
+def _dependants(dependant: Any) -> Iterator[Any]:
+    yield dependant
+    for inner in dependant.dependencies:
+        yield from _dependants(inner)
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, SandboxCluster, SandboxCluster]]:
+    directory = tmp_path_factory.mktemp("page")
+    with both_clusters(directory) as (source, target):
+        config = directory / "mm2.properties"
+        lines = [
+            "clusters = A, B, C",
+            f"A.bootstrap.servers = {source.bootstrap}",
+            f"B.bootstrap.servers = {target.bootstrap}",
+            "C.bootstrap.servers = 127.0.0.1:1",
+            "replication.factor = 1",
+            "ferry.internal.topics.replication.factor = 1",
+            "A->B.enabled = true",
+            f"A->B.topics = {TOPIC}",
+            "A->B.ferry.start = latest",
+            "A->B.ferry.schedule = 0 * * * *",
+            "A->B.sync.group.offsets.enabled = true",
+            "C->B.enabled = true",
+            "emit.heartbeats.enabled = false",
+        ]
+        config.write_text("\n".join(lines), encoding="latin-1")
+        yield config, source, target
+
+
+def fill(cluster: SandboxCluster) -> None:
+    producer = Producer(cluster.client_settings())
+    for number in range(RECORDS):
+        producer.produce(TOPIC, str(number).encode(), partition=number % 2)
+    assert producer.flush(30) == 0
+
+
+def commit(client: AdminClient, offsets: list[TopicPartition]) -> None:
+    """Whoever asks for a first coordinator makes the broker create the topic of the groups; it is up a moment later."""
+    deadline = time.monotonic() + SOON
+    while True:
+        (future,) = client.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP, offsets)]).values()
+        try:
+            if all(entry.error is None for entry in future.result(30).topic_partitions):
+                return
+        except KafkaException as problem:
+            if not problem.args[0].retriable():
+                raise
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def run(flow: Flow, run_id: str) -> None:
+    request = RunRequest(flow.name, run_id)
+    planned = pipeline.plan_run(flow, request)
+    pipeline.prepare_topics(flow, request, spark_follows=planned.needs_copy)
+    if planned.needs_copy:
+        pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
+    report = pipeline.read_report(flow, request)
+    assert keep_run(flow, report, lag_of(flow, status_after_run(flow, report))) == ""
+
+
+@pytest.fixture(scope="module")
+def page(
+    airflow_database: None, stage: tuple[Path, SandboxCluster, SandboxCluster], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Page]:
+    config, source, _ = stage
+    passwords = tmp_path_factory.mktemp("airflow") / "passwords.json"
+    passwords.write_text(json.dumps(PASSWORDS), encoding="utf-8")
+    client = AdminClient(source.client_settings())
+    client.create_topics([NewTopic(TOPIC, 2, 1)])[TOPIC].result(30)
+    fill(source)
+    flow = load_config(config).flow("A->B")
+    run(flow, "first")
+    fill(source)
+    run(flow, "second")
+    commit(client, [TopicPartition(TOPIC, number, 20) for number in range(2)])
+    settings = {
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in ROLES.items()),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+        "FERRY_CONFIG": str(config),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        purge_cached_app()
+        app = create_app(apps="core")
+        (mount,) = [route for route in app.routes if isinstance(route, Mount) and route.path == "/ferry"]
+        assert isinstance(mount.app, FastAPI)
+        with TestClient(app) as browser:
+            yield Page(app, browser, mount.app, flow)
+        mount.app.state.service.close()
+        purge_cached_app()
+
+
+def test_every_route_demands_a_login_and_none_writes(page: Page) -> None:
+    routes = page.routes()
+    assert len(routes) >= 15
+    for path, methods in routes:
+        assert methods <= {"GET", "HEAD"}, path
+        assert page.client.get(path).status_code == 401, path
+        assert page.client.get(path.split("?")[0]).status_code == 401, "a login comes before parameters"
+        assert page.client.get(path, headers={"Authorization": "Bearer forged"}).status_code in {401, 403}, path
+        for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            answer = page.client.request(method, path, headers=page.headers("admin"))
+            assert answer.status_code == 405, (method, path)
+    for path in ("/ferry/docs", "/ferry/redoc", "/ferry/openapi.json", "/ferry/api/nothing", "/ferry/static", "/ferry/static/../page.py"):
+        answer = page.client.get(path, headers=page.headers("admin"), follow_redirects=False)
+        assert answer.status_code in {307, 404}, path
+        assert answer.headers.get("location", "/ferry/").rpartition("://")[2].partition("/")[2].startswith("ferry"), path
+
+
+@pytest.mark.parametrize(("user", "acts"), [("vic", False), ("una", True), ("ops", True), ("admin", True)])
+def test_a_viewer_gets_every_answer_and_no_action(page: Page, user: str, acts: bool) -> None:
+    headers = page.headers(user)
+    for path, _ in page.routes():
+        answer = page.client.get(path, headers=headers, follow_redirects=False)
+        assert answer.status_code in ({200} if "/api/" in path else {200, 307, 404}), (path, answer.text)
+        assert answer.headers.get("cache-control") == "no-store" or "/api/" not in path
+    assert page.get("whoami", user) == {"version": 1, "name": user, "flows_with_trigger": ["A->B", "C->B"] if acts else []}
+    assert {flow["may_trigger"] for flow in page.get("overview", user)["flows"]} == {acts}
+    assert page.get("coverage", user, flow="A->B", topic=TOPIC)["may_trigger"] is acts
+
+
+def test_a_flow_is_shown_to_whom_its_dag_is(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = get_auth_manager()
+    allowed = manager.is_authorized_dag
+
+    def restricted(*, user: Any, details: Any = None, **more: Any) -> bool:
+        return allowed(user=user, details=details, **more) and not (user.get_name() == "vic" and details.id == DAG)
+
+    monkeypatch.setattr(manager, "is_authorized_dag", restricted)
+    headers = page.headers("vic")
+    for path, _ in page.routes():
+        answer = page.client.get(path, headers=headers, follow_redirects=False)
+        if "flow=" in path:
+            assert answer.status_code == 403, path
+            assert answer.json() == {"detail": f"reading DAG {DAG} is not allowed"}
+        assert TOPIC not in answer.text, path
+    shown = page.get("overview", "vic")
+    assert [flow["flow"] for flow in shown["flows"]] == ["C->B"]
+    assert shown["clusters"] == [{"alias": "B"}, {"alias": "C"}]
+    assert len(page.get("overview", "ops")["flows"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("topics", 422),
+        ("topics?flow=A-%3EX", 404),
+        ("topics?flow=A-%3EB&limit=501", 422),
+        ("topics?flow=A-%3EB&offset=-1", 422),
+        ("topics?flow=A-%3EB&sort=password", 422),
+        ("coverage?flow=A-%3EB", 422),
+        ("history?flow=A-%3EB&days=0", 422),
+        ("partitions?flow=A-%3EB&topic=" + "x" * 250, 422),
+    ],
+)
+def test_bad_parameters_are_refused(page: Page, path: str, status: int) -> None:
+    answer = page.client.get(f"/ferry/api/{path}", headers=page.headers("admin"))
+    assert answer.status_code == status
+    assert answer.json()["detail"]
+
+
+def test_the_map_shows_every_flow_and_a_dead_cluster_hides_no_other(page: Page) -> None:
+    deadline = time.monotonic() + SOON
+    while True:
+        flows = {flow["flow"]: flow for flow in page.get("overview")["flows"]}
+        if flows["A->B"]["totals"] and flows["C->B"]["problem"]:
+            break
+        assert time.monotonic() < deadline, flows
+        time.sleep(0.3)
+    good, dead = flows["A->B"], flows["C->B"]
+    assert (good["health"], good["reasons"], good["dag_id"], good["verify_dag_id"]) == ("healthy", [], DAG, f"{DAG}.verify")
+    assert (good["totals"]["topics"], good["totals"]["partitions"], good["totals"]["lag_records"]) == (1, 2, 0)
+    assert (good["last_run"]["run_id"], good["last_run"]["records"]) == ("second", RECORDS)
+    assert (dead["health"], dead["totals"], dead["problem"]["error"]) == ("unreachable", None, "ClusterUnreachable")
+    assert dead["problem"]["next_step"]
+    assert "C (127.0.0.1:1)" in dead["reasons"][0]
+
+
+def test_the_views_tell_what_the_flow_did(page: Page) -> None:
+    topics = page.get("topics", flow="A->B")
+    assert [(row["topic"], row["remote_topic"], row["partitions"]) for row in topics["topics"]] == [(TOPIC, f"A.{TOPIC}", 2)]
+    assert topics["age_seconds"] < SOON
+    rows = page.get("partitions", flow="A->B", topic=TOPIC)["partitions"]
+    assert [(row["position"], row["log_start"]) for row in rows] == [(RECORDS, 0)] * 2
+    coverage = page.get("coverage", flow="A->B", topic=TOPIC)
+    assert [(gap["partition"], gap["start"], gap["end"]) for gap in coverage["missing"]] == [(0, 0, 15), (1, 0, 15)]
+    assert coverage["dag_id"] == DAG
+    assert [run["run_id"] for run in page.get("runs", flow="A->B")["runs"] if run["airflow_state"] is None] == ["second", "first"]
+    points = page.get("history", flow="A->B")["points"]
+    assert [(point["run_id"], point["records"], point["lag_records"]) for point in points] == [("first", 0, 0), ("second", RECORDS, 0)]
+    groups = page.get("groups", flow="A->B", search="BILL")
+    assert [(row["group"], row["partitions"], row["exact"], row["lag_source"]) for row in groups["groups"]] == [(GROUP, 2, 2, 20)]
+    assert groups["groups"][0]["decision"] == "write"
+    group = page.get("group", flow="A->B", group=GROUP)
+    assert {entry["translated"] for entry in group["partitions"]} == {5}
+    assert page.get("group", flow="A->B", group="nobody")["problem"]["error"] == "ArgumentError"
+    drift = page.get("drift", flow="A->B")
+    assert drift["totals"] == {"topics": 0, "configs": 0, "acls": 0}
+    assert page.get("verify", flow="A->B")["reports"] == []
+    losses = page.get("losses", flow="A->B")
+    assert (losses["losses"], losses["command"]) == ([], "ferry ack-loss $FERRY_CONFIG --flow 'A->B'")
+    assert page.get("transactions", flow="A->B")["open_transactions"] == []
+
+
+def test_airflows_runs_stand_in_the_list(page: Page) -> None:
+    """One that died before it could write anything to the target is known to Airflow alone."""
+    now = datetime.now(UTC)
+    with create_session() as session:
+        session.add(
+            DagRun(
+                dag_id=DAG,
+                run_id="manual__1+x",
+                run_type=DagRunType.MANUAL,
+                state=DagRunState.FAILED,
+                start_date=now,
+                queued_at=now,
+                run_after=now,
+            )
+        )
+    newest = page.get("runs", flow="A->B", limit=1)["runs"][0]
+    assert (newest["run_id"], newest["state"], newest["airflow_state"], newest["records"]) == ("manual__1+x", "failed", "failed", None)
+    assert newest["dag_run_url"] == f"/dags/{DAG}/runs/manual__1%2Bx"
+    flow = next(flow for flow in page.get("overview")["flows"] if flow["flow"] == "A->B")
+    assert (flow["health"], flow["reasons"]) == ("failing", ["run manual__1+x failed"])
+    with create_session() as session:
+        session.query(DagRun).filter(DagRun.run_id == "manual__1+x").delete()
+
+
+def test_the_browsers_cookie_is_a_login_for_files_too(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "app.js").write_text("1", encoding="ascii")
+    (tmp_path.parent / "secret.txt").write_text("no", encoding="ascii")
+    monkeypatch.setattr(ferry.airflow.page, "_static", type(ferry.airflow.page._static)(directory=tmp_path))
+    token = page.headers("vic")["Authorization"].removeprefix("Bearer ")
+    with TestClient(page.app, cookies={"_token": token}) as browser:
+        answer = browser.get("/ferry/static/app.js")
+        assert (answer.status_code, answer.text) == (200, "1")
+        assert browser.get("/ferry/static/app.js", headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
+        assert browser.get("/ferry/api/whoami").json()["name"] == "vic"
+        for path in ("../secret.txt", "%2e%2e/secret.txt", "..%2fsecret.txt", "%2e%2e%2fsecret.txt"):
+            assert browser.get(f"/ferry/static/{path}").status_code == 404, path
+
+
+def test_a_config_that_breaks_keeps_what_was_known(page: Page, stage: tuple[Path, SandboxCluster, SandboxCluster]) -> None:
+    config, flows = stage[0], page.mounted.state.flows
+    good = config.read_text(encoding="latin-1")
+    try:
+        config.write_text(good + "\nA->B.ferry.lanes = many\n", encoding="latin-1")
+        flows._read_at = None
+        found = page.get("overview")
+        assert found["problem"]["error"] == "ConfigError"
+        assert "ferry.lanes" in found["problem"]["message"]
+        assert [flow["flow"] for flow in found["flows"]] == ["A->B", "C->B"]
+    finally:
+        config.write_text(good, encoding="latin-1")
+        flows._read_at = None
+    assert page.get("overview")["problem"] is None
+
+
+def test_why_there_are_no_flows_is_told_to_whom_airflow_tells_it(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    unread = Known((), problem_of(ConfigError("line 3: unknown key A->B.secret.name")))
+    monkeypatch.setattr(page.mounted.state.flows, "known", lambda: unread)
+    assert page.get("overview")["problem"]["error"] == "ConfigError"
+    monkeypatch.setattr(get_auth_manager(), "is_authorized_view", lambda **_: False)
+    assert page.get("overview", "vic")["problem"] is None
+
+
+def test_the_check_of_limits_keeps_the_lag_for_the_history(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert keep_lag(page.flow, "second", RunLag(99, 5.0, None)) == ""
+    monkeypatch.setattr(checking, "get_current_context", dict)
+    monkeypatch.setattr(checking, "request_of", lambda *_: RunRequest("A->B", "second"))
+    assert checking.check_limits("A->B", {"dry_run": False, "needs_copy": True})["lag_records"] == 0
+    kept = {run["run_id"]: run["lag_records"] for run in read_runs(page.flow)["runs"]}
+    assert kept["second"] == 0

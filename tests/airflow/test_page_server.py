@@ -1,0 +1,112 @@
+"""What the api-server itself knows for the page: the config's flows, Airflow's connections, and which packages it never loads."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ferry.copying.request import RunRequest, epoch_milliseconds
+from ferry.errors import ConfigError
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # as in conftest.py: Airflow and its dependencies warn about each other
+    from airflow.models.connection import Connection
+    from airflow.utils.session import create_session
+
+    from ferry.airflow.page_flows import ServerFlows, server_connection
+    from ferry.airflow.steps import request_of
+
+pytestmark = pytest.mark.airflow
+
+TOPIC = "orders"
+
+
+def written(path: Path, *lines: str) -> Path:
+    given = ["clusters = A, B", "B.bootstrap.servers = b:9092", "A->B.enabled = true", *lines]
+    path.write_text("\n".join(given), encoding="latin-1")
+    return path
+
+
+@pytest.mark.parametrize("where", ["database", "environment"])
+def test_connections_are_found_in_a_server(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    password, name = secrets.token_hex(8), f"kafka_{where}"
+    extra = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    stored = Connection(name, "kafka", host="a.example", port=9093, login="ferry", password=password, extra=json.dumps(extra))
+    if where == "database":
+        with create_session() as session:
+            session.add(stored)
+    else:
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", stored.as_json())
+    assert server_connection(name).password == password
+    monkeypatch.setenv("FERRY_CONFIG", str(written(tmp_path / "mm2.properties", f"A.ferry.airflow.connection = {name}")))
+    flows = ServerFlows()
+    (facts,) = flows.known().flows
+    assert facts.flow == "A->B"
+    flow = flows.resolve("A->B")
+    assert flow.source.bootstrap == "a.example:9093"
+    assert flow.source.user_name == "ferry"
+    assert password not in repr(flow) + repr(flows.known())
+
+
+def test_a_missing_connection_is_told_where_the_flow_is_shown(
+    airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FERRY_CONFIG", str(written(tmp_path / "mm2.properties", "A.ferry.airflow.connection = nowhere")))
+    flows = ServerFlows()
+    assert [facts.flow for facts in flows.known().flows] == ["A->B"]
+    assert flows.known().problem is None
+    with pytest.raises(ConfigError, match="Airflow connection nowhere cannot be read"):
+        flows.resolve("A->B")
+
+
+@pytest.mark.parametrize("variable", [{}, {"FERRY_CONFIG": "/does/not/exist"}])
+def test_without_a_config_the_page_says_so(monkeypatch: pytest.MonkeyPatch, variable: Mapping[str, str]) -> None:
+    monkeypatch.delenv("FERRY_CONFIG", raising=False)
+    for name, value in variable.items():
+        monkeypatch.setenv(name, value)
+    found = ServerFlows().known()
+    assert found.flows == ()
+    assert found.problem is not None
+    assert found.problem.error == "ConfigError"
+    assert found.problem.message.startswith("FERRY_CONFIG" if not variable else "/does/not/exist")
+
+
+def test_a_manual_run_with_a_gaps_interval_asks_for_just_that() -> None:
+    """What tests/page/test_coverage_on_brokers.py shows to close a gap is what such a DAG run does."""
+    since, until = (datetime.fromtimestamp(moment / 1000, UTC) for moment in (1_790_000_000_123, 1_790_000_000_457))
+    context = {
+        "dag_run": SimpleNamespace(run_id="manual__1", run_type="manual"),
+        "params": {"bound": "interval", "topics": [TOPIC]},
+        "data_interval_start": since,
+        "data_interval_end": until,
+    }
+    asked = request_of("A->B", context)
+    assert asked == RunRequest("A->B", "manual__1", since=since, until=until, backfill=True, topics=(TOPIC,))
+    assert epoch_milliseconds(until) == 1_790_000_000_457
+
+
+def loaded_by(program: str, before: str = "") -> set[str]:
+    """Top-level packages that `program` loads in a new process, beyond those of `before`."""
+    names = "{name.split('.')[0] for name in sys.modules}"
+    script = f"import sys, json\n{before}\nthere = {names}\n{program}\nprint(json.dumps(sorted({names} - there)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_no_kafka_client_is_loaded_in_a_server() -> None:
+    assert not loaded_by("import ferry.airflow.page as page; page.page_app()") & {"confluent_kafka", "kafka", "pyspark"}
+
+
+def test_a_task_loads_next_to_nothing_of_the_plugin() -> None:
+    plugin = Path(__file__).parents[2] / "plugins" / "ferry_page.py"
+    program = f"import runpy; runpy.run_path({str(plugin)!r})"
+    assert not loaded_by(program, before="import airflow.plugins_manager") & {"ferry", "fastapi", "croniter"}

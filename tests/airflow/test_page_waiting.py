@@ -1,0 +1,49 @@
+"""What the page's routes wait for: what was never read, and what was read long ago; for nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import warnings
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ferry.page.problem import Problem
+from ferry.page.reads import ReadName
+from ferry.page.snapshots import Snapshot
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # as in conftest.py: Airflow and its dependencies warn about each other
+    import airflow.api_fastapi.app  # noqa: F401 - before what it imports itself
+
+    from ferry.airflow import page
+
+pytestmark = pytest.mark.airflow
+
+NEW = Snapshot({"rows": "new"}, time.time())
+
+
+@pytest.mark.parametrize(
+    ("known", "waits"),
+    [
+        (Snapshot(refreshing=True), True),
+        (Snapshot({"rows": "old"}, time.time() - 3600, refreshing=True), True),
+        (Snapshot({"rows": "old"}, time.time() - 40, refreshing=True), False),
+        (Snapshot({"rows": "old"}, time.time() - 3600, Problem("ClusterUnreachable", "gone", "wait"), True), False),
+    ],
+    ids=["never read", "read long ago", "read lately", "a cluster is gone"],
+)
+def test_old_data_are_waited_for(known: Snapshot[Any], waits: bool) -> None:
+    future: Future[Snapshot[Any]] = Future()
+    looks = iter([(known, future), (NEW, None)])
+    state = SimpleNamespace(service=SimpleNamespace(look=lambda *_: next(looks)))
+    request, facts = SimpleNamespace(app=SimpleNamespace(state=state)), SimpleNamespace(flow="A->B")
+
+    async def asked() -> Snapshot[Any]:
+        asyncio.get_running_loop().call_later(0.05, future.set_result, NEW)
+        return await page._read(cast(Any, request), cast(Any, facts), ReadName.LANDSCAPE)
+
+    assert (asyncio.run(asked()) is NEW) is waits

@@ -1,0 +1,247 @@
+"""What the reads of a made-up flow would find, made by the product's own functions, so that its shape is the product's at any time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ferry.clusters.internal_reader import InternalRecord
+from ferry.clusters.open_transactions import OpenTransaction
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.held_back import HeldBack
+from ferry.copying.receipts import REFUSED, Receipt, ReceiptKind
+from ferry.mirroring.group_explanation import ExplainedPartition, GroupExplanation, GroupSide
+from ferry.mirroring.outcome import Change, SyncOutcome
+from ferry.page.coverage import MissingRange, PartitionPlace, gaps, missing_document, timeline
+from ferry.page.coverage_reading import COMPACTED
+from ferry.page.drift_reading import drift_of
+from ferry.page.groups_reading import _row
+from ferry.page.landscape import Landscape, PartitionRow
+from ferry.page.runs_reading import sorted_out
+from ferry.proving.model import Difference, DifferenceKind, NotCovered
+from ferry.proving.report import VerifyReport
+from ferry.proving.results_topic import report_records
+from ferry.reporting.run_report import LossReport, PartitionFailure, Skipped
+from ferry.reporting.run_summary import RunLag, RunSummary, encode_summary
+
+TOPICS = ("audit.log", "clicks", "inventory", "invoices", "orders", "payments", "shipments", "users")
+HOSTILE = "<img src=x onerror=window.hacked='1'>"
+END = 9_000
+MISSING_END = {0: 2_500, 1: 1_200}
+HOUR_MS, DAY_SECONDS = 3_600_000, 86_400
+# Records are a minute apart or so: the oldest of END is some six days old.
+MS_A_RECORD = 60_000
+
+
+def began_ms() -> int:
+    """When the first record of every partition was written."""
+    return round(time.time() * 1000) - END * MS_A_RECORD
+
+
+def partition_row(topic: str, partition: int, lag: int = 0, *, alias: str = "A", seconds_a_record: float = 1.0) -> PartitionRow:
+    """One partition that lags by `lag` records of 400 bytes."""
+    return PartitionRow(
+        topic=topic,
+        partition=partition,
+        remote_topic=f"{alias}.{topic}",
+        position=END - lag,
+        end=END,
+        lag_records=lag,
+        lag_bytes=lag * 400,
+        lag_seconds=lag * seconds_a_record,
+        headroom_seconds=7.0 * DAY_SECONDS - lag * seconds_a_record if lag else None,
+        open_transaction_at=None,
+        log_start=0,
+    )
+
+
+def landscape(topics: Iterable[str] = TOPICS, lag: int = 0, partitions: int = 3, **more: Any) -> Landscape:
+    """Every topic lags the more, the later it is named."""
+    rows = [partition_row(topic, number, lag * place) for place, topic in enumerate(topics) for number in range(partitions)]
+    return Landscape(tuple(rows), **more)
+
+
+def with_losses(seen: Landscape, topic: str = "payments", reason: str = "the source dropped them before they were copied") -> Landscape:
+    """Two ranges lost, one of them acknowledged."""
+    found = [
+        {**asdict(LossReport(topic, 0, 3_000, 3_120, reason)), "run_id": "scheduled__1", "acknowledged": False},
+        {**asdict(LossReport(topic, 2, 40, 41, f"{REFUSED}: RecordTooLarge", "skipped")), "run_id": "scheduled__2", "acknowledged": True},
+    ]
+    return replace(seen, losses=tuple(found), losses_total=2, losses_open=1, losses_by_topic={topic: 1})
+
+
+def with_troubles(seen: Landscape) -> Landscape:
+    """A partition that is stopped, and a transaction that hangs."""
+    open_since = HeldBack(
+        "invoices",
+        1,
+        "A",
+        "a.example:9092",
+        TopicPartition("invoices", 1),
+        8_200,
+        END,
+        age_ms=3 * HOUR_MS,
+        transaction=OpenTransaction(4711, 3, 8_200, began_ms(), "billing-7", "Ongoing", began_ms(), 900_000),
+        overdue=True,
+    )
+    stopped = asdict(PartitionFailure("orders", 2, "SourceDataLost", "the source dropped offsets 100 to 140, which were not copied"))
+    rows = tuple(
+        replace(row, open_transaction_at=8_200) if row.topic == "invoices" and row.partition == 1 else row for row in seen.partitions
+    )
+    return replace(seen, partitions=rows, stopped=(stopped,), stopped_total=1, open_transactions=(open_since.document(),))
+
+
+def iso(ago_seconds: float) -> str:
+    """A moment so long ago."""
+    return datetime.fromtimestamp(time.time() - ago_seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def run_summary(number: int, state: str = "done", *, interval: float = 3_600.0, **more: Any) -> RunSummary:
+    """The run of `number` intervals ago."""
+    records = 0 if state == "nothing new" else 14_000 + 3_000 * (number % 7)
+    ago = number * interval + 120.0
+    fields: dict[str, Any] = {
+        "records": records,
+        "bytes": records * 400,
+        "seconds": 9.0 + number % 5,
+        "cpu_seconds": 4.0,
+        "topics": tuple((topic, records // len(TOPICS), records // len(TOPICS) * 400) for topic in TOPICS) if records else (),
+        "topics_total": len(TOPICS) if records else 0,
+        "syncs": {"groups": {"changes": 3, "skipped": 1, "failed": 0, "left_out": ""}},
+        "lag": RunLag(records // 9, 30.0 + 15 * (number % 4), 6.0 * DAY_SECONDS),
+    }
+    return RunSummary(
+        run_id=f"scheduled__{iso(ago)[:16]}", started=iso(ago), finished=iso(ago - 15.0), bound="latest", state=state, **(fields | more)
+    )
+
+
+def runs(summaries: Iterable[RunSummary], verifies: Iterable[VerifyReport] = ()) -> dict[str, Any]:
+    """What the runs topic would tell."""
+    now = round(time.time() * 1000)
+    records = [InternalRecord(0, 0, now, *encode_summary(summary)) for summary in summaries]
+    records += [
+        InternalRecord(0, 0, now, b"verify:" + report.run_id.encode(), value) for report in verifies for value in report_records(report)
+    ]
+    return sorted_out(records, "cluster B: topic runs", time.time())
+
+
+def verify(run_id: str, differences: int = 0, topic: str = "orders") -> VerifyReport:
+    """A verify that found so many records altered."""
+    found = [
+        Difference(topic, 0, f"A.{topic}", 100 + number, 90 + number, DifferenceKind.ALTERED, "the value differs")
+        for number in range(differences)
+    ]
+    uncovered = NotCovered("users", 1, 0, 40, "the remote topic is compacted")
+    counts = {"altered": differences} if differences else {}
+    return VerifyReport(
+        "A->B", run_id, iso(900), iso(880), 24, 0, 210_000, 84_000_000, 84_000_000, 19.5, 30.0, counts, (), tuple(found), (uncovered,)
+    )
+
+
+def receipt(topic: str, partition: int, start: int, end: int, kind: ReceiptKind = ReceiptKind.COPIED, reason: str = "") -> Receipt:
+    """A settled range."""
+    begun, none = began_ms(), kind in {ReceiptKind.LOSS, ReceiptKind.SKIPPED}
+    return Receipt(
+        kind,
+        topic,
+        partition,
+        "source-id",
+        f"A.{topic}",
+        "remote-id",
+        start,
+        end,
+        records=0 if none else end - start,
+        bytes=0 if none else 400 * (end - start),
+        min_timestamp=begun + start * MS_A_RECORD,
+        max_timestamp=begun + (end - 1) * MS_A_RECORD,
+        run_id="scheduled__1",
+        reason=reason,
+    )
+
+
+def _receipts(topic: str, closed: bool) -> list[Receipt]:
+    if topic in {"orders", "users"}:  # included late: half of it was there before
+        found = [receipt(topic, number, MISSING_END.get(number, 0), END) for number in range(3)]
+        late = [receipt(topic, number, 0, end, ReceiptKind.BACKFILLED) for number, end in MISSING_END.items()]
+        return found + (late if closed else [])
+    if topic == "clicks":
+        return [receipt(topic, number, *span) for number in range(3) for span in ((0, 4_000, ReceiptKind.BACKFILLED), (4_000, END))]
+    if topic in {"payments", HOSTILE}:
+        why = "the source dropped them before they were copied" if topic == "payments" else HOSTILE
+        return [
+            receipt(topic, 0, 0, 3_000),
+            receipt(topic, 0, 3_000, 3_120, ReceiptKind.LOSS, why),
+            receipt(topic, 0, 3_120, END),
+            receipt(topic, 1, 0, 2_000, ReceiptKind.FOREIGN, "copied by MirrorMaker 2"),
+            receipt(topic, 1, 2_000, END),
+            receipt(topic, 2, 0, 40),
+            receipt(topic, 2, 40, 41, ReceiptKind.SKIPPED, f"{REFUSED}: RecordTooLarge"),
+            receipt(topic, 2, 41, END),
+        ]
+    return [receipt(topic, number, 0, END) for number in range(3)]
+
+
+def coverage(topic: str, *, closed: bool = False) -> dict[str, Any]:
+    """`orders` misses its beginning until that is `closed`; `users` too, where a backfill is refused; `payments` has every kind."""
+    receipts = _receipts(topic, closed)
+    places = [PartitionPlace(number, 0, END + 40, END) for number in range(3)]
+    begun, obstacle = began_ms(), COMPACTED if topic == "users" else ""
+    missing = [
+        MissingRange(place.partition, start, end, *((None, None) if obstacle else (begun, begun + end * MS_A_RECORD)), obstacle)
+        for place in places
+        for start, end in gaps(place, [entry for entry in receipts if entry.partition == place.partition])
+    ]
+    return {
+        "remote_topic": f"A.{topic}",
+        "partitions": timeline(places, receipts, missing),
+        "missing": missing_document(missing),
+        "note": "",
+    }
+
+
+GROUPS = ("billing", "fraud-detection", "reports", *(f"service-{number:02}" for number in range(60)))
+
+
+def groups(names: Sequence[str] = GROUPS, reason: str = "it has 2 members on B") -> dict[str, Any]:
+    """The first is up to date, the second waits, the third is kept from being written."""
+    rows = [{**_row(name, {}, "Empty", reasons=[]), "state_source": "Stable", "partitions": 3, "exact": 3} for name in names]
+    words = (("up to date", [], 0), ("write", [], 120), ("nothing", [reason], 40_000))
+    for row, (decision, reasons, lag) in zip(rows, words, strict=False):
+        row.update(decision=decision, reasons=reasons, lag_source=lag)
+    for row in rows[3:]:
+        row["decision"] = "up to date"
+    return {"groups": rows, "off": ""}
+
+
+def group(name: str, reason: str = "it has 2 members on B") -> dict[str, Any]:
+    """One group, partition by partition."""
+    cells = [
+        ExplainedPartition(
+            "orders", number, 8_000, 1_000, "A.orders", 5_500, number != 1, 5_400, 1_100, "write", "" if number != 1 else reason
+        )
+        for number in range(3)
+    ]
+    sides = GroupSide("A", "Stable", "consumer", ("billing-1 (/10.0.0.7)",)), GroupSide("B", "Empty", "consumer")
+    return GroupExplanation("A->B", name, *sides, (), tuple(cells)).document()
+
+
+def drift(*, differs: bool = True) -> dict[str, Any]:
+    """Configs that differ, a topic that is to grow; ACLs are off."""
+    changes = {
+        "topics": (Change("topic A.orders", "grow", "partitions: 3 -> 6", "orders has 6 partitions on A"),),
+        "configs": (
+            Change("topic A.orders", "set", "retention.ms: 604800000 -> 259200000", "A has 259200000"),
+            Change("topic A.users", "delete", "cleanup.policy: compact -> (default)", "A has the default"),
+        ),
+    }
+    left = (Skipped("topic A.audit.log min.insync.replicas", "config.properties.exclude"),)
+    off = SyncOutcome("acls", left_out="sync.topic.acls.enabled is false", dry_run=True)
+    outcomes: Mapping[str, SyncOutcome] = {
+        "topics": SyncOutcome("topics", changes["topics"] if differs else (), dry_run=True),
+        "configs": SyncOutcome("configs", changes["configs"] if differs else (), left, dry_run=True),
+        "acls": off,
+    }
+    return drift_of(outcomes)

@@ -1,0 +1,179 @@
+"""What the fixture server knows in each scenario: flows and snapshots, as the page's service would hold them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.page import made_up_reads as made_up
+
+from ferry.airflow.page_flows import Known
+from ferry.page.flow_facts import FlowFacts
+from ferry.page.health import Limits
+from ferry.page.landscape import Landscape
+from ferry.page.problem import Problem
+from ferry.page.reads import ReadName
+from ferry.page.runs import DagRunFacts
+from ferry.page.service import Outcome
+from ferry.page.snapshots import Snapshot
+
+Reads = dict[ReadName, Callable[[str], Any]]
+UNREACHABLE = Problem(
+    "ClusterUnreachable",
+    "cluster A (a.example:9092) did not answer within 10 s",
+    "check that the cluster is up and that A.bootstrap.servers is right",
+)
+CONFIG = Problem("ConfigError", "FERRY_CONFIG is not set", "set FERRY_CONFIG to the path of your mm2.properties for the api-server")
+# A run of the fixture's Airflow needs so long; the page asks several times.
+RUN_SECONDS = 1.5
+SLOW_SECONDS = 3.0
+MANY = 2_000
+
+
+def facts(source: str = "A", target: str = "B", limits: Limits | None = None) -> FlowFacts:
+    """An hourly flow."""
+    dag = f"ferry.{source}.{target}"
+    return FlowFacts(f"{source}->{target}", source, target, dag, f"{dag}.verify", "0 * * * *", 3600.0, True, limits or Limits())
+
+
+def reads(**changed: Any) -> Reads:
+    """A flow in order; what is given is found instead."""
+    hourly = [made_up.run_summary(number, "nothing new" if number % 11 == 5 else "done") for number in range(72)]
+    found: dict[str, Any] = {
+        "landscape": made_up.landscape(),
+        "runs": made_up.runs(hourly, [made_up.verify("verify__1")]),
+        "coverage": made_up.coverage,
+        "groups": made_up.groups(),
+        "group": made_up.group,
+        "drift": made_up.drift(),
+        **changed,
+    }
+    return {ReadName(name): data if callable(data) else (lambda _, data=data: data) for name, data in found.items()}
+
+
+@dataclass
+class Stage:
+    """One browser's world. `posted`: what it asked Airflow to run."""
+
+    known: Known
+    reads: dict[str, Reads] = field(default_factory=dict)
+    problems: dict[str, Problem] = field(default_factory=dict)
+    ages: dict[str, float] = field(default_factory=dict)
+    slow: bool = False
+    begun: float = field(default_factory=time.monotonic)
+    posted: list[dict[str, Any]] = field(default_factory=list)
+
+    def look(self, flow: str, name: ReadName, argument: str = "") -> Outcome:
+        """As PageService.look: what is known now."""
+        if self.slow and time.monotonic() - self.begun < SLOW_SECONDS:
+            return Snapshot(refreshing=True), None
+        data = self.reads[flow][name](argument)
+        if name is ReadName.COVERAGE and self._closed(argument):
+            data = made_up.coverage(argument, closed=True)
+        return Snapshot(data, time.time() - self.ages.get(flow, 4.0), self.problems.get(flow)), None
+
+    def dag_runs(self, dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:
+        """Runs that were posted, as Airflow's database would tell."""
+        found = [run for run in self.posted if run["dag_id"] == dag_id][-limit:]
+        return tuple(
+            DagRunFacts(run["dag_run_id"], self.state(run), run["logical_date"], None, f"/dags/{dag_id}/runs/{run['dag_run_id']}")
+            for run in found
+        )
+
+    def state(self, run: dict[str, Any]) -> str:
+        """How far a posted run is."""
+        return "success" if time.monotonic() - run["posted"] > RUN_SECONDS else "running"
+
+    def _closed(self, topic: str) -> bool:
+        return any(topic in (run["conf"] or {}).get("topics", ()) and self.state(run) == "success" for run in self.posted)
+
+
+def healthy() -> Stage:
+    """Two flows in order."""
+    back = replace(facts("B", "C"), schedule="*/15 * * * *", interval_seconds=900.0)
+    return Stage(Known((facts(), back)), {"A->B": reads(), "B->C": reads()})
+
+
+def lagging() -> Stage:
+    """Beyond a limit, and behind its schedule."""
+    behind = [made_up.run_summary(number) for number in range(3, 72)]
+    found = {"landscape": made_up.landscape(lag=5_000), "runs": made_up.runs(behind)}
+    return Stage(Known((facts(limits=Limits(lag_records=10_000)),)), {"A->B": reads(**found)})
+
+
+def loss() -> Stage:
+    """Records lost that nobody acknowledged."""
+    lost = [{"topic": "payments", "partition": 0, "upstream_start": 3_000, "upstream_end": 3_120, "reason": "dropped", "kind": "loss"}]
+    summaries = [made_up.run_summary(1, "data lost", losses=tuple(lost), losses_total=1), *(made_up.run_summary(n) for n in range(2, 40))]
+    found = {"landscape": made_up.with_losses(made_up.landscape(lag=2)), "runs": made_up.runs(summaries)}
+    return Stage(Known((facts(),)), {"A->B": reads(**found)})
+
+
+def failing() -> Stage:
+    """The last run failed in part, a transaction hangs, a verify found differences."""
+    failed = [{"topic": "orders", "partition": 2, "error": "SourceDataLost", "problem": "the source dropped offsets 100 to 140"}]
+    summaries = [
+        made_up.run_summary(0, "partly failed", failed=tuple(failed), failed_total=1),
+        *(made_up.run_summary(n) for n in range(1, 40)),
+    ]
+    found = {
+        "landscape": made_up.with_troubles(made_up.landscape(lag=7)),
+        "runs": made_up.runs(summaries, [made_up.verify("verify__0"), made_up.verify("verify__1", differences=7)]),
+    }
+    return Stage(Known((facts(),)), {"A->B": reads(**found)})
+
+
+def unreachable() -> Stage:
+    """A is gone since 20 minutes; the other flow is fine."""
+    return replace(healthy(), problems={"A->B": UNREACHABLE}, ages={"A->B": 1_200.0})
+
+
+def nothing() -> Stage:
+    """A config without a flow."""
+    return Stage(Known())
+
+
+def idle() -> Stage:
+    """A flow that has nothing to do yet."""
+    found = {"landscape": Landscape(()), "runs": made_up.runs([]), "groups": made_up.groups([]), "drift": made_up.drift(differs=False)}
+    return Stage(Known((facts(),)), {"A->B": reads(**found)})
+
+
+def config() -> Stage:
+    """No config."""
+    return Stage(Known(problem=CONFIG))
+
+
+def many() -> Stage:
+    """As many topics as anybody has."""
+    rows = made_up.landscape([f"topic-{number:04}" for number in range(MANY)], lag=1, partitions=2)
+    return Stage(Known((facts(),)), {"A->B": reads(landscape=rows, groups=made_up.groups([f"group-{n:04}" for n in range(MANY)]))})
+
+
+def hostile() -> Stage:
+    """Names and reasons that are HTML."""
+    name = made_up.HOSTILE
+    failed = [{"topic": name, "partition": 0, "error": "SourceDataLost", "problem": name}]
+    change = [made_up.run_summary(0, "partly failed", failed=tuple(failed), failed_total=1, topics=((name, 1, 1),), topics_total=1)]
+    drift = made_up.drift()
+    drift["configs"][0].update(what=name, detail=f"x: {name} -> {name}", reason=name)
+    found = {
+        "landscape": made_up.with_losses(made_up.landscape(["orders", name], lag=3), name, name),
+        "groups": made_up.groups(["a", "b", name], name),
+        "group": lambda group: made_up.group(group, name),
+        "runs": made_up.runs(change, [made_up.verify("verify__1", differences=2, topic=name)]),
+        "drift": drift,
+    }
+    return Stage(Known((facts(),)), {"A->B": reads(**found)})
+
+
+def slow() -> Stage:
+    """Nothing was read yet; it is after a while."""
+    return replace(healthy(), slow=True)
+
+
+SCENARIOS: dict[str, Callable[[], Stage]] = {
+    made.__name__: made for made in (healthy, lagging, loss, failing, unreachable, nothing, idle, config, many, hostile, slow)
+}

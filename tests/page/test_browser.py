@@ -1,0 +1,231 @@
+"""The page in a browser: what an operator sees when all is well and when it is not, and how he goes on from there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+from tests.page.contrast import measured, too_faint
+from tests.page.views import FLOW, VIEWS, drawn, settled, tab, turn_to
+
+if TYPE_CHECKING:
+    from tests.page.browsing import FixtureServer, Visit
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = "<img src=x onerror=window.hacked='1'>"
+
+
+def card(page: Page, flow: str) -> Locator:
+    return page.get_by_role("article", name=f"Flow {flow}")
+
+
+SEEN = {
+    "healthy": ("Healthy", ("All 2 flows are healthy.", "8 topics, 24 partitions", "14.0 k records")),
+    "lagging": ("Lagging", ("7 topics beyond ferry.alert.lag.records=10000", "behind by 10 h", "420 k")),
+    "loss": ("Data lost", ("1 range lost and not acknowledged: payments-0 [3000, 3120)", "1 loss")),
+    "failing": ("Failing", ("partly failed: orders: SourceDataLost", "invoices-1 on A", "the last verify found 7 differences")),
+    "unreachable": (
+        "Unreachable",
+        ("cluster A (a.example:9092) did not answer", "check that the cluster is up", "What is shown was read 20 min", "8 topics"),
+    ),
+    "slow": ("Healthy", ("8 topics",)),
+}
+
+
+@pytest.mark.parametrize("scenario", SEEN)
+def test_the_first_look_says_how_each_flow_is(visit: Visit, scenario: str) -> None:
+    page = visit.open(scenario)
+    if scenario == "slow":
+        expect(card(page, FLOW).get_by_text("Not read yet")).to_be_visible()
+        visit.picture("overview-slow-waiting")
+    word, texts = SEEN[scenario]
+    expect(card(page, FLOW)).to_contain_text(word)
+    for text in texts:
+        expect(page.locator("body")).to_contain_text(text)
+    if scenario == "unreachable":
+        expect(card(page, "B->C")).to_contain_text("Healthy")
+        expect(card(page, FLOW).get_by_text("did not answer within 10 s")).to_have_count(1)
+    visit.picture(f"overview-{scenario}")
+    assert too_faint(page) == []
+
+
+@pytest.mark.parametrize(
+    ("scenario", "text"),
+    [("nothing", "There are no flows that you may see"), ("config", "FERRY_CONFIG is not set")],
+)
+def test_without_flows_the_page_says_why(visit: Visit, scenario: str, text: str) -> None:
+    page = visit.open(scenario)
+    expect(page.locator("body")).to_contain_text(text)
+    visit.picture(f"overview-{scenario}")
+    assert too_faint(page) == []
+    expect(page.get_by_text("What is shown")).to_have_count(0)
+
+
+# In a scenario where the view has something to tell.
+TROUBLED = {"runs": "failing", "verify": "failing", "topics": "loss", "coverage": "healthy", "groups": "healthy", "drift": "healthy"}
+TOLD = {
+    "runs": ("Records behind after each run", "partly failed", "Hangs: invoices-1 on A", "its coordinator ends it"),
+    "verify": ("differs", "altered", "the remote topic is compacted"),
+    "topics": ("payments", "! 1 lost", "A.orders"),
+    "coverage": ("partition 2", "loss", "A.payments", "Nothing is missing"),
+    "groups": ("fraud-detection", "it has 2 members on B", "up to date"),
+    "drift": ("retention.ms: 604800000 -> 259200000", "grow", "sync.topic.acls.enabled is false", "config.properties.exclude"),
+}
+
+
+@pytest.mark.parametrize("view", TROUBLED)
+def test_each_view_tells_in_both_themes(visit: Visit, view: str) -> None:
+    query = {"topic": "payments"} if view == "coverage" else {}
+    page = visit.open(TROUBLED[view], flow=FLOW, view=view, **query)
+    settled(page)
+    expect(tab(page, view)).to_have_attribute("aria-selected", "true")
+    for text in TOLD[view]:
+        expect(page.get_by_role("tabpanel")).to_contain_text(text)
+    if view == "runs":
+        drawn(page)
+    visit.picture(f"{view}-light")
+    assert too_faint(page) == []
+    visit.theme("dark")
+    visit.picture(f"{view}-dark")
+    assert too_faint(page) == []
+    assert unnamed(page) == []
+
+
+def unnamed(page: Page) -> list[str]:
+    """What can be pressed or filled in and has no name for those who cannot see it."""
+    script = """() => [...document.querySelectorAll("button, a, input, select, [role=tab], [role=link]")]
+        .filter((one) => !(one.ariaLabel || one.textContent.trim() || one.labels?.length || one.title)).map((one) => one.outerHTML)"""
+    found: list[str] = page.evaluate(script)
+    return found
+
+
+EMPTY = {
+    "overview": "No run yet",
+    "runs": "No run yet",
+    "topics": "copies no topic yet",
+    "coverage": "No topics yet",
+    "groups": "no consumer groups",
+    "drift": "Nothing differs",
+    "verify": "has verified this flow",
+}
+
+
+def test_a_new_flow_has_something_to_say_in_each_view(visit: Visit) -> None:
+    page = visit.open("idle")
+    assert EMPTY.keys() == set(VIEWS)
+    for view, words in EMPTY.items():
+        turn_to(page, view)
+        expect(page.get_by_role("tabpanel")).to_contain_text(words)
+        visit.picture(f"{view}-empty")
+        assert too_faint(page) == []
+
+
+def test_each_view_keeps_what_it_knew_of_a_cluster_that_is_gone(visit: Visit) -> None:
+    page = visit.open("unreachable", flow=FLOW, view="runs")
+    table = page.get_by_role("table").first
+    kept = {"verify": page.get_by_role("article").first, "coverage": page.get_by_role("group", name="partition 0")}
+    for view in VIEWS[1:]:
+        turn_to(page, view)
+        told = page.get_by_role("tabpanel").get_by_role("alert").first
+        expect(told).to_contain_text("ClusterUnreachable")
+        expect(told).to_contain_text("was read 20 min")
+        expect(kept.get(view, table)).to_be_visible()
+        visit.picture(f"{view}-unreachable")
+        assert too_faint(page) == []
+
+
+def test_losses_stand_with_the_command_that_acknowledges_them(visit: Visit) -> None:
+    page = visit.open("loss", flow=FLOW, view="runs")
+    losses = page.get_by_role("table", name="Losses").locator("tbody tr")
+    expect(losses).to_have_count(2)
+    expect(losses.first).to_contain_text("3,000 to 3,120")
+    expect(losses.first).to_contain_text("not yet")
+    expect(page.get_by_text("ferry ack-loss $FERRY_CONFIG --flow 'A->B'")).to_be_visible()
+    page.get_by_role("table", name="Last runs").get_by_role("button").first.click()
+    expect(page.get_by_text("payments-0 offsets 3,000 to 3,120: dropped")).to_be_visible()
+    visit.picture("runs-loss")
+    assert too_faint(page) == []
+
+
+def test_the_theme_follows_airflow_and_the_system(visit: Visit) -> None:
+    page = visit.open("failing", flow=FLOW, view="runs")
+    settled(page)
+
+    def ground() -> Any:
+        return page.evaluate("getComputedStyle(document.querySelector('.ferry')).backgroundColor")
+
+    bright = ground()
+    visit.theme("dark")
+    expect(page.locator("html")).to_have_class(re.compile(r"\bdark\b"))
+    dark = ground()
+    assert dark != bright
+    visit.theme("light")
+    expect(page.locator("html")).not_to_have_class(re.compile(r"\bdark\b"))
+    assert ground() == bright
+    page.evaluate("document.documentElement.classList.add('dark')")  # Airflow's switch
+    assert ground() == dark
+    for entry in measured(page):
+        assert entry["ratio"] >= entry["needed"], entry
+
+
+def test_hostile_names_are_text(visit: Visit) -> None:
+    page = visit.open("hostile")
+    for view in VIEWS:
+        turn_to(page, view)
+        if view == "coverage":
+            page.get_by_role("button", name=HOSTILE).click()
+        closed = page.get_by_role("button", name=HOSTILE, expanded=False).or_(
+            page.get_by_role("table", name="Last runs").get_by_role("button")
+        )
+        if closed.count():
+            closed.first.click()
+        settled(page)
+        expect(page.get_by_role("tabpanel").get_by_text(HOSTILE).first).to_be_visible()
+        if view == "groups":
+            group = HOSTILE.replace("'", "'\\''")
+            expect(page.get_by_text(f"ferry explain $FERRY_CONFIG --flow 'A->B' --group '{group}'")).to_be_visible()
+        assert page.evaluate("window.hacked") is None
+        assert page.locator(".ferry img").count() == 0
+        visit.picture(f"{view}-hostile")
+
+
+def test_a_session_that_ended_is_said(visit: Visit) -> None:
+    visit.tolerate("401", "favicon.ico")
+    page = visit.open("healthy", "anonymous")
+    expect(page.locator("body")).to_contain_text("Not authenticated")
+    page = visit.open("healthy", flow=FLOW)
+    settled(page)
+    visit.become("healthy", "anonymous")
+    tab(page, "Topics").click()
+    expect(page.get_by_text("You are not logged in any more.").first).to_be_visible()
+    again = page.get_by_role("link", name="Log in again").first
+    expect(again).to_have_attribute("href", re.compile("/api/v2/auth/login[?]next=http.*view%3Dtopics"))
+    visit.picture("topics-logged-out")
+    assert too_faint(page) == []
+
+
+def test_a_server_that_is_gone_is_said_and_the_page_recovers(visit: Visit, fixture_server: FixtureServer) -> None:
+    visit.tolerate("ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET")
+    page = visit.open("healthy", flow=FLOW, view="topics")
+    expect(page.get_by_role("table", name="Topics")).to_be_visible()
+    fixture_server.stop()
+    try:
+        page.get_by_role("columnheader", name="Topic", exact=True).get_by_role("button").click()
+        expect(page.get_by_text("The server does not answer. Trying again.").first).to_be_visible()
+        visit.picture("topics-server-gone")
+    finally:
+        fixture_server.start()
+    expect(page.get_by_role("columnheader", name="Topic", exact=True)).to_have_attribute("aria-sort", "ascending")
+    expect(page.get_by_text("The server does not answer. Trying again.")).to_have_count(0)
+
+
+@pytest.mark.parametrize("visit", [{"viewport": {"width": 420, "height": 800}}], indirect=True)
+def test_a_small_window_is_wide_enough(visit: Visit) -> None:
+    page = visit.open("failing")
+    for view in VIEWS:
+        turn_to(page, view)
+        visit.picture(f"{view}-narrow")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 420, view

@@ -1,0 +1,235 @@
+"""What an operator does on the page: he sorts, searches and pages, opens what interests him, has gaps closed, by mouse or by keyboard."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.page.contrast import too_faint
+from tests.page.views import FLOW, VIEWS, settled, tab
+
+if TYPE_CHECKING:
+    from tests.page.browsing import Visit
+
+pytestmark = pytest.mark.browser
+
+# A page change of a flow with 2,000 topics, of the browser's main thread.
+CHANGE_SECONDS = 2.0
+
+
+def heads(page: Page) -> list[str]:
+    return [text.strip() for text in page.get_by_role("table", name="Topics").locator("tbody tr td:first-child").all_inner_texts()]
+
+
+def test_two_thousand_topics_are_sorted_searched_and_paged(visit: Visit) -> None:
+    page = visit.open("many", flow=FLOW, view="topics")
+    expect(page.get_by_text("1 to 50 of 2,000")).to_be_visible()
+    assert heads(page)[0] == "topic-1999", "what lags most comes first"
+    table = page.get_by_role("table", name="Topics")
+    visit.picture("topics-many")
+
+    busy = Busy(page)
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_text("51 to 100 of 2,000")).to_be_visible()
+    expect(table.locator("tbody tr td:first-child").first).to_have_text("topic-1949")
+    assert busy.seconds() < CHANGE_SECONDS
+    assert page.locator("tr").count() <= 100
+    page.get_by_role("button", name="Previous").click()
+    expect(page.get_by_text("1 to 50 of 2,000")).to_be_visible()
+    expect(page.get_by_role("button", name="Previous")).to_be_disabled()
+
+    by_topic = table.get_by_role("columnheader", name="Topic", exact=True)
+    by_topic.get_by_role("button").click()
+    expect(by_topic).to_have_attribute("aria-sort", "ascending")
+    expect(table.locator("tbody tr td:first-child").first).to_have_text("topic-0000")
+    assert all(one < other for one, other in pairwise(heads(page)))
+    by_topic.get_by_role("button").click()
+    expect(by_topic).to_have_attribute("aria-sort", "descending")
+    expect(table.locator("tbody tr td:first-child").first).to_have_text("topic-1999")
+
+    page.get_by_role("searchbox").fill("topic-19")
+    expect(page.get_by_text("1 to 50 of 100")).to_be_visible()
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.get_by_role("searchbox").fill("nowhere")
+    expect(page.get_by_text("No topic has “nowhere” in its name.")).to_be_visible()
+    visit.picture("topics-nothing-found")
+    page.get_by_role("searchbox").fill("")
+    expect(page.get_by_text("1 to 50 of 2,000")).to_be_visible()
+    tab(page, "Coverage").click()
+    settled(page)
+    assert page.locator("li").count() <= 300, "a list of all topics would be too long"
+    tab(page, "Groups").click()
+    expect(page.get_by_text("1 to 50 of 2,000")).to_be_visible()
+
+
+class Busy:
+    """How long the browser's main thread works."""
+
+    def __init__(self, page: Page) -> None:
+        self._session = page.context.new_cdp_session(page)
+        self._session.send("Performance.enable")
+        self._before = self._now()
+
+    def seconds(self) -> float:
+        return self._now() - self._before
+
+    def _now(self) -> float:
+        found = self._session.send("Performance.getMetrics")["metrics"]
+        return next(float(entry["value"]) for entry in found if entry["name"] == "TaskDuration")
+
+
+def test_a_topics_partitions_open_below_it(visit: Visit) -> None:
+    page = visit.open("failing", flow=FLOW, view="topics")
+    row = page.get_by_role("button", name="orders", exact=True)
+    expect(row).to_have_attribute("aria-expanded", "false")
+    row.click()
+    expect(row).to_have_attribute("aria-expanded", "true")
+    table = page.get_by_role("table", name="Partitions of orders")
+    expect(table.get_by_role("row")).to_have_count(4)
+    expect(page.get_by_text("the source dropped offsets 100 to 140, which were not copied")).to_be_visible()
+    visit.picture("topics-open")
+    page.reload()
+    expect(table).to_be_visible()
+    row.click()
+    expect(table).to_have_count(0)
+
+
+def test_coverage_shows_what_became_of_each_offset(visit: Visit) -> None:
+    page = visit.open("healthy", flow=FLOW, view="coverage", topic="payments")
+    pieces = {
+        0: ["copied 0 to 3,000", "loss 3,000 to 3,120", "copied 3,120 to 9,000", "ahead 9,000 to 9,040"],
+        1: ["foreign 0 to 2,000", "copied 2,000 to 9,000", "ahead 9,000 to 9,040"],
+        2: ["copied 0 to 40", "skipped 40 to 41", "copied 41 to 9,000", "ahead 9,000 to 9,040"],
+    }
+    for partition, names in pieces.items():
+        drawn = page.get_by_role("group", name=f"partition {partition}").get_by_role("img")
+        expect(drawn).to_have_count(len(names))
+        assert [entry.get_attribute("aria-label") for entry in drawn.all()] == names
+    seen = page.get_by_role("img", name="skipped 40 to 41").evaluate(
+        "(piece) => { const at = piece.getBoundingClientRect(); return document.elementFromPoint(at.x + at.width / 2, at.y + 9) === piece }"
+    )
+    assert seen, "a single record is to be seen too"
+    page.get_by_role("button", name="clicks", exact=True).click()
+    expect(page.get_by_role("group", name="partition 0").get_by_role("img", name="backfilled 0 to 4,000")).to_be_visible()
+    assert "topic=clicks" in page.url
+    visit.picture("coverage-backfilled")
+    page.go_back()
+    expect(page.get_by_role("group", name="partition 0").get_by_role("img", name="loss 3,000 to 3,120")).to_be_visible()
+
+
+def test_a_gap_is_closed_from_the_page(visit: Visit) -> None:
+    page = visit.open("healthy", flow=FLOW, view="coverage", topic="orders")
+    gap = page.get_by_role("group", name="partition 0").get_by_role("img", name="missing 0 to 2,500")
+    expect(gap).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^Backfill"))).to_have_count(3)
+    visit.picture("coverage-missing")
+    page.get_by_role("button", name="Backfill… partition 0, 0 to 2,500").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("2,500 offsets")
+    visit.picture("backfill-asking")
+    assert too_faint(page) == []
+    visit.theme("dark")
+    visit.picture("backfill-asking-dark")
+    assert too_faint(page) == []
+    dialog.get_by_role("button", name="Start the run").click()
+    expect(dialog).to_contain_text("The run has ended well.")
+    visit.picture("backfill-ended")
+    expect(
+        page.get_by_role("group", name="partition 0", include_hidden=True).locator("[aria-label='backfilled 0 to 2,500']")
+    ).to_have_count(1)
+    dialog.get_by_role("button", name="Close").click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_text("Nothing is missing")).to_be_visible()
+    expect(gap).to_have_count(0)
+    visit.picture("coverage-closed")
+
+    (run,) = visit.posted()
+    assert (run["dag_id"], run["conf"]) == ("ferry.A.B", {"bound": "interval", "topics": ["orders"]})
+    begin, end = (datetime.fromisoformat(run[name]) for name in ("data_interval_start", "data_interval_end"))
+    assert end - begin == timedelta(minutes=2_500)
+    assert datetime.now(UTC) - begin < timedelta(minutes=9_001)
+
+
+def test_a_backfill_that_would_be_refused_is_not_offered(visit: Visit) -> None:
+    page = visit.open("healthy", flow=FLOW, view="coverage", topic="users")
+    expect(page.get_by_text("the remote topic is compacted")).to_have_count(1)
+    expect(page.get_by_role("button", name=re.compile("^Backfill"))).to_have_count(0)
+    visit.picture("coverage-refused")
+
+
+def test_a_viewer_sees_everything_and_starts_nothing(visit: Visit) -> None:
+    page = visit.open("healthy", "viewer", flow=FLOW, view="coverage", topic="orders")
+    expect(page.get_by_role("img", name="missing 0 to 2,500")).to_be_visible()
+    expect(page.get_by_text("You may look, but not start runs of ferry.A.B")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^Backfill"))).to_have_count(0)
+    visit.picture("coverage-viewer")
+
+
+def test_a_refusal_of_airflow_is_told_in_the_dialog(visit: Visit) -> None:
+    page = visit.open("healthy", flow=FLOW, view="coverage", topic="orders")
+    page.get_by_role("button", name=re.compile("^Backfill")).last.click()
+    visit.become("healthy", "viewer")  # rights were taken away meanwhile
+    visit.tolerate("403")
+    page.get_by_role("button", name="Start the run").click()
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("Forbidden")
+    visit.picture("backfill-forbidden")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert visit.posted() == []
+
+
+def test_the_keyboard_is_enough(visit: Visit) -> None:
+    page = visit.open("healthy", flow=FLOW)
+    settled(page)
+    page.keyboard.press("Tab")
+    expect(tab(page, "Overview")).to_be_focused()
+    names = page.get_by_role("tab").all_inner_texts()
+    assert sorted(names) == sorted(view.title() for view in VIEWS)
+    for name in names[1:]:
+        page.keyboard.press("ArrowRight")
+        expect(tab(page, name)).to_be_focused()
+        expect(tab(page, name)).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Home")
+    expect(tab(page, names[0])).to_be_focused()
+    for _ in range(names.index("Coverage")):
+        page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("button", name="orders", exact=True)).to_be_visible()
+    reach(page, "orders")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("img", name="missing 0 to 2,500")).to_be_visible()
+    reach(page, "Backfill")
+    opener = page.evaluate_handle("document.activeElement")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    assert page.evaluate("document.activeElement.closest('dialog') !== null")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    assert page.evaluate("(opener) => document.activeElement === opener", opener), "the focus is back where it was"
+    page.keyboard.press("Enter")
+    expect(dialog).to_be_visible()
+    reach(page, "Start the run")
+    page.keyboard.press("Enter")
+    expect(dialog).to_contain_text("The run has ended well.")
+    reach(page, "Close")
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    assert len(visit.posted()) == 1
+
+
+def reach(page: Page, words: str) -> None:
+    """Press Tab until something with these words has the focus; it must be seen that it has."""
+    for _ in range(80):
+        found = page.evaluate("document.activeElement.ariaLabel || document.activeElement.textContent")
+        if found.strip().startswith(words):
+            seen = page.evaluate(
+                "(() => { const of = getComputedStyle(document.activeElement); return of.outlineStyle + of.outlineWidth })()"
+            )
+            assert seen not in {"none0px", "none3px"}, f"nobody sees that {words} has the focus"
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{words} cannot be reached by Tab")

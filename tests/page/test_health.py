@@ -1,0 +1,120 @@
+"""One word for a flow, and the reasons."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ferry.page.health import Health, Limits, Signs, duration, health_of
+from ferry.page.landscape import Landscape, PartitionRow
+from ferry.page.problem import Problem
+
+pytestmark = pytest.mark.unit
+
+IDLE = PartitionRow("orders", 0, "A.orders", 100, 100, 0, 0, 0.0, None, None, 0)
+LOSS = {"topic": "orders", "partition": 0, "upstream_start": 5, "upstream_end": 9, "acknowledged": False}
+SEEN_LOSS = {**LOSS, "acknowledged": True}
+STOPPED = {"topic": "orders", "partition": 1, "error": "TargetRecreated", "problem": "deleted"}
+HELD = {"topic": "orders", "partition": 0, "held_topic": "A.orders", "cluster": "B", "overdue": True}
+UNREACHABLE = Problem("ClusterUnreachable", "cluster B (b:9092) does not answer", "check it")
+REFUSED = Problem("UnreadableRecord", "damaged", "look")
+HEALTHY = Signs(Landscape((IDLE,)), interval_seconds=600.0)
+
+
+def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = None) -> Landscape:
+    return Landscape((IDLE, replace(IDLE, topic="clicks", lag_records=records, lag_seconds=seconds, headroom_seconds=headroom)))
+
+
+def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"run_id": "r1", "state": state, "failed": failed or [], "syncs": syncs or {}}
+
+
+@pytest.mark.parametrize(
+    ("signs", "health", "reason"),
+    [
+        (HEALTHY, Health.HEALTHY, None),
+        (Signs(), Health.UNKNOWN, "nothing was read yet"),
+        (replace(HEALTHY, problem=UNREACHABLE), Health.UNREACHABLE, "ClusterUnreachable: cluster B (b:9092) does not answer"),
+        (Signs(problem=UNREACHABLE), Health.UNREACHABLE, "ClusterUnreachable: cluster B (b:9092) does not answer"),
+        (Signs(problem=Problem("ReadTimedOut", "slow", "")), Health.UNREACHABLE, "ReadTimedOut: slow"),
+        (Signs(problem=Problem("AuthenticationFailed", "no", "")), Health.UNREACHABLE, "AuthenticationFailed: no"),
+        (Signs(problem=REFUSED), Health.FAILING, "UnreadableRecord: damaged"),
+        (Signs(Landscape((IDLE,), (LOSS,), 1, 1)), Health.LOSS, "1 range lost and not acknowledged: orders-0 [5, 9)"),
+        (Signs(Landscape((IDLE,), (SEEN_LOSS,), 1, 0)), Health.HEALTHY, None),
+        (
+            Signs(Landscape((IDLE,), (LOSS,) * 4, 9, 9)),
+            Health.LOSS,
+            "9 ranges lost and not acknowledged: " + "orders-0 [5, 9); " * 3 + "and 6 more",
+        ),
+        (replace(HEALTHY, last_run=run("done")), Health.HEALTHY, None),
+        (replace(HEALTHY, last_run=run("superseded")), Health.HEALTHY, None),
+        (replace(HEALTHY, last_run=run("failed")), Health.FAILING, "run r1 failed"),
+        (
+            replace(HEALTHY, last_run=run("partly failed", failed=[STOPPED], syncs={"acls": {"failed": 1}, "groups": {"failed": 0}})),
+            Health.FAILING,
+            "run r1 partly failed: orders: TargetRecreated; sync acls",
+        ),
+        (
+            replace(HEALTHY, last_run=run("failed", failed=[{**STOPPED, "topic": ""}])),
+            Health.FAILING,
+            "run r1 failed: the run: TargetRecreated",
+        ),
+        (Signs(Landscape((IDLE,), stopped=(STOPPED,), stopped_total=1)), Health.FAILING, "1 partition stopped: orders-1: TargetRecreated"),
+        (
+            Signs(Landscape((IDLE,), stopped=({**STOPPED, "partition": -1},), stopped_total=1)),
+            Health.FAILING,
+            "1 partition stopped: orders: TargetRecreated",
+        ),
+        (Signs(Landscape((IDLE,), open_transactions=(HELD,))), Health.FAILING, "1 transaction open for too long: A.orders-0 on B"),
+        (Signs(Landscape((IDLE,), open_transactions=({**HELD, "overdue": False},))), Health.HEALTHY, None),
+        (replace(HEALTHY, last_verify={"differences_total": 2}), Health.FAILING, "the last verify found 2 differences"),
+        (replace(HEALTHY, last_verify={"differences_total": 0}), Health.HEALTHY, None),
+        (Signs(lagging(seconds=1200.0), interval_seconds=600.0), Health.HEALTHY, None),
+        (
+            Signs(lagging(seconds=1201.0), interval_seconds=600.0),
+            Health.LAGGING,
+            "behind by 20 min, more than 2 intervals of its schedule (10 min)",
+        ),
+        (Signs(lagging(seconds=1e6)), Health.HEALTHY, None),
+        (
+            Signs(replace(lagging(seconds=1e6), heartbeats=frozenset({"clicks"})), limits=Limits(0, 0), interval_seconds=600.0),
+            Health.HEALTHY,
+            None,
+        ),
+        (Signs(lagging(records=10), limits=Limits(lag_records=10)), Health.HEALTHY, None),
+        (Signs(lagging(records=11), limits=Limits(lag_records=10)), Health.LAGGING, "1 topic beyond ferry.alert.lag.records=10: clicks"),
+        (Signs(lagging(seconds=61.0), limits=Limits(lag_seconds=60)), Health.LAGGING, "1 topic beyond ferry.alert.lag.seconds=60: clicks"),
+        (
+            Signs(lagging(headroom=99.0), limits=Limits(headroom_seconds=100)),
+            Health.LAGGING,
+            "1 topic beyond ferry.alert.headroom.seconds=100: clicks",
+        ),
+        (Signs(lagging(headroom=100.0), limits=Limits(headroom_seconds=100)), Health.HEALTHY, None),
+        (
+            Signs(lagging(records=1000, headroom=500.0), interval_seconds=600.0, records_per_second=100.0),
+            Health.LAGGING,
+            "the source drops uncopied records in 8 min; copying them takes about 10 min",
+        ),
+        (Signs(lagging(records=1000, headroom=611.0), interval_seconds=600.0, records_per_second=100.0), Health.HEALTHY, None),
+        (Signs(lagging(headroom=500.0)), Health.HEALTHY, None),
+        (Signs(lagging(headroom=-3.0)), Health.LAGGING, "the oldest records that are not copied are due to be dropped by the source"),
+    ],
+)
+def test_the_word_and_the_reason(signs: Signs, health: Health, reason: str | None) -> None:
+    assert health_of(signs) == (health, () if reason is None else (reason,))
+
+
+def test_the_worst_names_the_flow_and_every_reason_is_told() -> None:
+    landscape = replace(lagging(seconds=9e9), losses=(LOSS,), losses_total=1, losses_open=1, stopped=(STOPPED,), stopped_total=1)
+    signs = Signs(landscape, UNREACHABLE, run("failed"), interval_seconds=60.0)
+    health, reasons = health_of(signs)
+    assert health is Health.UNREACHABLE
+    assert [reason.split(" ")[0] for reason in reasons] == ["ClusterUnreachable:", "1", "run", "1", "behind"]
+    assert health_of(replace(signs, problem=None))[0] is Health.LOSS
+    assert health_of(replace(signs, problem=None, landscape=replace(landscape, losses_open=0)))[0] is Health.FAILING
+
+
+def test_durations_are_for_people() -> None:
+    assert [duration(seconds) for seconds in (0.4, 119, 120, 7199, 7200, 172_800)] == ["0 s", "119 s", "2 min", "120 min", "2 h", "2 d"]

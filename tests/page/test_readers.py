@@ -1,0 +1,178 @@
+"""Reader processes: ended when they take too long, replaced when they die, gone when the server is; no secret in sight."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ferry.config import Flow, load_config
+from ferry.page.frames import ReadRequest
+from ferry.page.problem import Problem
+from ferry.page.readers import Reader, Readers
+from ferry.page.reads import ReadName
+
+pytestmark = pytest.mark.faults
+
+PASSWORD = secrets.token_hex(8)
+SOON = 20.0
+
+
+@pytest.fixture
+def hanging() -> Iterator[str]:
+    """The address of a server that takes connections and never answers."""
+    server = socket.create_server(("127.0.0.1", 0))
+    taken = []
+    thread = threading.Thread(target=lambda: taken.extend(iter(lambda: _accept(server), None)), daemon=True)
+    thread.start()
+    yield f"127.0.0.1:{server.getsockname()[1]}"
+    server.close()
+    for connection in taken:
+        connection.close()
+
+
+def _accept(server: socket.socket) -> socket.socket | None:
+    try:
+        return server.accept()[0]
+    except OSError:
+        return None
+
+
+def written(path: Path, servers: str, password: str) -> Flow:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    lines = [
+        "clusters = A, B",
+        f"A.bootstrap.servers = {servers}",
+        "B.bootstrap.servers = 127.0.0.1:1",
+        *(f"{alias}.security.protocol = SASL_PLAINTEXT" for alias in "AB"),
+        *(f"{alias}.sasl.mechanism = PLAIN" for alias in "AB"),
+        f'A.sasl.jaas.config = {module} required username="u" password="{password}";',
+        f'B.sasl.jaas.config = {module} required username="u" password="{PASSWORD}";',
+        "A->B.enabled = true",
+        "config.providers = env",
+        "config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    ]
+    path.write_text("\n".join(lines), encoding="latin-1")
+    return load_config(path).flows[0]
+
+
+@pytest.fixture
+def flow(tmp_path: Path, hanging: str) -> Flow:
+    """Its source hangs."""
+    return written(tmp_path / "mm2.properties", hanging, PASSWORD)
+
+
+@pytest.fixture
+def unready(tmp_path: Path) -> Flow:
+    """A read of it fails at once."""
+    return written(tmp_path / "unready.properties", "127.0.0.1:2", "${env:FERRY_SET_NOWHERE}")
+
+
+@pytest.fixture
+def readers() -> Iterator[Readers]:
+    found = Readers(2)
+    yield found
+    found.close()
+
+
+def processes() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if "ferry.page.reader_process" in " ".join(child.cmdline())]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SOON
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_read_that_takes_too_long_is_ended_with_its_process(flow: Flow, readers: Readers) -> None:
+    began = time.monotonic()
+    data, problem, _ = readers.read(ReadRequest(ReadName.LANDSCAPE, flow), 2.0)
+    assert time.monotonic() - began < 4.0
+    assert data is None
+    assert problem == Problem("ReadTimedOut", "reading landscape of A->B did not end within 2 s", problem.next_step if problem else "")
+    assert problem is not None
+    assert problem.unreachable
+    assert not processes()
+
+
+def test_a_crash_is_told_and_the_next_read_has_another_process(flow: Flow, unready: Flow, readers: Readers) -> None:
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(readers.read(ReadRequest(ReadName.LANDSCAPE, flow), 60.0)))
+    asking.start()
+    until(lambda: bool(processes()))
+    (process,) = processes()
+    assert PASSWORD not in " ".join(process.cmdline())
+    assert PASSWORD not in str(process.environ())
+    time.sleep(1.0)
+    os.kill(process.pid, signal.SIGABRT)
+    asking.join(SOON)
+    (_, problem, _) = answers[0]
+    assert problem is not None
+    assert (problem.error, problem.message) == ("ReaderDied", "reading landscape of A->B: its process ended by SIGABRT")
+    _, problem, _ = readers.read(ReadRequest(ReadName.GROUP, unready, "billing"), 60.0)
+    assert problem is not None
+    assert problem.error == "ConfigError"
+    assert len(processes()) == 1
+
+
+def test_an_error_of_the_read_travels_and_the_process_stays(unready: Flow, readers: Readers) -> None:
+    pids = set()
+    for _ in range(2):
+        _, problem, _ = readers.read(ReadRequest(ReadName.GROUP, unready, "billing"), 60.0)
+        assert problem is not None
+        assert problem.error == "ConfigError"
+        assert "FERRY_SET_NOWHERE" in problem.message
+        assert problem.next_step
+        assert PASSWORD not in str(problem)
+        pids |= {process.pid for process in processes()}
+    assert len(pids) == 1
+
+
+def test_an_idle_process_ends_after_a_while(unready: Flow) -> None:
+    readers = Readers(2, idle_seconds=0.3)
+    _, problem, _ = readers.read(ReadRequest(ReadName.GROUP, unready, "billing"), 60.0)
+    assert problem is not None
+    until(lambda: not processes())
+
+
+def test_a_process_does_not_outlive_the_server(flow: Flow, tmp_path: Path) -> None:
+    """Even one whose read hangs: a server that is killed cannot end it."""
+    program = (
+        "import sys, threading, time; from ferry.config import load_config; from ferry.page.frames import ReadRequest\n"
+        "from ferry.page.reads import ReadName; from ferry.page.readers import Reader\n"
+        "reader = Reader(); print(reader.pid, flush=True)\n"
+        "reader.read(ReadRequest(ReadName.LANDSCAPE, load_config(sys.argv[1]).flows[0]), 60.0)\n"
+    )
+    server = subprocess.Popen([sys.executable, "-c", program, str(flow.source.path)], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    pid = int(server.stdout.readline())
+    time.sleep(1.0)
+    assert psutil.pid_exists(pid)
+    server.kill()
+    server.wait(SOON)
+    server.stdout.close()
+    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_what_is_printed_is_no_answer(unready: Flow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('loaded a plug-in', flush=True)\n", encoding="ascii")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    reader = Reader()
+    try:
+        _, problem, _ = reader.read(ReadRequest(ReadName.GROUP, unready, "billing"), 60.0)
+        assert problem is not None
+        assert problem.error == "ConfigError"
+    finally:
+        reader.end()
