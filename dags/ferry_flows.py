@@ -7,9 +7,15 @@ from typing import Any
 
 from airflow.sdk import DAG, dag, task
 
-from ferry.airflow import flows, params, steps, verifying
+from ferry.airflow import alerts, assets, checking, flows, params, steps, verifying
 from ferry.airflow.spark_operators import CopyRecordsOperator, VerifyCopiesOperator
 from ferry.config import Flow
+
+
+def defaults(flow: Flow) -> dict[str, Any]:
+    """What all tasks have in common."""
+    retries = {"retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True}
+    return {"owner": "ferry", **retries, "on_failure_callback": alerts.on_failure(flow.name)}
 
 
 def replication(flow: Flow) -> DAG:
@@ -26,7 +32,8 @@ def replication(flow: Flow) -> DAG:
         params=params.trigger_params(),
         tags=["ferry", flow.source.alias, flow.target.alias],
         doc_md=flows.runbook(flow),
-        default_args={"owner": "ferry", "retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True},
+        deadline=alerts.deadlines(flow),
+        default_args=defaults(flow),
     )
     def replicate() -> None:
         @task
@@ -45,6 +52,14 @@ def replication(flow: Flow) -> DAG:
         def report_outcome(planned: dict[str, Any], prepared: dict[str, Any]) -> dict[str, Any]:
             return steps.report(flow.name, planned, prepared)
 
+        @task(trigger_rule="all_done", outlets=[assets.topics_alias(flow)])
+        def announce_topics(planned: dict[str, Any]) -> dict[str, Any]:
+            return assets.announce(flow.name, planned)
+
+        @task(trigger_rule="all_done")
+        def check_limits(planned: dict[str, Any]) -> dict[str, Any]:
+            return checking.check_limits(flow.name, planned)
+
         planned = plan_run()
         prepared = prepare_topics(planned)
         copied = CopyRecordsOperator(
@@ -53,7 +68,7 @@ def replication(flow: Flow) -> DAG:
         synced = [sync.override(task_id=task_id)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
         reported = report_outcome(planned, prepared)
         # A flow may have no syncs: the report waits for the copy all the same.
-        prepared >> copied >> [*synced, reported]
+        prepared >> copied >> [*synced, announce_topics(planned), check_limits(planned), reported]
         synced >> reported
 
     return replicate()
@@ -63,7 +78,7 @@ def verification(flow: Flow) -> DAG:
     """The DAG that proves one flow's copies."""
 
     @dag(
-        dag_id=verifying.verify_dag_id(flow),
+        dag_id=flows.verify_dag_id(flow),
         description=f"Proves that {flow.source.alias} and {flow.target.alias} hold the same records",
         schedule=None,
         start_date=flows.START_DATE,
@@ -73,7 +88,7 @@ def verification(flow: Flow) -> DAG:
         params=verifying.verify_params(),
         tags=["ferry", "verify", flow.source.alias, flow.target.alias],
         doc_md=verifying.verify_runbook(flow),
-        default_args={"owner": "ferry", "retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True},
+        default_args=defaults(flow),
     )
     def verify() -> None:
         @task(retries=0)

@@ -30,6 +30,7 @@ def run_dag(config: Path, suffix: str = "", **params: object) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.timeout(800)  # three runs, each with a limit of its own
 def test_a_run_copies_and_the_next_one_starts_no_spark(
     airflow_database: None,
     config_file: Callable[..., Path],

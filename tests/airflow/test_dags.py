@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +18,8 @@ from ferry.proving.request import VerifyRequest
 pytestmark = pytest.mark.airflow
 
 SYNCS = ["sync_configs", "sync_acls", "sync_heartbeat", "sync_offset_syncs", "sync_checkpoints"]
-TASKS = ["plan_run", "prepare_topics", "copy_records", *SYNCS, "report_outcome"]
+BESIDE = ["announce_topics", "check_limits"]
+TASKS = ["plan_run", "prepare_topics", "copy_records", *SYNCS, *BESIDE, "report_outcome"]
 CONFIG = """\
 clusters = A, B
 A.bootstrap.servers = nowhere.invalid:9092
@@ -56,7 +58,21 @@ def bag(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_one_dag_for_each_flow(bag: DagBag) -> None:
     assert bag.import_errors == {}
-    assert sorted(bag.dags) == ["ferry.A.B", "ferry.A.B.verify", "ferry.B.A", "ferry.B.A.verify"]
+    beside = ["", ".cutover", ".failback", ".failover", ".verify"]
+    assert sorted(bag.dags) == [f"{flow}{kind}" for flow in ("ferry.A.B", "ferry.B.A") for kind in beside]
+
+
+def test_two_flows_never_share_a_dag(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow keeps the last of two DAGs with one id, without a word."""
+    pairs = ("A.B->C", "A->B.C")
+    servers = [f"{alias}.bootstrap.servers = {alias}.invalid:9092" for alias in ("A", "A.B", "B.C", "C")]
+    path = tmp_path / "mm2.properties"
+    path.write_text("\n".join(["clusters = A, A.B, B.C, C", *servers, *(f"{pair}.enabled = true" for pair in pairs)]))
+    monkeypatch.setenv("FERRY_CONFIG", str(path))
+    found = dagbag(monkeypatch)
+    (problem,) = found.import_errors.values()
+    assert "would both have the DAG ferry.A.B.C: rename an alias" in problem
+    assert not found.dags
 
 
 def test_the_tasks_and_their_order(bag: DagBag) -> None:
@@ -75,7 +91,13 @@ def test_each_enabled_sync_is_a_task_of_its_own_after_the_copy(bag: DagBag) -> N
         task = bag.dags["ferry.A.B"].get_task(name)
         assert (task.trigger_rule, task.downstream_task_ids) == ("all_done", {"report_outcome"})
         assert "copy_records" in task.upstream_task_ids
-    other = {task.task_id for task in bag.dags["ferry.B.A"].tasks} - {"plan_run", "prepare_topics", "copy_records", "report_outcome"}
+    other = {task.task_id for task in bag.dags["ferry.B.A"].tasks} - {
+        "plan_run",
+        "prepare_topics",
+        "copy_records",
+        *BESIDE,
+        "report_outcome",
+    }
     assert other == {"sync_configs", "sync_offset_syncs", "sync_checkpoints", "sync_groups"}
 
 
@@ -84,8 +106,43 @@ def test_without_syncs_the_report_waits_for_the_copy(airflow_database: None, tmp
     path.write_text(CONFIG.replace("B->A.enabled = true\n", "").replace("B->A.sync.group.offsets.enabled = true\n", "") + NO_SYNCS)
     monkeypatch.setenv("FERRY_CONFIG", str(path))
     dag = dagbag(monkeypatch).dags["ferry.A.B"]
-    assert {task.task_id for task in dag.tasks} == {"plan_run", "prepare_topics", "copy_records", "report_outcome"}
+    assert {task.task_id for task in dag.tasks} == {"plan_run", "prepare_topics", "copy_records", *BESIDE, "report_outcome"}
     assert "copy_records" in dag.get_task("report_outcome").upstream_task_ids
+
+
+def test_what_looks_back_stands_beside_the_report(bag: DagBag) -> None:
+    """A limit that is broken, or an event that cannot be sent, fails neither the copy nor the report."""
+    for name in BESIDE:
+        task = bag.dags["ferry.A.B"].get_task(name)
+        assert (task.trigger_rule, task.downstream_task_ids, "copy_records" in task.upstream_task_ids) == ("all_done", set(), True)
+    assert [alias.name for alias in bag.dags["ferry.A.B"].get_task("announce_topics").outlets] == ["ferry.A.B.topics"]
+
+
+def test_every_task_tells_its_failure_and_no_retry(bag: DagBag) -> None:
+    for dag in bag.dags.values():
+        for task in dag.tasks:
+            assert task.on_failure_callback, task.task_id
+            assert not task.on_retry_callback
+
+
+def test_a_deadline_where_the_config_sets_one(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bag: DagBag) -> None:
+    assert bag.dags["ferry.A.B"].deadline is None
+    path = tmp_path / "mm2.properties"
+    path.write_text(CONFIG + "A->B.ferry.alert.deadline.seconds = 90\n")
+    monkeypatch.setenv("FERRY_CONFIG", str(path))
+    dags = dagbag(monkeypatch).dags
+    (deadline,) = dags["ferry.A.B"].deadline or ()
+    assert (deadline.interval, deadline.callback.path) == (timedelta(seconds=90), "ferry.airflow.alerts.deadline_missed")
+    assert deadline.callback.kwargs == {"flow": "A->B"}
+    assert dags["ferry.B.A"].deadline is None
+
+
+def test_a_callback_that_leads_nowhere_is_an_import_error(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(CONFIG + "A->B.ferry.alert.callback = no.such:thing\n")
+    monkeypatch.setenv("FERRY_CONFIG", str(path))
+    (trace,) = dagbag(monkeypatch).import_errors.values()
+    assert f"{path}: ferry.alert.callback of A->B: module no.such cannot be imported" in trace
 
 
 def test_schedules_have_data_intervals(bag: DagBag) -> None:

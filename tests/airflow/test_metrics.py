@@ -1,17 +1,17 @@
-"""Measurements reach an OpenTelemetry collector as Airflow's metrics, with their tags; a collector that is away fails nothing."""
+"""Measurements reach an OpenTelemetry collector as Airflow's metrics, with their tags; a collector that is away fails nothing.
+
+What a whole run sends, from its tasks' own processes, is seen in test_signals.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from queue import Queue
+from collections.abc import Iterator, Mapping
 
 import pytest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from tests.airflow.collector import Collector, collecting
 
 pytestmark = pytest.mark.airflow
 
@@ -24,56 +24,28 @@ time.sleep(1)
 print("done")
 """
 SECONDS = 60
+QUICK = {"OTEL_METRIC_EXPORT_INTERVAL": "200", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
 
 
 @pytest.fixture
-def collector() -> Iterator[tuple[int, Queue[bytes]]]:
-    """Its port, and what it was sent."""
-    received: Queue[bytes] = Queue()
-
-    class Collector(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            received.put(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_port, received
-        server.shutdown()
-        thread.join()
+def collector() -> Iterator[Collector]:
+    with collecting() as running:
+        yield running
 
 
-def run(port: int) -> str:
-    settings = {
-        "AIRFLOW__METRICS__OTEL_ON": "True",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}",
-        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
-        "OTEL_METRIC_EXPORT_INTERVAL": "200",
-        "OTEL_EXPORTER_OTLP_TIMEOUT": "1",
-    }
+def run(settings: Mapping[str, str]) -> str:
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT]
-    done = subprocess.run(command, check=True, env={**os.environ, **settings}, timeout=SECONDS, capture_output=True, text=True)
-    return done.stdout
+    environment = {**os.environ, **settings, **QUICK}
+    return subprocess.run(command, check=True, env=environment, timeout=SECONDS, capture_output=True, text=True).stdout
 
 
-def test_counts_and_gauges_arrive_with_their_tags(collector: tuple[int, Queue[bytes]]) -> None:
-    port, received = collector
-    assert "done" in run(port)
-    found = {}
-    while not received.empty():
-        request = ExportMetricsServiceRequest.FromString(received.get())
-        for metric in (metric for resource in request.resource_metrics for scope in resource.scope_metrics for metric in scope.metrics):
-            for point in (*metric.sum.data_points, *metric.gauge.data_points):  # Airflow has timers of its own besides
-                tags = {attribute.key: attribute.value.string_value for attribute in point.attributes}
-                found[metric.name] = (point.as_double or point.as_int, tags)
-    assert found["airflow.ferry.record-count"] == (7, {"source": "A"})
-    assert found["airflow.ferry.byte-rate"] == (1.5, {"source": "A"})
+def test_counts_and_gauges_arrive_with_their_tags(collector: Collector) -> None:
+    assert "done" in run(collector.settings)
+    found = collector.found()
+    assert found["airflow.ferry.record-count"] == [({"source": "A"}, 7)]
+    assert found["airflow.ferry.byte-rate"] == [({"source": "A"}, 1.5)]
 
 
-def test_a_collector_that_is_away_fails_nothing() -> None:
-    assert "done" in run(9)
+def test_a_collector_that_is_away_fails_nothing(collector: Collector) -> None:
+    assert "done" in run({**collector.settings, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"})
+    assert not collector.found()

@@ -53,9 +53,16 @@ def test_every_parameter_has_a_schema_that_refuses_what_cannot_be_meant(dags: di
             assert param.description, f"{dag.dag_id}: {name}"
             param.resolve()  # its default is good
             for value in NEVER:
+                if _may_be_meant(name, value):
+                    continue
                 with pytest.raises(Exception, match=r"Failed validating|Invalid input for param"):
                     param.resolve(value)
     assert {*BAD, "from", "until"} <= names
+
+
+def _may_be_meant(name: str, value: Any) -> bool:
+    """A regular expression is any text, until the task compiles it; seconds are a number."""
+    return (name == "groups" and isinstance(value, str)) or (name == "quiet_seconds" and isinstance(value, int))
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in (*values, *NEVER)])

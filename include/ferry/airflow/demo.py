@@ -20,15 +20,15 @@ from rich.table import Table
 
 from ferry.airflow.demo_api import AirflowApi, RunState
 from ferry.airflow.demo_services import DemoAirflow
+from ferry.airflow.demo_story import BACKFILLED, LATE, OPEN, demo_flow, differences, include_late, is_new, missing_interval
 from ferry.errors import ExitCode, FerryError
-from ferry.policy.naming import HEARTBEATS
-from ferry.sandbox import SandboxStatus, compare_topics, down, load_sample_topics, up
+from ferry.sandbox import SandboxStatus, down, load_sample_topics, up
 from ferry.sandbox.demo_config import write_demo_config
-from ferry.sandbox.sample_group import next_records, read_in_part
+from ferry.sandbox.sample_data import SampleSummary
+from ferry.sandbox.sample_group import GROUP, GROUP_TOPIC, next_records, read_in_part
 
 DIRECTORY = Path(".ferry/demo")
 DAG = "ferry.A.B"
-GROUP, GROUP_TOPIC = "billing", "orders-lz4"
 # A whole run takes half a minute; a slow machine may need several times that.
 RUN_SECONDS = 300.0
 POLL_SECONDS = 1.0
@@ -43,7 +43,7 @@ class DemoFailed(FerryError):
 
 @app.command("up")
 def demo_up() -> None:
-    """Start everything, run the DAG once, compare."""
+    """Start everything, run the DAG (the first time with a history), compare."""
     directory = DIRECTORY.resolve()
     with _working("starting two Kafka clusters"):
         clusters = up(directory / "clusters")
@@ -51,19 +51,34 @@ def demo_up() -> None:
     with _working("writing sample records: codecs, headers, tombstones, transactions with aborted ones"):
         summary = load_sample_topics(clusters.source, seed=time.time_ns())
         read_in_part(clusters.source, GROUP, GROUP_TOPIC)
+    flow, new = demo_flow(config), is_new(clusters)
+    if new:
+        with _working(f"including {' and '.join(LATE)} late: their older halves are a gap"):
+            include_late(flow, clusters)
     airflow = DemoAirflow(directory / "airflow", config)
     with _working("starting Airflow"):
         airflow.start()
     with AirflowApi(airflow.url, airflow.user, airflow.password) as api:
-        state = _run(api)
-        _show(state, api, summary.records, summary.aborted)
+        api.wait_for_dag(DAG)
+        _show(_run(api, api.trigger(DAG)), api, summary)
+        if new:
+            more = load_sample_topics(clusters.source, seed=time.time_ns(), records=500)
+            _show(_run(api, api.trigger(DAG)), api, more)
+            started, ended = missing_interval(flow, BACKFILLED)
+            console.print(f"a run over the missing time of {BACKFILLED}, as the page's Backfill button starts one:")
+            _show(_run(api, api.trigger_interval(DAG, started, ended, BACKFILLED)), api, None)
     _compare(clusters)
     _compare_group(clusters)
-    console.print(f"\n[bold]Airflow[/]  {airflow.url}/dags/{DAG}")
-    console.print(f"[bold]Log in[/]   as [bold]{airflow.user}[/] with password [bold]{airflow.password}[/]")
-    console.print(f"[bold]Try[/]      .venv/bin/ferry status {_short(config)}")
-    console.print("         make demo        once more: copies only what is new")
-    console.print("         make demo-stop   removes everything")
+    console.print(f"\n[bold]Ferry's page[/]  {airflow.url}/plugin/ferry")
+    if new:
+        console.print(
+            f"              Coverage of [bold]{BACKFILLED}[/] has a gap that was backfilled, that of [bold]{OPEN}[/] one for you to close"
+        )
+    console.print(f"[bold]Airflow[/]       {airflow.url}/dags/{DAG}")
+    console.print(f"[bold]Log in[/]        as [bold]{airflow.user}[/] with password [bold]{airflow.password}[/]")
+    console.print(f"[bold]Try[/]           .venv/bin/ferry status {_short(config)}")
+    console.print("              make demo        once more: copies only what is new")
+    console.print("              make demo-stop   removes everything")
 
 
 @app.command("down")
@@ -78,10 +93,8 @@ def demo_down() -> None:
     console.print("the demo is stopped and removed")
 
 
-def _run(api: AirflowApi) -> RunState:
-    """Unpause and trigger the DAG, and follow its tasks and its copy job's progress."""
-    api.wait_for_dag(DAG)
-    run = api.trigger(DAG)
+def _run(api: AirflowApi, run: str) -> RunState:
+    """Follow a run's tasks to its end."""
     deadline = time.monotonic() + RUN_SECONDS
     with _bar() as progress:
         bar = progress.add_task("the DAG runs", total=None)
@@ -96,7 +109,7 @@ def _run(api: AirflowApi) -> RunState:
     raise DemoFailed(f"run {run} of {DAG} did not end within {RUN_SECONDS:.0f} s; see its log in the UI: {api.url}")
 
 
-def _show(state: RunState, api: AirflowApi, produced: int, aborted: int) -> None:
+def _show(state: RunState, api: AirflowApi, written: SampleSummary | None) -> None:
     report = api.report(DAG, state.run_id)
     if state.state != "success" or report is None:
         raise DemoFailed(f"run {state.run_id} of {DAG} ended as {state.state}: {state.tasks}; see its log in the UI: {api.url}")
@@ -109,23 +122,18 @@ def _show(state: RunState, api: AirflowApi, produced: int, aborted: int) -> None
         table.add_row(topic, remote, str(len(entries)), f"{records:,}", f"{size:,}")
     console.print(table)
     totals = report["totals"]
-    console.print(
-        f"{totals['records']:,} records copied in {totals['seconds']:.1f} s; "
-        f"{produced:,} were written just now, {aborted:,} more in aborted transactions, which no reader may see"
-    )
+    told = f"{totals['records']:,} records copied in {totals['seconds']:.1f} s"
+    if written is not None:
+        told += f"; {written.records:,} were written just now, {written.aborted:,} more in aborted transactions, which no reader may see"
+    console.print(told)
 
 
 def _compare(clusters: SandboxStatus) -> None:
-    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - used once
-
-    listed = AdminClient({"bootstrap.servers": clusters.source}).list_topics(timeout=15).topics
-    # A run's own heartbeat is copied by the next one.
-    topics = [name for name in listed if not name.startswith("__") and name != HEARTBEATS]
     with _working("comparing both sides with a client that shares no code with Ferry"):
-        found = compare_topics(clusters.source, clusters.target, {name: f"A.{name}" for name in topics})
-    if not found.equal:
-        raise DemoFailed(f"both sides differ: {found.differences[:3]}")
-    console.print(f"[green]equal[/]: {found.records:,} records in {found.topics} topics, record by record")
+        told, topics, records = differences(clusters)
+    if told:
+        raise DemoFailed(f"both sides differ: {told[:3]}")
+    console.print(f"[green]equal[/]: {records:,} records in {topics} topics, record by record")
 
 
 def _compare_group(clusters: SandboxStatus) -> None:

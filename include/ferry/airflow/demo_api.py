@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -73,6 +74,13 @@ class AirflowApi:
         """Unpause the DAG and start a run of it now; the run id."""
         self._call("PATCH", f"/dags/{dag}", {"is_paused": False})
         return str(self._call("POST", f"/dags/{dag}/dagRuns", {"logical_date": None})["dag_run_id"])
+
+    def trigger_interval(self, dag: str, started: datetime, ended: datetime, topic: str) -> str:
+        """Start a run that copies what the ledger lacks of one topic in the time `[started, ended)`; the run id."""
+        interval = {"data_interval_start": started.isoformat(), "data_interval_end": ended.isoformat()}
+        conf = {"bound": "interval", "topics": [topic]}
+        body = {"logical_date": ended.isoformat(), **interval, "conf": conf}
+        return str(self._call("POST", f"/dags/{dag}/dagRuns", body)["dag_run_id"])
 
     def run_state(self, dag: str, run: str) -> RunState:
         """How far a run is."""

@@ -92,7 +92,8 @@ class DemoAirflow:
         while self._children:
             self._children.pop().wait(STOP_SECONDS)
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What a shell needs to use this Airflow's own commands."""
         binaries = str(Path(sys.executable).parent)
         settings = {
             "AIRFLOW_HOME": str(self._home),
@@ -119,7 +120,7 @@ class DemoAirflow:
 
     def _airflow(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "airflow", *arguments]
-        done = subprocess.run(command, env=self._environment(), capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False)
         if done.returncode:
             raise AirflowFailed(f"airflow {' '.join(arguments)} ended with code {done.returncode}:\n{done.stderr[-2000:]}")
 
@@ -132,7 +133,7 @@ class DemoAirflow:
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,
-                env=self._environment(),
+                env=self.environment(),
                 start_new_session=True,
             )
         self._children.append(process)

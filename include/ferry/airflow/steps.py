@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_current_context
@@ -11,17 +12,18 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from rich.console import Console
 from rich.table import Table
 
-from ferry.airflow.flows import flow_asset, flow_for_running
+from ferry.airflow.flows import flow_asset, flow_for_running, sync_tasks
 from ferry.airflow.metrics import emit
 from ferry.airflow.params import run_params
-from ferry.airflow.retries import typed_retries
+from ferry.airflow.retries import EarlierTaskFailed, typed_retries
 from ferry.copying import pipeline
 from ferry.copying.request import RunRequest
 from ferry.mirroring.outcome import LISTED, SyncOutcome
 from ferry.mirroring.sync_names import SyncName
 from ferry.mirroring.syncs import run_sync
-from ferry.reporting.measurements import measurements
-from ferry.reporting.run_report import RunReport
+from ferry.reporting.history import keep_run
+from ferry.reporting.measurements import measurements, run_measurements
+from ferry.reporting.run_report import PartitionFailure, RunReport
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -104,7 +106,7 @@ def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, A
 def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None) -> dict[str, Any]:
     """Report the run: a table in the log, the document as XCom, counts on the asset's event. Fails for the worst problem."""
     if planned is None or prepared is None:
-        raise AirflowFailException("an earlier task failed: its log names the reason")
+        raise EarlierTaskFailed("an earlier task failed: its log names the reason")
     context = get_current_context()
     if planned["dry_run"]:
         raise AirflowSkipException("dry run: see the plan in the log of plan_run")
@@ -113,11 +115,24 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
         settings = flow_for_running(flow)
         touched = planned["needs_copy"] or planned["needs_preparation"]
         found = pipeline.read_report(settings, request) if touched else _idle(settings, request)
+        found = with_unended_syncs(found, sync_tasks(settings))
         _log_report(found)
-        emit(measurements(found, settings.source.alias, settings.target.alias))
+        if trouble := keep_run(settings, found):
+            _print(trouble)
+        aliases = settings.source.alias, settings.target.alias
+        emit([*measurements(found, *aliases), *run_measurements(found, *aliases)])
         found.raise_for_outcome()
     context["outlet_events"][flow_asset(settings)].extra = {"records": found.records, "bytes": found.bytes, "run_id": found.run_id}
     return found.document()
+
+
+def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:
+    """The report with a failure for each sync (`tasks`: its name by task) that wrote down no outcome: its task died or could not write."""
+    unended = [(task, name) for task, name in tasks.items() if name not in found.syncs]
+    failures = (
+        PartitionFailure("", -1, "RunUnfinished", f"sync {name} came to no end: see the log of task {task}") for task, name in unended
+    )
+    return replace(found, failed=(*found.failed, *failures))
 
 
 def _idle(flow: Flow, request: RunRequest) -> RunReport:

@@ -6,25 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import Param, get_current_context
-from airflow.sdk.exceptions import AirflowFailException
 
-from ferry.airflow.flows import dag_id, flow_for_running
+from ferry.airflow.flows import flow_for_running
+from ferry.airflow.metrics import emit
 from ferry.airflow.params import checked_time, checked_topics, known_params, time_param, topics_param
-from ferry.airflow.retries import typed_retries
+from ferry.airflow.retries import EarlierTaskFailed, typed_retries
 from ferry.config import Flow
 from ferry.errors import ArgumentError
 from ferry.proving.digest_kind import DigestKind
 from ferry.proving.report import VerifyReport, said
 from ferry.proving.request import VerifyRequest
 from ferry.proving.results_topic import read_report
+from ferry.reporting.measurements import verify_measurements
 
 # In the task's log and its XCom; `ferry verify --json` names more.
 LISTED = 100
-
-
-def verify_dag_id(flow: Flow) -> str:
-    """`ferry.<source>.<target>.verify`."""
-    return f"{dag_id(flow)}.verify"
 
 
 def verify_params() -> dict[str, Param]:
@@ -56,10 +52,12 @@ def report(flow: str) -> dict[str, Any]:
     """The verify's outcome: differences and what was not compared in the log, the document as XCom. Fails when the sides differ."""
     with typed_retries():
         request = verify_request_of(flow, get_current_context())
-        outcome = read_report(flow_for_running(flow), request.run_id)
+        settings = flow_for_running(flow)
+        outcome = read_report(settings, request.run_id)
         if outcome is None:
-            raise AirflowFailException("the compare task left no report: its log names the reason")
+            raise EarlierTaskFailed("the compare task left no report: its log names the reason")
         _log(outcome)
+        emit(verify_measurements(outcome, settings.source.alias, settings.target.alias))
         outcome.raise_for_outcome()
     document = outcome.document()
     return {**document, **{name: document[name][:LISTED] for name in ("verified", "differences", "not_covered")}}

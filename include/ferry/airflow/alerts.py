@@ -1,0 +1,116 @@
+"""Alerts from Airflow: of tasks that failed for good, and of runs that have not ended in time.
+
+A task's failure callback runs in the task's own process, after its state was sent, so that nothing here can change how the task ended.
+What is no news tells nobody: a try that will be repeated (Airflow calls another callback then), a run that a newer one superseded, a task
+that could only say that an earlier one failed, and a report that repeats what the copy itself said.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+from airflow.sdk.definitions.callback import SyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+
+from ferry.airflow.flows import alerts_of
+from ferry.airflow.retries import EarlierTaskFailed, JobFailed, JobFailedForGood
+from ferry.alerting.alert import Alert, AlertKind, Severity
+from ferry.alerting.delivering import deliver
+from ferry.config import Flow
+from ferry.config.alerts import DEADLINE_SECONDS
+from ferry.errors import ExitCode, FerryError, LimitsBroken, PartitionsFailed, Superseded
+from ferry.reporting.limits import limit_alerts
+
+TASK_DIED = "TaskDied"
+REPORT_TASK, COPY_TASK, SYNC_TASKS = "report_outcome", "copy_records", "sync_"
+SEE_THE_LOG = "read the task's log; if it says too little, clear the task with FERRY_TRACEBACK=1"
+
+log = logging.getLogger(__name__)
+
+
+def on_failure(flow: str) -> Callable[[Mapping[str, Any]], None]:
+    """The failure callback of a flow's tasks."""
+
+    def tell(context: Mapping[str, Any]) -> None:
+        try:
+            alerts = [] if _told_elsewhere(context) else failure_alerts(flow, context)
+            if alerts:
+                deliver(alerts_of(flow), alerts)
+        except Exception as problem:  # noqa: BLE001 - a task that has failed must not fail in another way
+            log.warning("the alert could not be made: %s", type(problem).__name__)
+
+    return tell
+
+
+def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
+    """What there is to tell about a task that failed for good."""
+    exception = context.get("exception")
+    problem = exception if isinstance(exception, FerryError) else getattr(exception, "__cause__", None)
+    task = context["ti"]
+    run_id, url = str(context["run_id"]), str(task.log_url)
+    code = ExitCode.OTHER
+    if isinstance(problem, LimitsBroken):
+        return limit_alerts(flow, problem.broken, run_id=run_id, url=url)
+    if isinstance(problem, Superseded) or isinstance(exception, EarlierTaskFailed):
+        return []
+    if isinstance(exception, JobFailed | JobFailedForGood):
+        if exception.exit_code is ExitCode.SUPERSEDED:
+            return []
+        message, next_step, code = str(exception), SEE_THE_LOG, exception.exit_code
+    elif isinstance(problem, FerryError):
+        message = "; ".join([str(problem), *getattr(problem, "__notes__", ())])
+        next_step, code = problem.next_step, problem.exit_code
+    elif exception is None:  # Airflow's scheduler found it dead, and has no exception of it
+        message, next_step = "its process died, or was ended from outside", SEE_THE_LOG
+    else:
+        # A foreign exception's text may hold anything, a password too.
+        message, next_step = "its log says why", SEE_THE_LOG
+    what = TASK_DIED if exception is None else type(problem if isinstance(problem, FerryError) else exception).__name__
+    severity = Severity.CRITICAL if code is ExitCode.DATA_LOST else Severity.ERROR
+    text = f"{flow}: task {task.task_id} failed: {message}"
+    return [Alert(flow, AlertKind.FAILURE, severity, what, text, next_step, run_id=run_id, url=url)]
+
+
+def _told_elsewhere(context: Mapping[str, Any]) -> bool:
+    """Whether the report tells what failed in a sync, or only repeats what the copy's task told: that it could not be carried out."""
+    task, exception = context["ti"], context.get("exception")
+    if not isinstance(getattr(exception, "__cause__", None), PartitionsFailed):
+        return False
+    if task.task_id != REPORT_TASK:
+        return str(task.task_id).startswith(SYNC_TASKS)
+    states = task.get_task_states(dag_id=task.dag_id, task_ids=[COPY_TASK], run_ids=[context["run_id"]])
+    return "failed" in {str(state) for state in states.get(context["run_id"], {}).values()}
+
+
+def deadlines(flow: Flow) -> list[DeadlineAlert] | None:
+    """The deadline of the flow's runs, counted from when they were queued; it is watched by the scheduler, not by the run."""
+    seconds = flow.alerts.deadline_seconds
+    if seconds is None:
+        return None
+    callback = SyncCallback("ferry.airflow.alerts.deadline_missed", kwargs={"flow": flow.name})
+    return [DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, timedelta(seconds=seconds), callback, name=f"{flow.name} ended")]
+
+
+def deadline_missed(flow: str, context: Mapping[str, Any]) -> None:
+    """What Airflow calls, on an executor, for a run that has not ended in time."""
+    from airflow.sdk.configuration import conf  # noqa: PLC0415 - only this needs it
+
+    settings = alerts_of(flow)
+    run = context.get("dag_run") or {}
+    run_id, dag = str(run.get("dag_run_id", "")), str(run.get("dag_id", ""))
+    alert = Alert(
+        flow=flow,
+        kind=AlertKind.DEADLINE,
+        severity=Severity.ERROR,
+        what=DEADLINE_SECONDS,
+        message=f"{flow}: run {run_id} has not ended {settings.deadline_seconds} s after it was queued",
+        next_step="look at the run in Airflow: is a task running, waiting for a slot, or being tried again? ferry status shows the lag",
+        limit=settings.deadline_seconds,
+        run_id=run_id,
+        url=f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/dags/{dag}/runs/{quote(run_id, safe='')}",
+    )
+    deliver(settings, [alert])

@@ -1,0 +1,74 @@
+"""Assets: one for the flow, and one for each remote topic, updated when a run has put records into it.
+
+Which topics there are is known only when a run has ended, so the task has one alias as its outlet, and adds an event to it for each topic's
+asset. An asset's name is its uri: `Asset("ferry://B/topics/A.orders")` is all that a downstream DAG writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Asset, AssetAlias, get_current_context
+from airflow.sdk.exceptions import AirflowSkipException
+
+from ferry.airflow.flows import dag_id, flow_for_running
+from ferry.airflow.retries import EarlierTaskFailed, typed_retries
+from ferry.airflow.steps import request_of
+from ferry.alerting.alert import Alert, AlertKind, Severity
+from ferry.alerting.delivering import deliver
+from ferry.config import Flow
+from ferry.config.alerts import ASSETS_MAX
+from ferry.reporting.refreshed import RefreshedTopic, read_refreshed
+
+
+def topics_alias(flow: Flow) -> AssetAlias:
+    """The alias of all remote topics of a flow: a DAG that it schedules starts when any of them was refreshed."""
+    return AssetAlias(name=f"{dag_id(flow)}.topics", group="ferry")
+
+
+def topic_asset(flow: Flow, remote_topic: str) -> Asset:
+    """The asset of one remote topic."""
+    return Asset(f"ferry://{flow.target.alias}/topics/{remote_topic}", group="ferry")
+
+
+def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
+    """One event for each remote topic that the run put records into, whatever became of the others. Counts as XCom."""
+    if planned is None:
+        raise EarlierTaskFailed("an earlier task failed: its log names the reason")
+    if not planned["needs_copy"]:
+        raise AirflowSkipException("nothing was copied")
+    context = get_current_context()
+    with typed_retries():
+        settings = flow_for_running(flow)
+        run_id = request_of(flow, context).run_id
+        refreshed = read_refreshed(settings, run_id)
+    if not refreshed:
+        raise AirflowSkipException("no remote topic was refreshed")
+    told, left_out = refreshed[: settings.alerts.assets_max], refreshed[settings.alerts.assets_max :]
+    events = context["outlet_events"][topics_alias(settings)]
+    for topic in told:
+        events.add(topic_asset(settings, topic.remote_topic), extra=topic.facts(flow, run_id))
+        print(f"{topic.remote_topic}: {topic.records:,} records in {len(topic.partitions)} partitions")  # noqa: T201
+    if left_out:
+        _tell_left_out(settings, run_id, left_out, str(context["ti"].log_url))
+    return {"announced": len(told), "left_out": len(left_out)}
+
+
+def _tell_left_out(flow: Flow, run_id: str, left_out: tuple[RefreshedTopic, ...], url: str) -> None:
+    for topic in left_out:
+        print(f"{topic.remote_topic}: refreshed, but not announced: {ASSETS_MAX} = {flow.alerts.assets_max}")  # noqa: T201
+    message = f"{flow.name}: {len(left_out)} refreshed topics were not announced, {left_out[0].remote_topic} the first of them"
+    alert = Alert(
+        flow.name,
+        AlertKind.ASSETS,
+        Severity.WARNING,
+        ASSETS_MAX,
+        message,
+        f"raise {ASSETS_MAX}, or schedule by the flow's own asset",
+        value=len(left_out) + flow.alerts.assets_max,
+        limit=flow.alerts.assets_max,
+        run_id=run_id,
+        url=url,
+    )
+    deliver(flow.alerts, [alert])

@@ -1,0 +1,274 @@
+"""The bodies of the tasks of the failover, failback and cut-over DAGs.
+
+What travels between tasks is small: what was found out about the clusters, the table that a person confirms (cut at LISTED rows), and what
+goes back with that person's consent. Everything else is read anew, so that a task can be repeated at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import get_current_context
+from airflow.sdk.exceptions import AirflowSkipException
+
+from ferry.airflow.connections import connection_fields
+from ferry.airflow.flows import config_path
+from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, given_params, options_of
+from ferry.airflow.retries import EarlierTaskFailed, typed_retries
+from ferry.config import Flow, load_config
+from ferry.copying import pipeline
+from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.request import RunRequest
+from ferry.errors import RecoveryStopped
+from ferry.proving.results_topic import read_report as read_verify_report
+from ferry.recovery import failover as failing_over
+from ferry.recovery import planned_move
+from ferry.recovery.draining import drain, refuse_movement
+from ferry.recovery.planned_move import Passage
+from ferry.recovery.report import (
+    GROUP_COLUMNS,
+    MISSING_COLUMNS,
+    Confirmation,
+    Mode,
+    RecoveryPlan,
+    RecoveryReport,
+    group_rows,
+    missing_rows,
+)
+from ferry.recovery.reverse import find_reverse, require_reverse
+from ferry.reporting.run_report import RunReport
+
+# Rows in the question and entries in an XCom; `ferry … --json` names all.
+LISTED = 200
+
+
+def check_clusters(flow: str, command: str) -> dict[str, Any]:
+    """Whether it can begin, and whether the source answers."""
+    context = get_current_context()
+    with typed_retries():
+        options = options_of(command, context)
+        settings, reverse = both(flow)
+        if command == FAILOVER:
+            checked = failing_over.check_failover(settings, options, without_source=given_params(command, context)["without_source"])
+        else:
+            given = given_params(command, context)
+            passage = passage_of(command, settings, reverse)
+            checked = planned_move.check_passage(passage, options, rebuilt=given.get("rebuilt", False))
+    for text in (*checked.notices, *checked.problems, checked.away):
+        if text:
+            _print(text)
+    return {"away": checked.away, "source_cluster": checked.source_cluster, "notices": checked.notices, "problems": checked.problems}
+
+
+def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) -> dict[str, Any]:
+    """Plan one of the copies and make its topics; what the copying task goes by."""
+    context = get_current_context()
+    nothing = {"needs_copy": False, "dry_run": False}
+    with typed_retries():
+        given, options = given_params(command, context), options_of(command, context)
+        wanted = given["last_copy"] if command == FAILOVER else what != "tail" or given["tail"] == "copy"
+        if checked["away"] or not wanted or not options.writes:
+            return {**nothing, "dry_run": not options.writes}
+        settings = copied_flow(flow, command, what)
+        if what == "back":
+            for text in planned_move.settle_start(passage_of(command, *both(flow)), options):
+                _print(text)
+        request = RunRequest(settings.name, copy_run_id(options.run_id, what))
+        planned = pipeline.plan_run(settings, request)
+        if planned.needs_preparation:
+            pipeline.prepare_topics(settings, request, spark_follows=planned.needs_copy)
+    return {"needs_copy": planned.needs_copy, "dry_run": False}
+
+
+def copied_flow(flow: str, command: str, what: str) -> Flow:
+    """The flow that one of the copies is of."""
+    settings, reverse = both(flow)
+    return require_reverse(settings, reverse) if command == FAILBACK and what == "back" else settings
+
+
+def copy_run_id(run_id: str, what: str) -> str:
+    """One id for each copy of a DAG run."""
+    return f"{run_id}__{what}"
+
+
+def refuse_dry_run(flow: str, command: str) -> None:
+    """Skip what a dry run does not do."""
+    if not options_of(command, get_current_context()).writes:
+        raise AirflowSkipException(f"dry run of {flow}: nothing is touched")
+
+
+def drain_rest(flow: str, command: str) -> dict[str, Any]:
+    """Producers have stopped: measured, then the rest is copied in this process until nothing is left."""
+    context = get_current_context()
+    with typed_retries():
+        options, given = options_of(command, context), given_params(command, context)
+        passage = passage_of(command, *both(flow))
+        refuse_movement(passage.onward, float(given["quiet_seconds"]))
+        records = drain(passage.onward, options.run_id, _copy)
+    _print(f"{passage.onward.name}: {records:,} records drained, nothing is left")
+    return {"records": records}
+
+
+def plan_groups(flow: str, command: str, checked: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Where every group goes on: a table in the log and in the question; what goes back with consent. Skipped behind it in a dry run."""
+    if checked is None:
+        raise EarlierTaskFailed("check_clusters failed: its log names the reason")
+    context = get_current_context()
+    with typed_retries():
+        options = options_of(command, context)
+        settings, reverse = both(flow)
+        plan = _known(settings, command, checked, context)
+        if command == FAILOVER:
+            plan = failing_over.plan_failover(settings, reverse, options, plan)
+        else:
+            plan = planned_move.plan_passage(passage_of(command, settings, reverse), options, plan)
+    body = markdown(plan, backwards=options.backwards)
+    _print(body)
+    found = {"body": body, "away": plan.away, "document": shortened(plan.document()), "ahead": plan.ahead if options.backwards else ()}
+    if not options.writes:
+        context["ti"].xcom_push(key="return_value", value=found)
+        raise AirflowSkipException("dry run: the plan stands above")
+    return found
+
+
+def write_groups(
+    flow: str, command: str, checked: Mapping[str, Any], planned: Mapping[str, Any], answer: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the groups as a person confirmed it. Repeatable: groups that are done are not touched again."""
+    context = get_current_context()
+    back = tuple((group, topic, partition, present) for group, topic, partition, present in planned["ahead"])
+    confirmed = Confirmation(who(answer), back)
+    with typed_retries():
+        options = options_of(command, context)
+        settings, reverse = both(flow)
+        plan = _known(settings, command, {**checked, "away": planned["away"]}, context)
+        if command == FAILOVER:
+            outcome = failing_over.carry_out_failover(settings, reverse, options, plan, confirmed)
+        else:
+            passage = passage_of(command, settings, reverse)
+            proven = _proven(passage, options.run_id) if given_params(command, context)["verify"] else "not asked for"
+            outcome = planned_move.carry_out_passage(passage, options, plan, confirmed, proven)
+    _log(outcome)
+    found = shortened(outcome.document())
+    kept = {name: planned["document"][name] for name in ("missing", "missing_offsets", "known_until", "losses", "positions_from")}
+    return {**found, **kept, "checkpoints_as_of": planned["document"]["checkpoints_as_of"]}
+
+
+def report_outcome(flow: str, written: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The whole document; fails for groups that were not written."""
+    if written is None:
+        raise EarlierTaskFailed("write_groups failed: its log names the reason")
+    with typed_retries():
+        left = [*written["undone"], *written["problems"]]
+        _print(f"{flow} is {written['stage']}; confirmed by {written['confirmed_by']}")
+        if written["exit_code"]:
+            raise RecoveryStopped(f"{flow}: not everything is done: {'; '.join(left[:LISTED])}")
+    return dict(written)
+
+
+def markdown(plan: RecoveryPlan, *, backwards: bool) -> str:
+    """The question's body: what is not on the other side, then every group."""
+    lines = []
+    if plan.away:
+        lines.append(f"**The source does not answer**: {_cell(plan.away)}")
+    lines += [f"- {_cell(text)}" for text in (plan.copy, *plan.notices, *plan.problems, *plan.unread) if text]
+    if plan.losses:
+        lines.append(f"- lost at the source before: {_cell('; '.join(plan.losses))}")
+    lines += ["", "Not on the other side:", "", *_table(MISSING_COLUMNS, missing_rows(plan.missing, plan.known_until))]
+    return "\n".join([*lines, "", "Groups:", "", *_table(GROUP_COLUMNS, group_rows(plan.moves, backwards=backwards)), ""])
+
+
+def who(answer: Mapping[str, Any]) -> str:
+    """The person who approved, as Airflow names them."""
+    user = answer.get("responded_by_user")
+    if isinstance(user, Mapping):
+        return f"{user.get('name') or user.get('id')}, in Airflow"
+    return f"{user}, in Airflow" if user else "somebody, in Airflow"
+
+
+def both(name: str) -> tuple[Flow, Flow | None]:
+    """The flow and the one in the other direction, with their connections resolved."""
+    loaded = load_config(config_path(), connections=connection_fields)
+    flow = loaded.flow(name)
+    return flow, find_reverse(loaded, flow)
+
+
+def passage_of(command: str, flow: Flow, reverse: Flow | None) -> Passage:
+    """Which way groups move."""
+    return planned_move.cutover(flow, reverse) if command == CUTOVER else planned_move.failback(flow, require_reverse(flow, reverse))
+
+
+def shortened(document: Mapping[str, Any]) -> dict[str, Any]:
+    """For an XCom: lists cut, of JSON's own types only."""
+    return {name: list(value)[:LISTED] if isinstance(value, list | tuple) else value for name, value in document.items()}
+
+
+def _known(flow: Flow, command: str, checked: Mapping[str, Any], context: Mapping[str, Any]) -> RecoveryPlan:
+    run_id, mode = context["dag_run"].run_id, options_of(command, context).mode
+    notices, problems = tuple(checked["notices"]), tuple(checked["problems"])
+    copy = _copy_told(flow, command, run_id, checked) if mode is Mode.REAL else f"none: {mode.value}"
+    return RecoveryPlan(
+        command=command,
+        flow=flow.name,
+        run_id=run_id,
+        mode=mode,
+        stage="",
+        away=checked["away"],
+        source_cluster=checked["source_cluster"],
+        notices=notices,
+        problems=problems,
+        copy=copy,
+    )
+
+
+def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]) -> str:
+    if command != FAILOVER:
+        return ""
+    if checked["away"]:
+        return f"last copy: none, {flow.source.alias} does not answer"
+    report = pipeline.read_report(flow, RunRequest(flow.name, copy_run_id(run_id, "copy")))
+    if any(failure.error == "RunUnfinished" for failure in report.failed):
+        return "last copy: none was asked for or needed, or it failed: its task's log says so"
+    problems = "".join(f"; {type(problem).__name__}: {problem}" for problem in report.problems())
+    return f"last copy: {report.records:,} records{problems}"
+
+
+def _proven(passage: Passage, run_id: str) -> str:
+    report = read_verify_report(passage.onward, copy_run_id(run_id, "verify"))
+    if report is None:
+        raise RecoveryStopped("compare_sides left no report: clear it, and look at its log")
+    return planned_move.verified(report)
+
+
+def _copy(flow: Flow, request: RunRequest) -> RunReport:
+    planned = pipeline.plan_run(flow, request)
+    if planned.needs_preparation:
+        pipeline.prepare_topics(flow, request, spark_follows=planned.needs_copy)
+    if planned.needs_copy:
+        pipeline.copy_ranges(flow, request, InlineLaneRunner(), _print)
+    touched = planned.needs_preparation or planned.needs_copy
+    return pipeline.read_report(flow, request) if touched else pipeline.idle_report(flow, planned)
+
+
+def _table(columns: tuple[str, ...], rows: list[tuple[str, str, str, str, str, str]]) -> list[str]:
+    if not rows:
+        return ["(nothing)"]
+    drawn = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *(f"| {' | '.join(map(_cell, row))} |" for row in rows[:LISTED])]
+    return [*drawn, f"… and {len(rows) - LISTED:,} more rows"] if len(rows) > LISTED else drawn
+
+
+def _cell(text: str) -> str:
+    """Names may hold anything, and a table's cell only text."""
+    return "".join(f"\\{character}" if character in "\\|`*_[]<>#!" else character if character.isprintable() else " " for character in text)
+
+
+def _log(outcome: RecoveryReport) -> None:
+    for entry in outcome.groups:
+        _print(f"group {entry.move.group}: {'done' if entry.done else '; '.join(entry.problems)}, {entry.written} offsets written")
+    for text in (*outcome.reverse, *outcome.problems):
+        _print(text)
+
+
+def _print(text: str) -> None:
+    print(text)  # noqa: T201 - a task's output is its log

@@ -1,0 +1,189 @@
+"""Which failures of tasks are told, and how."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import BaseNotifier
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from tests.alerting import callbacks
+
+from ferry.airflow import alerts
+from ferry.airflow.retries import EarlierTaskFailed, failure_of_exit_code, typed_retries
+from ferry.alerting.alert import AlertKind, Severity
+from ferry.alerting.delivering import deliver
+from ferry.config.alerts import AlertSettings
+from ferry.errors import ClusterUnreachable, ConfigError, ExitCode, FerryError, NotAuthorized, PartitionsFailed, SourceDataLost, Superseded
+from ferry.reporting.limits import BrokenLimit, limits_broken
+from ferry.reporting.run_report import LossReport, PartitionFailure, RunReport
+
+pytestmark = pytest.mark.airflow
+
+
+def context(exception: BaseException | None, task: str = "plan_run", copied: str = "success") -> dict[str, Any]:
+    states = {"r1": {"copy_records": copied}}
+    found = SimpleNamespace(task_id=task, dag_id="ferry.A.B", log_url="http://x/log", get_task_states=lambda **_: states)
+    return {"ti": found, "run_id": "r1", "exception": exception}
+
+
+@pytest.fixture
+def telling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flow's alerts go to the tests' callback."""
+    settings = AlertSettings(callbacks=("tests.alerting.callbacks:tell",))
+    monkeypatch.setattr(alerts, "alerts_of", lambda _: settings)
+    callbacks.TOLD.clear()
+
+
+def raised(problem: FerryError) -> BaseException:
+    with pytest.raises(AirflowException) as caught, typed_retries():
+        raise problem
+    return caught.value
+
+
+def test_a_typed_failure_says_what_and_what_to_do() -> None:
+    (alert,) = alerts.failure_alerts("A->B", context(raised(NotAuthorized("grant Read on topic t"))))
+    assert (alert.kind, alert.severity, alert.what, alert.next_step) == (
+        AlertKind.FAILURE,
+        "error",
+        "NotAuthorized",
+        NotAuthorized.next_step,
+    )
+    assert alert.message == "A->B: task plan_run failed: grant Read on topic t"
+    assert (alert.run_id, alert.url) == ("r1", "http://x/log")
+
+
+def test_a_loss_is_critical_and_the_rest_of_the_report_comes_along() -> None:
+    loss = LossReport("t", 0, 1, 5, "expired")
+    report = RunReport("A->B", "r1", "", "", "latest", losses=(loss,), failed=(PartitionFailure("u", 1, "BatchRefused", "too large"),))
+    with pytest.raises(AirflowFailException) as caught, typed_retries():
+        report.raise_for_outcome()
+    (alert,) = alerts.failure_alerts("A->B", context(caught.value, "report_outcome"))
+    assert (alert.what, alert.severity) == ("SourceDataLost", Severity.CRITICAL)
+    assert "t-0 [1, 5)" in alert.message
+    assert "PartitionsFailed: run r1 of A->B: 1 failed: u-1: BatchRefused: too large" in alert.message
+
+
+def test_broken_limits_are_alerts_of_their_own_kind() -> None:
+    broken = [BrokenLimit("ferry.alert.lag.seconds", "t", 70.0, 60), BrokenLimit("ferry.alert.lag.records", "t", 7, 5)]
+    found = alerts.failure_alerts("A->B", context(raised(limits_broken("A->B", broken)), "check_limits"))
+    assert [(alert.kind, alert.what, alert.value, alert.url) for alert in found] == [
+        ("limit", "ferry.alert.lag.seconds", 70.0, "http://x/log"),
+        ("limit", "ferry.alert.lag.records", 7, "http://x/log"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "exception",
+    [EarlierTaskFailed("its log names the reason"), failure_of_exit_code(ExitCode.SUPERSEDED)],
+    ids=["earlier task", "superseded job"],
+)
+def test_what_is_no_news_is_not_told(exception: BaseException) -> None:
+    assert alerts.failure_alerts("A->B", context(exception)) == []
+
+
+def test_a_superseded_run_is_not_told() -> None:
+    assert alerts.failure_alerts("A->B", context(raised(Superseded("a newer run")))) == []
+
+
+def test_a_job_that_lost_its_cluster_is_told_by_its_exit_code() -> None:
+    (alert,) = alerts.failure_alerts("A->B", context(failure_of_exit_code(ExitCode.UNREACHABLE), "copy_records"))
+    assert "exit code 3 (unreachable)" in alert.message
+
+
+def test_the_text_of_a_foreign_exception_is_not_told() -> None:
+    (alert,) = alerts.failure_alerts("A->B", context(ValueError("password=hush")))
+    assert "hush" not in str(alert.document())
+    assert (alert.what, alert.severity) == ("ValueError", "error")
+
+
+def test_a_task_that_was_found_dead_is_told() -> None:
+    (alert,) = alerts.failure_alerts("A->B", context(None, "copy_records"))
+    assert (alert.what, "died" in alert.message) == ("TaskDied", True)
+
+
+def test_who_is_told_needs_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ("clusters = A, B", "A.ferry.airflow.connection = gone", "B.bootstrap.servers = b:9092", "A->B.enabled = true")
+    config = tmp_path / "mm2.properties"
+    config.write_text("\n".join([*lines, "A->B.ferry.alert.callback = tests.alerting.callbacks:tell"]), encoding="latin-1")
+    monkeypatch.setenv("FERRY_CONFIG", str(config))
+    callbacks.TOLD.clear()
+    alerts.on_failure("A->B")(context(raised(ConfigError("connection gone: there is none"))))
+    assert [alert["what"] for _, alert in callbacks.TOLD] == ["ConfigError"]
+
+
+@pytest.mark.parametrize(("copied", "problem", "told"), [
+    ("failed", PartitionsFailed("the run: ClusterUnreachable"), 0),
+    ("success", PartitionsFailed("u-1: BatchRefused"), 1),
+    ("failed", SourceDataLost("t-0"), 1),
+])  # fmt: skip
+def test_a_report_does_not_repeat_what_the_copy_has_told(copied: str, problem: FerryError, told: int, telling: None) -> None:
+    alerts.on_failure("A->B")(context(raised(problem), "report_outcome", copied))
+    assert len(callbacks.TOLD) == told
+
+
+@pytest.mark.parametrize(("problem", "told"), [(PartitionsFailed("groups: 1 failed"), 0), (ClusterUnreachable("B"), 1)])
+def test_a_sync_tells_only_what_no_report_will(problem: FerryError, told: int, telling: None) -> None:
+    alerts.on_failure("A->B")(context(raised(problem), "sync_groups"))
+    assert len(callbacks.TOLD) == told
+
+
+class Paging(BaseNotifier):
+    """A notifier as users of Airflow write them."""
+
+    template_fields = ("text",)
+
+    def __init__(self, *, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def notify(self, context: Any) -> None:
+        callbacks.TOLD.append((self.text, context["run_id"]))
+
+
+def test_a_notifier_of_airflow_gets_its_templates_rendered() -> None:
+    (alert,) = alerts.failure_alerts("A->B", context(raised(NotAuthorized("grant Read"))))
+    name = f"{__name__}:Paging"
+    callbacks.TOLD.clear()
+    problems = deliver(AlertSettings(callbacks=(name,), callback_args={name: {"text": "{{ alert.flow }}: {{ alert.next_step }}"}}), [alert])
+    assert (problems, callbacks.TOLD) == ([], [(f"A->B: {NotAuthorized.next_step}", "r1")])
+
+
+def test_the_webhook_of_the_page_posts_the_alert(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    module: dict[str, Any] = {}
+    exec(code, module)  # noqa: S102 - the documentation's own
+    received: list[bytes] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    (alert,) = alerts.failure_alerts("A->B", context(raised(NotAuthorized("grant Read"))))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv("PAGING_WEBHOOK", f"http://127.0.0.1:{server.server_port}/")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        module["post"](alert)
+        server.shutdown()
+        thread.join()
+    assert [json.loads(body) for body in received] == [alert.document()]
+
+
+def test_an_alert_that_cannot_be_made_fails_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FERRY_CONFIG", raising=False)
+    alerts.on_failure("A->B")(context(raised(NotAuthorized("x"))))
+    alerts.on_failure("A->B")({})

@@ -1,0 +1,73 @@
+"""What the recovery DAGs may be asked for, and the question that they ask."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ferry.airflow.recovering import markdown, who
+from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, given_params, options_of
+from ferry.errors import ArgumentError
+from ferry.recovery.group_moves import Action, GroupMove, PartitionMove
+from ferry.recovery.not_copied import NotCopied
+from ferry.recovery.report import Mode, RecoveryPlan
+
+pytestmark = pytest.mark.airflow
+
+
+def asked(**params: Any) -> dict[str, Any]:
+    return {"params": params, "dag_run": SimpleNamespace(run_id="manual__1")}
+
+
+def test_defaults_are_those_of_the_commands() -> None:
+    assert given_params(FAILOVER, asked()) == {
+        "last_copy": True,
+        "without_source": False,
+        "groups": None,
+        "backwards": False,
+        "dry_run": False,
+    }
+    assert given_params(FAILBACK, asked())["tail"] == "copy"
+    assert given_params(CUTOVER, asked(verify=False))["verify"] is False
+    options = options_of(FAILOVER, asked(dry_run=True, groups="g-.*", backwards=True))
+    assert (options.run_id, options.mode, options.only, options.backwards) == ("manual__1", Mode.DRY_RUN, "g-.*", True)
+
+
+@pytest.mark.parametrize(
+    ("command", "params", "named"),
+    [
+        (FAILOVER, {"backward": True}, "did you mean backwards"),
+        (FAILOVER, {"dry_run": "false"}, "dry_run of the run must be true or false"),
+        (FAILOVER, {"groups": "("}, "no regular expression"),
+        (FAILOVER, {"groups": 7}, "must be a regular expression"),
+        (FAILOVER, {"tail": "copy"}, "tail"),
+        (FAILBACK, {"tail": "drop"}, "copy or leave"),
+        (CUTOVER, {"quiet_seconds": -1}, "seconds of quiet"),
+        (CUTOVER, {"quiet_seconds": float("nan")}, "seconds of quiet"),
+        (CUTOVER, {"quiet_seconds": True}, "number of seconds"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(command: str, params: dict[str, Any], named: str) -> None:
+    with pytest.raises(ArgumentError, match=named):
+        given_params(command, asked(**params))
+
+
+def test_the_question_shows_names_as_they_are() -> None:
+    """A group's name is whatever somebody typed: it makes no table, link or element."""
+    evil = "a|b\n<img src=x> [x](y) `c`"
+    partition = PartitionMove("t", 0, "A.t", 5, None, 7, Action.WRITE, exact=True, re_reads=0, reason="")
+    plan = RecoveryPlan("failover", "A->B", "r", Mode.REAL, "replicating", moves=(GroupMove(evil, "", (partition,)),), copy="<b>")
+    plan = RecoveryPlan(**{**vars(plan), "missing": (NotCopied("t", 0, "A.t", 7, None, None),), "known_until": 1_790_000_000_000})
+    body = markdown(plan, backwards=False)
+    (row,) = [line for line in body.splitlines() if "exact" in line]
+    assert row.count("|") - row.count("\\|") == 7, "six columns"
+    assert "\\<img src=x\\> \\[x\\](y) \\`c\\`" in row
+    assert "unknown since 2026-09-21" in body
+    assert "<" not in body.replace("\\<", "")
+
+
+def test_who_said_yes() -> None:
+    assert who({"responded_by_user": {"id": "7", "name": "anna"}}) == "anna, in Airflow"
+    assert who({}) == "somebody, in Airflow"

@@ -1,0 +1,30 @@
+"""A sync whose task died fails the run by name: the report is the run's last word."""
+
+from __future__ import annotations
+
+import pytest
+
+from ferry.airflow.steps import with_unended_syncs
+from ferry.errors import ExitCode, PartitionsFailed
+from ferry.mirroring.outcome import LISTED, SyncOutcome
+from ferry.reporting.run_report import RunReport
+
+pytestmark = pytest.mark.airflow
+
+TASKS = {"sync_configs": "configs", "sync_acls": "acls"}
+
+
+def report(*ended: str) -> RunReport:
+    syncs = {name: SyncOutcome(name).document(LISTED) for name in ended}
+    return RunReport("A->B", "run", "then", "now", "latest", syncs=syncs)
+
+
+def test_all_ended() -> None:
+    assert with_unended_syncs(report("configs", "acls"), TASKS).exit_code is ExitCode.DONE
+
+
+def test_one_died() -> None:
+    found = with_unended_syncs(report("configs"), TASKS)
+    assert found.exit_code is ExitCode.PARTLY_FAILED
+    with pytest.raises(PartitionsFailed, match="the run: RunUnfinished: sync acls came to no end: see the log of task sync_acls"):
+        found.raise_for_outcome()
