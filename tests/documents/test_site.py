@@ -1,0 +1,50 @@
+"""The documentation is built as a site, and a link that leads nowhere is noticed. Tables that tell what the code does say what it does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ferry.copying.receipts import ReceiptKind
+from ferry.copying.state import CLAIM_KEY, FLOW_KEY, HEAD_KEY, SYNC_KEY
+from ferry.mirroring.internal_topics import COMPACTED, EXPIRING, RUNS_RETENTION_MILLISECONDS
+from ferry.policy.naming import ledger_topic, position_group, runs_topic, state_topic
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[2]
+
+
+def build(source: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    command = ["mkdocs", "build", "--config-file", str(source / "mkdocs.yml"), "--site-dir", str(site)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+
+
+def test_the_site_is_built_without_a_broken_link(tmp_path: Path) -> None:
+    done = build(ROOT, tmp_path / "site")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "site" / "tutorial.html").exists()
+
+
+@pytest.mark.parametrize("link", ["[x](nowhere.md)", "[x](cli.md#nowhere)"])
+def test_a_broken_link_is_an_error(tmp_path: Path, link: str) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    with (tmp_path / "docs" / "index.md").open("a") as page:
+        page.write(f"\n{link}\n")
+    done = build(tmp_path, tmp_path / "site")
+    assert done.returncode != 0
+    assert "nowhere" in done.stdout + done.stderr
+
+
+def test_the_page_of_topics_says_what_the_code_does() -> None:
+    page = (ROOT / "docs" / "internal-topics.md").read_text(encoding="utf-8")
+    assert [name for name in (ledger_topic("A"), state_topic("A"), runs_topic("A"), position_group("A")) if f"`{name}`" not in page] == []
+    assert [kind for kind in ReceiptKind if f"| `{kind.value}` |" not in page] == []
+    assert [key for key in (HEAD_KEY, FLOW_KEY, CLAIM_KEY, SYNC_KEY) if f"`{key.decode()}`" not in page] == []
+    assert f"cleanup.policy={COMPACTED['cleanup.policy']}" in page
+    assert f"cleanup.policy={EXPIRING['cleanup.policy']}`, kept for {RUNS_RETENTION_MILLISECONDS // 86_400_000} days" in page
