@@ -4,16 +4,16 @@ SHELL := /bin/bash
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
-PYTHON_DIRECTORIES := include tests dags plugins spark_jobs benchmarks
+PYTHON_DIRECTORIES := include tests dags plugins spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
-QUICK := "not parity and not migration and not bounces and not rights"
+QUICK := "not parity and not migration and not bounces and not rights and not matrix and not drill and not spark_drill"
 SEED ?= 1
 ROUNDS ?= 40
 EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration model fuzz parity rights exactness faults bounces soak coverage mutants bench scale lock clean
+.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness faults bounces soak page coverage mutants bench scale docs how-tos lock pythons spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -29,17 +29,19 @@ demo-stop: setup ## Stop the demo and remove what it made
 	@python -m ferry.airflow.demo down
 
 test: setup lint types ## Lint, types and all tests but those with a target of their own, with a short series of kills
+	@setup/browser.sh
 	pytest -m $(QUICK) -n 2 --dist loadfile --durations 15
 
 test-unit: setup ## Tests without I/O
 	pytest -m unit
 
 test-brokers: setup ## Tests against real brokers
-	pytest -m "brokers and not rights"
+	pytest -m "brokers and not rights and not matrix and not drill and not spark_drill"
 
 lint: setup ## Format and lint checks
 	ruff format --check $(PYTHON_DIRECTORIES)
 	ruff check $(PYTHON_DIRECTORIES)
+	hadolint Dockerfile
 
 types: setup ## Type checks
 	mypy
@@ -69,13 +71,28 @@ fuzz: setup ## Damaged input for every decoder, more of it than in the tests: ma
 parity: setup ## Every combination of properties side by side with MirrorMaker 2
 	pytest -m parity
 
+drill: setup ## Failover and failback under load with kills, there and back: make drill SEED=7
+	FERRY_DRILL_SEED=$(SEED) pytest -s --timeout 0 -m drill
+
 rights: setup ## Every right that a flow needs, taken away in turn
 	pytest tests/permissions
+
+matrix: setup ## Every release of Kafka as source and as target, about a quarter of an hour
+	pytest -m matrix --durations 20
+
+spark-drill: setup ## A Spark cluster of two workers that are killed during runs; other environments for its executors
+	pytest -m spark_drill --durations 5
 
 exactness: setup ## Translated offsets of 500 groups beside MirrorMaker 2's: make exactness SEED=7
 	python -m tests.exactness.run --seed $(SEED)
 
+page: setup ## The page in a browser; pictures of every view and state in .ferry/page-screenshots
+	@setup/browser.sh
+	rm -rf .ferry/page-screenshots
+	FERRY_PAGE_SCREENSHOTS=$(CURDIR)/.ferry/page-screenshots pytest -m browser --durations 5
+
 coverage: setup ## As test, and which lines no test reached
+	@setup/browser.sh
 	pytest -m $(QUICK) -n 2 --dist loadfile --cov --cov-report=term:skip-covered
 
 mutants: setup ## One change at a time that a unit test must notice: make mutants ROOM=wire
@@ -88,12 +105,29 @@ scale: setup ## 10,000 partitions and 2,000 groups, and the ledger of a year of 
 	python -m benchmarks.scale
 	python -m benchmarks.scale.year
 
+docs: setup ## The documentation as a site in .docs; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 mkdocs build
+
+how-tos: setup ## Every how-to as written, in a fresh clone
+	python -m tests.documents.how_tos
+
 lock: setup ## Compile the locks anew from pyproject.toml
 	uv pip compile pyproject.toml --override requirements-override.txt --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet -o requirements.txt
 	uv pip compile pyproject.toml --group dev -c requirements.txt --override requirements-override.txt --generate-hashes \
 		--no-emit-index-url --no-header --python-version 3.11 --quiet -o requirements-dev.txt
 	sed -i '1i # Compiled by `make lock` (uv); install with --no-deps: the list is complete.' requirements.txt requirements-dev.txt
+
+# What of UP is left out rewrites to syntax that 3.11 lacks.
+pythons: setup ## Requirements resolved, code linted and typed for Python 3.12 and 3.13 as well
+	for version in 3.12 3.13; do \
+		echo "Python $$version" && ruff check --quiet --ignore UP040,UP046,UP047 --target-version py$${version/./} $(PYTHON_DIRECTORIES) && mypy --python-version $$version && \
+		uv pip compile pyproject.toml --group dev -c requirements.txt --override requirements-override.txt --no-annotate --no-header \
+			--no-emit-index-url --python-version $$version --quiet >/dev/null || exit 1; \
+	done
+
+spark-environment: setup ## An archive of the Python that Spark's executors need: dist/ferry-executors.tar.gz
+	setup/spark-environment.sh dist/ferry-executors.tar.gz
 
 clean: ## Remove caches and build products (not .venv, not data)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -2,19 +2,10 @@
 # Installs what Ferry needs into .venv, and Java if it is missing. Quick when everything is there already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. setup/apt.sh
 
 say() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
-
-as_root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else return 127; fi
-}
-
-apt_install() {
-    command -v apt-get >/dev/null || return 127
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq || true
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
-}
 
 find_python() {
     for candidate in "${PYTHON:-}" python3.11 python3.12 python3.13 python3; do

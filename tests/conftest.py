@@ -10,7 +10,6 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from hypothesis import settings
+from tests.both_clusters import FOREVER, both_clusters
 
 from ferry.config import Flow, load_config
 from ferry.copying import pipeline
@@ -27,8 +27,6 @@ from ferry.copying.request import RunRequest
 from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster
 
-# Tests write records with old timestamps, which time-based retention would delete within the session.
-FOREVER = {"log.retention.ms": "-1"}
 # What `A` and `B` stand for at the start of a config line: `A->B.topics`, `B->A.enabled`, `A.client.id`.
 ALIASES = re.compile(r"^([AB])(?:->([AB]))?(?=\.)")
 
@@ -52,14 +50,8 @@ JOIN_SECONDS = 30.0
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxCluster, SandboxCluster]]:
     """One source and one target cluster for the whole session, started at the same time."""
     directory = tmp_path_factory.mktemp("clusters")
-    with ExitStack() as running, ThreadPoolExecutor(2) as pool:
-        starting = [pool.submit(SandboxCluster.start, directory / name, name, properties=FOREVER) for name in ("source", "target")]
-        # Where one fails, the other is stopped all the same.
-        for future in starting:
-            if future.exception() is None:
-                running.enter_context(future.result())
-        source, target = (future.result() for future in starting)
-        yield source, target
+    with both_clusters(directory) as pair:
+        yield pair
 
 
 @pytest.fixture(scope="session")

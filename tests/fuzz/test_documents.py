@@ -15,6 +15,7 @@ from tests.fuzz.damage import damaged, damaged_json, fuzzed
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
+from ferry.copying.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
 from ferry.copying.request import RunRequest
 from ferry.copying.spread import Spread
 from ferry.copying.state import Claim, FlowRecord, Head, LossAcknowledged, OwnedAcl, SyncDone, decode_state, encode_state
@@ -44,6 +45,9 @@ STATES = (
     SyncDone("acls", 17, "run"),
     LossAcknowledged("id", 1, 5),
     OwnedAcl(ACL, (ACL,)),
+    RecoveryRecord("A->B", "failover 1", "failover 1", "failed-over", "done", 5, 4, "run", "anna", "cluster"),
+    GroupTaken("g", "failover 1", (("A.t", 0, 7),), done=True),
+    CutEnds("t", "failover 1", (4, 0), "id"),
 )
 TEXTS, NUMBERS = {"str"}, {"int"}
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.conftest import FOREVER
+from tests.both_clusters import both_clusters
 
 from ferry.config import Flow, load_config
 from ferry.errors import ExitCode
@@ -34,13 +32,8 @@ Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int]
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxCluster, SandboxCluster]]:
     """A source and a target, started at the same time."""
     directory = tmp_path_factory.mktemp("proving")
-    with ExitStack() as running, ThreadPoolExecutor(2) as pool:
-        starting = [pool.submit(SandboxCluster.start, directory / name, name, properties=FOREVER) for name in ("source", "target")]
-        for future in starting:
-            if future.exception() is None:
-                running.enter_context(future.result())
-        source, target = (future.result() for future in starting)
-        yield source, target
+    with both_clusters(directory) as pair:
+        yield pair
 
 
 @pytest.fixture(scope="module")
