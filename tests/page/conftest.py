@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 Visitor = Callable[..., "Visit"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One Chromium; each test has a context of its own in it."""
+    """One Chromium; each test has a context of its own in it. Only for a file: its event loop would refuse any other in the process."""
     from tests.page.browsing import chromium  # noqa: PLC0415 - unit tests of this room need no browser
 
     with chromium() as found:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ferry.copying.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
 from ferry.copying.state import FlowState
 from ferry.errors import RecoveryStopped
-from ferry.recovery.records import begun, done_groups, ended, not_home
+from ferry.recovery.records import begun, done_groups, ended, ended_by, not_home
 from ferry.recovery.reverse import start_of
 from ferry.recovery.stages import Event
 
@@ -30,6 +32,17 @@ def test_one_name_there_and_one_for_the_way_back() -> None:
     assert (again.recovery, again.phase, again.since) == ("failover 1", "failover 1", there.since)
     back = moved(again, (Event.FAILOVER_ENDS, ""), (Event.FAILBACK_BEGINS, "failback 4"), (Event.FAILBACK_BEGINS, "failback 5"))
     assert (back.recovery, back.phase, back.stage) == ("failover 1", "failback 4", "failing-back")
+
+
+def test_the_run_that_came_to_the_end_knows_it() -> None:
+    """A task that was killed behind its last record is tried again, and finds it."""
+    there = moved(replace(NEW, run_id="1"), (Event.FAILOVER_BEGINS, "failover 1"), (Event.FAILOVER_ENDS, ""))
+    back = moved(replace(there, run_id="2"), (Event.FAILBACK_BEGINS, "failback 2"))
+    home = moved(back, (Event.FAILBACK_ENDS, ""))
+    assert [ended_by(record, Event.FAILBACK_ENDS, "2") for record in (there, back, home)] == [False, False, True]
+    assert not ended_by(home, Event.FAILBACK_ENDS, "1")
+    assert not ended_by(home, Event.CUTOVER_ENDS, "2")
+    assert not ended_by(ended(back, Event.FAILBACK_ABANDONED, "abandoned", 9), Event.FAILBACK_ENDS, "2")
 
 
 def test_behind_an_abandoned_failback_a_failover_knows_what_it_had_done() -> None:

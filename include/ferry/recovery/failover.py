@@ -22,7 +22,7 @@ from ferry.recovery.losses import open_losses
 from ferry.recovery.moving import move_groups, plan_moves, refused_groups
 from ferry.recovery.not_copied import NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.readings import GroupReading, age_seconds, cluster_id_of, is_away, read_groups
-from ferry.recovery.records import RecoveryKeeper, current_record, done_groups, read_recovery, stage_of
+from ferry.recovery.records import DONE, RecoveryKeeper, current_record, done_groups, read_recovery, stage_of
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, reverse_name, seed_reverse, start_positions
 from ferry.recovery.stages import Event, Stage, advance
@@ -145,7 +145,7 @@ def carry_out_failover(
             keeper.note("groups written")
         with watch.step("prepare the way back"):
             told, problems = prepare_reverse(reverse, keeper, options, away=bool(plan.away))
-        keeper.end(Event.FAILOVER_ENDS, "done")
+        keeper.end(Event.FAILOVER_ENDS, DONE)
         return RecoveryReport(
             plan=plan,
             recovery=record.recovery,

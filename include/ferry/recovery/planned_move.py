@@ -26,7 +26,7 @@ from ferry.recovery.group_moves import GroupMove, without_taken
 from ferry.recovery.moving import GroupOutcome, members_of, move_groups, plan_moves, refused_groups
 from ferry.recovery.not_copied import NotCopied, not_copied
 from ferry.recovery.readings import GroupReading, cluster_id_of, read_groups
-from ferry.recovery.records import RecoveryKeeper, current_record, cut_of, done_groups, not_home, read_recovery, stage_of
+from ferry.recovery.records import DONE, RecoveryKeeper, current_record, cut_of, done_groups, ended_by, not_home, read_recovery, stage_of
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport
 from ferry.recovery.reverse import cut_ends, refuse_other_way, seed_reverse, start_positions
 from ferry.recovery.same_source import refuse_another_source
@@ -159,6 +159,8 @@ def carry_out_passage(
     """Write the groups; the stage ends when none is left over. `proven`: what a verify said."""
     watch, flow, onward = Stopwatch(), passage.flow, passage.onward
     with RecoveryKeeper(flow) as keeper:
+        if ended_by(keeper.record, passage.ends, options.run_id):
+            return _told_again(keeper, plan, proven)
         advance(flow.name, stage_of(keeper.record), passage.begins)
         with watch.step("check that nothing is left"):
             refuse_rest(onward, options.run_id)
@@ -179,7 +181,7 @@ def carry_out_passage(
             keeper.note("groups written")
         left = _left_out(passage, options, keeper)
         if all(entry.done for entry in outcomes) and not (reading.unread or left):
-            keeper.end(passage.ends, "done")
+            keeper.end(passage.ends, DONE)
         return RecoveryReport(
             plan=plan,
             recovery=record.recovery,
@@ -199,6 +201,14 @@ def _read(passage: Passage, options: RecoveryOptions) -> GroupReading:
     reading = read_groups(passage.flow, away=False, back=passage.back, only=options.only)
     moving = {Stage.FAILING_BACK} if passage.back else {Stage.CUTTING_OVER, Stage.CUT_OVER}
     return reading.without(done_groups(state, record)) if stage_of(record) in moving else reading
+
+
+def _told_again(keeper: RecoveryKeeper, plan: RecoveryPlan, proven: str) -> RecoveryReport:
+    """What an earlier try of this very run has done to the end: it was killed before it could say so."""
+    record = keeper.record
+    done = done_groups(keeper.state, record)
+    outcomes = tuple(GroupOutcome(GroupMove(group, "", ()), done=True) for group in sorted(done))
+    return RecoveryReport(plan, record.recovery, record.stage, record.confirmed_by, outcomes, verified=proven)
 
 
 def _left_out(passage: Passage, options: RecoveryOptions, keeper: RecoveryKeeper) -> tuple[str, ...]:

@@ -22,11 +22,13 @@ from ferry.copying.survey import refuse_newer_state
 from ferry.errors import RecoveryStopped
 from ferry.mirroring.internal_topics import ensure_internal_topics
 from ferry.policy.naming import position_group, state_topic
-from ferry.recovery.stages import Event, Stage, advance
+from ferry.recovery.stages import TRANSITIONS, Event, Stage, advance
 
 if TYPE_CHECKING:
     from ferry.config import Flow
 
+# The last step of a record whose movement came to its end.
+DONE = "done"
 _KEYS = tuple(f'{{"{kind}"'.encode() for kind in sorted(KINDS))
 
 
@@ -92,6 +94,12 @@ def ended(record: RecoveryRecord, event: Event, step: str, now: int) -> Recovery
     stage = advance(record.flow, stage_of(record), event)
     phase = record.recovery if stage is Stage.FAILED_OVER else record.phase
     return replace(record, phase=phase, stage=stage.value, step=step, at=now)
+
+
+def ended_by(record: RecoveryRecord, event: Event, run_id: str) -> bool:
+    """Whether this run has written `event`, the end of a movement, already (pure)."""
+    behind = {stage for (_, known), stage in TRANSITIONS.items() if known is event}
+    return record.run_id == run_id and record.step == DONE and stage_of(record) in behind
 
 
 def _names_used(state: FlowState, record: RecoveryRecord) -> set[str]:
