@@ -7,6 +7,8 @@ export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 PYTHON_DIRECTORIES := include tests dags plugins spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
 QUICK := "not parity and not migration and not bounces and not rights and not matrix and not drill and not spark_drill"
+# One more than the cores of a small machine: tests wait for brokers almost half of the time.
+WORKERS ?= 3
 SEED ?= 1
 ROUNDS ?= 40
 EXAMPLES ?= 5000
@@ -30,7 +32,7 @@ demo-stop: setup ## Stop the demo and remove what it made
 
 test: setup lint types ## Lint, types and all tests but those with a target of their own, with a short series of kills
 	@setup/browser.sh
-	pytest -m $(QUICK) -n 2 --dist loadfile --durations 15
+	pytest -m $(QUICK) -n $(WORKERS) --dist loadfile --durations 15
 
 test-unit: setup ## Tests without I/O
 	pytest -m unit
@@ -93,7 +95,7 @@ page: setup ## The page in a browser; pictures of every view and state in .ferry
 
 coverage: setup ## As test, and which lines no test reached
 	@setup/browser.sh
-	pytest -m $(QUICK) -n 2 --dist loadfile --cov --cov-report=term:skip-covered
+	pytest -m $(QUICK) -n $(WORKERS) --dist loadfile --cov --cov-report=term:skip-covered
 
 mutants: setup ## One change at a time that a unit test must notice: make mutants ROOM=wire
 	python tests/mutation/run.py --room $(ROOM)

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -86,7 +87,12 @@ def readers() -> Iterator[Readers]:
 
 
 def processes() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if "ferry.page.reader_process" in " ".join(child.cmdline())]
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):  # one that is just ending; a zombie is one of these
+            if "ferry.page.reader_process" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 def until(condition: Callable[[], bool]) -> None:
