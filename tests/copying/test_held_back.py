@@ -24,7 +24,8 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.open_transactions import OpenTransaction, open_transactions
 from ferry.clusters.partitions import TopicPartition as Key
 from ferry.config import Flow, load_config
-from ferry.copying.held_back import HeldBack, _at_work, aged, aged_by_records, overdue
+from ferry.copying import held_back as held_back_module
+from ferry.copying.held_back import HeldBack, _at_work, aged, aged_by_records, overdue, still_open
 from ferry.copying.lanes import lane_of, transactional_id
 from ferry.errors import ExitCode
 from ferry.reporting.run_report import PartitionFailure
@@ -148,6 +149,19 @@ def test_record_times_tell_the_age_of_what_cannot_be_seen() -> None:
     assert aged_by_records([], admin, 10_000, 6_000) == []
     unknown: Any = SimpleNamespace(offsets_for_time=lambda *_: ({}, None))
     assert aged_by_records([young], unknown, 10_000, 6_000) == [young], "a partition that did not answer is not taken for an old one"
+
+
+@pytest.mark.unit
+def test_what_ends_at_once_only_waited_for_its_markers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of old records look old from the moment on in which they are written."""
+    monkeypatch.setattr(held_back_module, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(held_back_module, "MARKERS_SECONDS", 0.2)
+    young, marked, hanging = (HeldBack("t", number, "B", "b:1", Key("t", number), 10, 20, hidden="not allowed") for number in range(3))
+    marked, hanging = replace(marked, overdue=True), replace(hanging, overdue=True)
+    looks = iter([{marked.held: 10}, {marked.held: 20}])
+    admin: Any = SimpleNamespace(end_offsets=lambda _: ({hanging.held: 10, **next(looks, {})}, {}))
+    assert still_open([young, marked, hanging], admin) == [young, hanging]
+    assert still_open([young], None) == [young], "nothing is asked for those"  # type: ignore[arg-type]
 
 
 @pytest.mark.brokers

@@ -72,7 +72,7 @@ class Pair:
     def ferry(self, command: str, *options: str, late: bool = False, code: int = DONE) -> Any:
         """What the command prints as JSON; `late`: of the flow that began at the end."""
         done = self._done(command, *options, late=late)
-        assert done.returncode == code, f"{command}: exit code {done.returncode}\n{done.stderr[-3000:]}\n{done.stdout[-3000:]}"
+        assert done.returncode == code, f"{command}: exit code {done.returncode}\n{done.stderr[-3000:]}\n{_failed(done.stdout)}"
         return json.loads(done.stdout)
 
     def refused(self, command: str, *, code: int) -> str:
@@ -119,6 +119,16 @@ class Pair:
             return 0
         finally:
             client.close()
+
+
+def _failed(text: str) -> str:
+    """What a document says of failures, in the run and in its syncs; all of it where it is none."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return text[-3000:]
+    syncs = {name: sync["failed"] for name, sync in document.get("syncs", {}).items() if sync["failed"]}
+    return json.dumps({"failed": document.get("failed"), "losses": document.get("losses"), "syncs": syncs}, indent=1)[:3000]
 
 
 def _written(path: Path, lines: list[str]) -> Path:

@@ -86,9 +86,8 @@ def test_there_and_back(
     before = everything(room.source), everything(room.target)
     options = RecoveryOptions("failback", document["run_id"])
     passage = planned_move.failback(room.there, room.back)
-    again = planned_move.carry_out_passage(
-        passage, options, RecoveryPlan("failback", room.there.name, options.run_id), Confirmation("x"), ""
-    )
+    plan = RecoveryPlan("failback", room.there.name, options.run_id, options.mode, "failing-back")
+    again = planned_move.carry_out_passage(passage, options, plan, Confirmation("x"), "")
     assert (again.exit_code, again.stage, again.recovery) == (0, "replicating", document["recovery"])
     assert {entry.move.group for entry in again.groups} >= {first, second, busy}
     assert (everything(room.source), everything(room.target)) == before

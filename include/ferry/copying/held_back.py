@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from ferry.copying.survey import Survey
 
 
+# A commit is answered before its markers are written, and records that were copied may be old: so long it is seen whether they end.
+MARKERS_SECONDS = 5.0
+LOOK_SECONDS = 0.25
+
+
 @dataclass(frozen=True)
 class HeldBack:
     """One partition of cluster `cluster` whose last stable offset `stable_end` lies before its high watermark.
@@ -150,6 +155,16 @@ def aged_by_records(hidden: list[HeldBack], admin: ClusterAdmin, now_ms: int, wa
     return found
 
 
+def still_open(hidden: list[HeldBack], admin: ClusterAdmin) -> list[HeldBack]:
+    """Without those that were called overdue and end within MARKERS_SECONDS."""
+    deadline = time.monotonic() + MARKERS_SECONDS
+    while (late := [entry.held for entry in hidden if entry.overdue]) and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
+        stable_ends, _ = admin.end_offsets(late)
+        hidden = [entry for entry in hidden if stable_ends.get(entry.held, entry.stable_end) == entry.stable_end]
+    return hidden
+
+
 def _of_cluster(flow: Flow, cluster: Cluster, admin: ClusterAdmin, partitions: Mapping[TopicPartition, tuple[str, int]]) -> list[HeldBack]:
     watermarks, _ = admin.end_offsets(partitions, committed=False)
     stable_ends, _ = admin.end_offsets(watermarks)
@@ -164,7 +179,7 @@ def _of_cluster(flow: Flow, cluster: Cluster, admin: ClusterAdmin, partitions: M
             found.append(aged(replace(entry, transaction=seen[0], others=len(seen) - 1), now_ms, warn_ms))
     return [
         *(entry for entry in found if not entry.hidden),
-        *aged_by_records([entry for entry in found if entry.hidden], admin, now_ms, warn_ms),
+        *still_open(aged_by_records([entry for entry in found if entry.hidden], admin, now_ms, warn_ms), admin),
     ]
 
 
