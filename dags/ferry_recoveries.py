@@ -120,6 +120,8 @@ def planned_move(flow: Flow, command: str) -> DAG:
         confirm_stopped = ApprovalOperator(
             task_id="confirm_stopped",
             subject=f"{flow.name}: {command}: have all producers on {origin}, and all consumers of the groups there, been stopped?",
+            # Whoever rejects ends it: by its trigger rule plan_groups would go on behind tasks that were skipped.
+            ignore_downstream_trigger_rules=True,
         )
         compared = RecoveryVerifyOperator(task_id="compare_sides", flow=flow.name, command=command, conn_id=flow.spark_connection)
         last >> begin_to_stop() >> confirm_stopped >> drain() >> compared

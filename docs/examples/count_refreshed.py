@@ -41,9 +41,11 @@ def read_range(servers: str, topic: str, partition: int, start: int, end: int) -
             error = message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's public name
                 raise RuntimeError(f"{topic}-{partition}: {error}")
-            # The end of the log counts too: compaction may have removed the last record.
-            if error is not None or message.offset() >= end:
+            # The end of what can be read counts too, once it is reached: compaction may have removed the last record.
+            if message.offset() >= end:
                 return
+            if error is not None:  # before `end`: a transaction of somebody else is open there, and will end
+                continue
             yield (message.key() or b"").decode(errors="backslashreplace"), 1
             if message.offset() == end - 1:
                 return

@@ -50,8 +50,9 @@ class RetryRule(Enum):
 
 
 class FerryError(Exception):
-    """Base of all errors that Ferry raises on purpose."""
+    """Base of all errors that Ferry raises on purpose. `others`: less bad ones of the same run, which stand in its notes too."""
 
+    others: tuple[FerryError, ...] = ()
     next_step = "read the message; run again with FERRY_TRACEBACK=1 if it says too little"
     exit_code = ExitCode.OTHER
     retry = RetryRule.RETRY

@@ -128,9 +128,30 @@ def test_a_report_does_not_repeat_what_the_copy_has_told(copied: str, problem: F
     assert len(callbacks.TOLD) == told
 
 
-@pytest.mark.parametrize(("problem", "told"), [(PartitionsFailed("groups: 1 failed"), 0), (ClusterUnreachable("B"), 1)])
-def test_a_sync_tells_only_what_no_report_will(problem: FerryError, told: int, telling: None) -> None:
-    alerts.on_failure("A->B")(context(raised(problem), "sync_groups"))
+@pytest.mark.parametrize(("copied", "problem", "told"), [
+    ("success", PartitionsFailed("groups: 1 failed"), 0),
+    ("skipped", PartitionsFailed("groups: 1 failed"), 0),
+    ("failed", PartitionsFailed("groups: 1 failed"), 1),
+    ("upstream_failed", PartitionsFailed("groups: 1 failed"), 1),
+    ("success", ClusterUnreachable("B"), 1),
+])  # fmt: skip
+def test_a_sync_tells_only_what_no_report_will(copied: str, problem: FerryError, told: int, telling: None) -> None:
+    alerts.on_failure("A->B")(context(raised(problem), "sync_groups", copied))
+    assert len(callbacks.TOLD) == told
+
+
+def test_a_loss_is_told_although_a_newer_run_took_over() -> None:
+    loss = LossReport("t", 0, 1, 5, "expired")
+    report = RunReport("A->B", "r1", "", "", "latest", losses=(loss,), superseded="a newer run")
+    with pytest.raises(AirflowFailException) as caught, typed_retries():
+        report.raise_for_outcome()
+    (alert,) = alerts.failure_alerts("A->B", context(caught.value, "report_outcome"))
+    assert (alert.what, alert.severity) == ("SourceDataLost", Severity.CRITICAL)
+
+
+@pytest.mark.parametrize(("state", "told"), [("running", 1), ("queued", 1), ("failed", 0), ("success", 0)])
+def test_a_deadline_counts_for_runs_that_have_not_ended(state: str, told: int, telling: None) -> None:
+    alerts.deadline_missed("A->B", {"dag_run": {"dag_run_id": "r1", "dag_id": "ferry.A.B", "state": state}})
     assert len(callbacks.TOLD) == told
 
 

@@ -144,6 +144,12 @@ def test_a_person_confirms(
     produce(target_cluster, topic, 50, 20)
     run = operator.trigger("failback", quiet_seconds=1)
     operator.question(run, "confirm_stopped")
+    operator.answer(run, "confirm_stopped", "Reject")
+    state, tasks = operator.ended(run)
+    assert (state, tasks["plan_groups"], tasks["confirm"], tasks["write_groups"]) == ("success", "skipped", "skipped", "skipped")
+
+    run = operator.trigger("failback", quiet_seconds=1)
+    operator.question(run, "confirm_stopped")
     operator.answer(run, "confirm_stopped", "Approve")
     assert group in operator.question(run, "confirm")["body"].replace("\\", "")
     operator.answer(run, "confirm", "Approve")

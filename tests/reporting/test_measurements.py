@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ferry.copying.spread import Spread
-from ferry.reporting.measurements import Measurement, measurements
+from ferry.reporting.measurements import Measurement, measurements, status_measurements
 from ferry.reporting.run_report import PartitionReport, RunReport
+from ferry.reporting.status import FlowStatus, PartitionStatus
 
 pytestmark = pytest.mark.unit
 
@@ -37,3 +40,16 @@ def test_one_set_for_each_remote_partition() -> None:
 def test_records_without_timestamps_have_no_age() -> None:
     report = RunReport("A->B", "r", "", "", "latest", (PartitionReport("t", 0, "A.t", 0, 1, records=1),))
     assert {one.name for one in measurements(report, "A", "B")} == {"record-count", "byte-count", "record-bytes-avg"}
+
+
+def test_headroom_goes_back_to_the_whole_retention_once_nothing_waits() -> None:
+    """A gauge keeps its last value: nobody would see that it is no longer short."""
+    behind = PartitionStatus("t", 0, "A.t", 0, 9, 9, -1, 90.0, 10.0, None, 0, retention_seconds=100.0)
+    copied = replace(behind, position=9, lag_records=0, lag_seconds=0.0, headroom_seconds=None)
+    endless, unread = replace(copied, retention_seconds=None), replace(behind, lag_seconds=-1.0, headroom_seconds=None)
+
+    def told(partition: PartitionStatus) -> list[float]:
+        found = status_measurements(FlowStatus("A->B", (partition,), ()), "A", "B")
+        return [one.value for one in found if one.name == "headroom-seconds"]
+
+    assert [told(partition) for partition in (behind, copied, endless, unread)] == [[10.0], [100.0], [], []]

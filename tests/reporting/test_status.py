@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
+from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.copying.state import Head
-from ferry.reporting.status import average_sizes, partition_status
+from ferry.reporting.status import average_sizes, first_uncopied, partition_status
 
 pytestmark = pytest.mark.unit
 
@@ -28,6 +30,14 @@ def test_lag_counts_what_is_still_there() -> None:
 def test_nothing_to_copy_has_no_lag() -> None:
     status = partition_status(facts(100, 0, 100), open_at=None, average_size=None, age=0.0, retention=100.0)
     assert (status.lag_records, status.lag_bytes, status.lag_seconds, status.headroom_seconds) == (0, 0, 0.0, None)
+
+
+def test_what_had_come_from_the_target_is_not_waited_for() -> None:
+    """Its records may be as old as they like: the first of this side's own counts."""
+    returning = replace(facts(0, 0, 100), guard=PartitionGuard(excluded=((0, 90), (95, 99))))
+    assert first_uncopied(returning) == 90
+    status = partition_status(returning, open_at=None, average_size=None, age=3.0, retention=10.0)
+    assert (status.lag_records, status.lag_seconds, status.headroom_seconds) == (6, 3.0, 7.0)
 
 
 def test_an_open_source_transaction_is_named() -> None:

@@ -27,6 +27,7 @@ from ferry.reporting.limits import limit_alerts
 
 TASK_DIED = "TaskDied"
 REPORT_TASK, COPY_TASK, SYNC_TASKS = "report_outcome", "copy_records", "sync_"
+ENDED = frozenset({"success", "failed"})
 SEE_THE_LOG = "read the task's log; if it says too little, clear the task with FERRY_TRACEBACK=1"
 
 log = logging.getLogger(__name__)
@@ -55,6 +56,8 @@ def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
     code = ExitCode.OTHER
     if isinstance(problem, LimitsBroken):
         return limit_alerts(flow, problem.broken, run_id=run_id, url=url)
+    if isinstance(problem, Superseded):  # a loss that it had met already is told by no newer run
+        problem = next((other for other in problem.others if other.exit_code is ExitCode.DATA_LOST), problem)
     if isinstance(problem, Superseded) or isinstance(exception, EarlierTaskFailed):
         return []
     if isinstance(exception, JobFailed | JobFailedForGood):
@@ -76,14 +79,15 @@ def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
 
 
 def _told_elsewhere(context: Mapping[str, Any]) -> bool:
-    """Whether the report tells what failed in a sync, or only repeats what the copy's task told: that it could not be carried out."""
+    """Whether a report only repeats what the copy's task told, or what failed in a sync will stand in a report that is told."""
     task, exception = context["ti"], context.get("exception")
-    if not isinstance(getattr(exception, "__cause__", None), PartitionsFailed):
+    name = str(task.task_id)
+    if not isinstance(getattr(exception, "__cause__", None), PartitionsFailed) or not name.startswith((REPORT_TASK, SYNC_TASKS)):
         return False
-    if task.task_id != REPORT_TASK:
-        return str(task.task_id).startswith(SYNC_TASKS)
+    # Both come behind the copy, whose state is final then.
     states = task.get_task_states(dag_id=task.dag_id, task_ids=[COPY_TASK], run_ids=[context["run_id"]])
-    return "failed" in {str(state) for state in states.get(context["run_id"], {}).values()}
+    copy_failed = not {"failed", "upstream_failed"}.isdisjoint(str(state) for state in states.get(context["run_id"], {}).values())
+    return copy_failed if name == REPORT_TASK else not copy_failed
 
 
 def deadlines(flow: Flow) -> list[DeadlineAlert] | None:
@@ -101,6 +105,8 @@ def deadline_missed(flow: str, context: Mapping[str, Any]) -> None:
 
     settings = alerts_of(flow)
     run = context.get("dag_run") or {}
+    if run.get("state") in ENDED:  # Airflow keeps the deadline of a run that has failed
+        return
     run_id, dag = str(run.get("dag_run_id", "")), str(run.get("dag_id", ""))
     alert = Alert(
         flow=flow,

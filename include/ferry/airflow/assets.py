@@ -14,11 +14,12 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from ferry.airflow.flows import dag_id, flow_for_running
 from ferry.airflow.retries import EarlierTaskFailed, typed_retries
-from ferry.airflow.steps import request_of
+from ferry.airflow.steps import may_have_copied, request_of
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
 from ferry.config.alerts import ASSETS_MAX
+from ferry.policy.naming import policy_for
 from ferry.reporting.refreshed import RefreshedTopic, read_refreshed
 
 
@@ -36,13 +37,18 @@ def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """One event for each remote topic that the run put records into, whatever became of the others. Counts as XCom."""
     if planned is None:
         raise EarlierTaskFailed("an earlier task failed: its log names the reason")
-    if not planned["needs_copy"]:
-        raise AirflowSkipException("nothing was copied")
     context = get_current_context()
+    if not planned["needs_copy"] and not may_have_copied(planned, context):
+        raise AirflowSkipException("nothing was copied")
     with typed_retries():
         settings = flow_for_running(flow)
+        if not settings.alerts.assets_max:
+            raise AirflowSkipException(f"{ASSETS_MAX} = 0: topics are not announced")
         run_id = request_of(flow, context).run_id
         refreshed = read_refreshed(settings, run_id)
+    if not planned["needs_copy"]:  # an earlier try copied, or took heartbeats along
+        policy = policy_for(settings)
+        refreshed = tuple(entry for entry in refreshed if not policy.is_heartbeats_topic(entry.topic))
     if not refreshed:
         raise AirflowSkipException("no remote topic was refreshed")
     told, left_out = refreshed[: settings.alerts.assets_max], refreshed[settings.alerts.assets_max :]

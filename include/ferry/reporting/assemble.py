@@ -15,7 +15,7 @@ from ferry.copying.spread import joined
 from ferry.copying.state import FlowState, fold_state
 from ferry.policy.naming import state_topic
 from ferry.recovery.losses import acknowledgement
-from ferry.reporting.refreshed import run_receipts
+from ferry.reporting.refreshed import receipts_since
 from ferry.reporting.run_report import LossReport, PartitionFailure, PartitionReport, RunReport
 from ferry.reporting.runs_topic import RunRecords, read_run_records
 
@@ -32,7 +32,8 @@ def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         return RunReport(flow.name, request.run_id, now, now, request.bound, failed=(UNFINISHED,), syncs=records.syncs)
     with InternalTopicReader(flow.target) as reader:
-        receipts = run_receipts(flow, reader, records.opened.ledger_ends, request.run_id)
+        since = receipts_since(flow, reader, records.opened.ledger_ends)
+        receipts = [receipt for receipt in since if receipt.run_id == request.run_id]
         own = reader.read(state_topic(flow.source.alias), complete=False)
         state = fold_state(((record.key, record.value) for record in own), place_of(flow.target, state_topic(flow.source.alias)))
     return report_of(flow.name, request, records, receipts, state)

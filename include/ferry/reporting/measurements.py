@@ -94,8 +94,10 @@ def _lag_of(partition: PartitionStatus, flow: Mapping[str, str]) -> Iterator[Mea
     for name, value in (("lag-bytes", partition.lag_bytes), ("lag-seconds", round(partition.lag_seconds, 3))):
         if value >= 0:
             yield Measurement(name, value, tags)
-    if partition.headroom_seconds is not None:
-        yield Measurement("headroom-seconds", round(partition.headroom_seconds, 3), tags)
+    # Without lag, as much as a record would have that came now: a gauge must not keep what was short once.
+    headroom = partition.headroom_seconds if partition.lag_records else partition.retention_seconds
+    if headroom is not None:
+        yield Measurement("headroom-seconds", round(headroom, 3), tags)
 
 
 def _spread_measurements(name: str, spread: Spread, tags: Mapping[str, str]) -> Iterator[Measurement]:

@@ -2,7 +2,8 @@
 
 Made from the run's receipts, so it holds for a run that was killed and tried again, and for one in which other topics failed. A downstream
 range `[start, end)` bounds what the run appended to a partition: control records lie in it, and where somebody else writes to the remote
-topic too (both directions under one name), records of theirs may.
+topic too (both directions under one name), records of theirs may. What other runs of the flow appended does not: where one came between two
+tries, the partition has a range on either side of it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PARTITIONS_TOLD = 256
 
 @dataclass(frozen=True)
 class RefreshedPartition:
-    """One partition: ranges on both sides, end exclusive; bytes as stored."""
+    """One range of a partition, on both sides, end exclusive; bytes as stored."""
 
     partition: int
     upstream_start: int
@@ -81,39 +82,45 @@ def read_refreshed(flow: Flow, run_id: str) -> tuple[RefreshedTopic, ...]:
     if opened is None:
         return ()
     with InternalTopicReader(flow.target) as reader:
-        return refreshed_topics(run_receipts(flow, reader, opened.ledger_ends, run_id))
+        return refreshed_topics(receipts_since(flow, reader, opened.ledger_ends), run_id)
 
 
-def run_receipts(flow: Flow, reader: InternalTopicReader, since: Mapping[int, int], run_id: str) -> list[Receipt]:
-    """The receipts of one run, from the ledger's offsets `since` (as the run was opened) on."""
+def receipts_since(flow: Flow, reader: InternalTopicReader, since: Mapping[int, int]) -> list[Receipt]:
+    """The receipts of all runs, from the ledger's offsets `since` (as a run was opened) on."""
     topic = ledger_topic(flow.source.alias)
     where = place_of(flow.target, topic)
-    read = (decode_receipt(record.key, record.value, where) for record in reader.read(topic, since) if record.value is not None)
-    return [receipt for receipt in read if receipt.run_id == run_id]
+    return [decode_receipt(record.key, record.value, where) for record in reader.read(topic, since) if record.value is not None]
 
 
-def refreshed_topics(receipts: Iterable[Receipt]) -> tuple[RefreshedTopic, ...]:
-    """Topics with records of these receipts, by remote name (pure)."""
+def refreshed_topics(receipts: Iterable[Receipt], run_id: str) -> tuple[RefreshedTopic, ...]:
+    """Topics with records of this run, by remote name; `receipts` are those of all runs since it was opened (pure)."""
     copies = sorted(
         (receipt for receipt in receipts if receipt.kind in COPIES and receipt.records),
-        key=lambda receipt: (receipt.remote_topic, receipt.partition),
+        key=lambda receipt: (receipt.remote_topic, receipt.partition, _first_place(receipt)),
     )
-    return tuple(_topic(name, list(found)) for name, found in groupby(copies, lambda receipt: receipt.remote_topic))
+    named = ((name, list(found)) for name, found in groupby(copies, lambda receipt: receipt.remote_topic))
+    return tuple(_topic(name, found, run_id) for name, found in named if any(receipt.run_id == run_id for receipt in found))
 
 
-def _topic(name: str, receipts: Sequence[Receipt]) -> RefreshedTopic:
-    partitions = tuple(_partition(number, list(found)) for number, found in groupby(receipts, lambda receipt: receipt.partition))
-    earliest = min((receipt.min_timestamp for receipt in receipts if receipt.min_timestamp >= 0), default=-1)
-    return RefreshedTopic(receipts[0].topic, name, partitions, earliest, max(receipt.max_timestamp for receipt in receipts))
+def _topic(name: str, receipts: Sequence[Receipt], run_id: str) -> RefreshedTopic:
+    ranges = groupby(receipts, lambda receipt: (receipt.partition, receipt.run_id))
+    partitions = tuple(_partition(number, list(found)) for (number, run), found in ranges if run == run_id)
+    own = [receipt for receipt in receipts if receipt.run_id == run_id]
+    earliest = min((receipt.min_timestamp for receipt in own if receipt.min_timestamp >= 0), default=-1)
+    return RefreshedTopic(own[0].topic, name, partitions, earliest, max(receipt.max_timestamp for receipt in own))
+
+
+def _first_place(receipt: Receipt) -> int:
+    """The first downstream offset that it tells of."""
+    return min((*(run[1] for run in receipt.runs), *(span[0] for span in receipt.written)), default=receipt.downstream_end)
 
 
 def _partition(number: int, receipts: Sequence[Receipt]) -> RefreshedPartition:
-    places = [start for receipt in receipts for start in (*(run[1] for run in receipt.runs), *(span[0] for span in receipt.written))]
     return RefreshedPartition(
         number,
         min(receipt.upstream_start for receipt in receipts),
         max(receipt.upstream_end for receipt in receipts),
-        min(places),
+        min(_first_place(receipt) for receipt in receipts),
         max(receipt.downstream_end for receipt in receipts),
         sum(receipt.records for receipt in receipts),
         sum(receipt.bytes for receipt in receipts),

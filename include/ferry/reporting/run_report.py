@@ -155,6 +155,7 @@ class RunReport:
         """Raise the worst problem of the run, if there is one; the others are notes on it."""
         problems = self.problems()
         if problems:
+            problems[0].others = tuple(problems[1:])
             for other in problems[1:]:
                 problems[0].add_note(f"{type(other).__name__}: {other}")
             raise problems[0]

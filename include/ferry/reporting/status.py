@@ -21,8 +21,8 @@ from ferry.reporting.assemble import loss_report
 from ferry.reporting.limits import BrokenLimit, broken_limits
 from ferry.reporting.run_report import LossReport, RunReport
 from ferry.reporting.silence import overdue_run
+from ferry.wire.ranges import end_of_range_at, within
 from ferry.wire.ranges import size as held
-from ferry.wire.ranges import within
 
 if TYPE_CHECKING:
     from ferry.clusters.describe import ConfigValue
@@ -36,8 +36,9 @@ class PartitionStatus:
     """One source partition; `log_start` is the first offset that the source still has.
 
     Lags: records (offsets, so control records count too), bytes (by the average of what was copied, -1 unknown), seconds (age of the first
-    uncopied record, -1 unknown). `headroom_seconds`: until the source drops it by time (None: never). `open_transaction_at`: the source's
-    last stable offset when an open transaction holds it back (None: none does).
+    uncopied record, -1 unknown). `headroom_seconds`: until the source drops it by time (None: never, or there is none);
+    `retention_seconds`: after what time it drops any (None: never). `open_transaction_at`: the source's last stable offset when an open
+    transaction holds it back (None: none does).
     """
 
     topic: str
@@ -51,6 +52,7 @@ class PartitionStatus:
     headroom_seconds: float | None
     open_transaction_at: int | None
     log_start: int
+    retention_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -137,9 +139,9 @@ def _seen(
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = survey(flow, RunRequest(flow.name, "status"), source, target, settled=False, for_a_run=for_a_run)
         behind = held_back(flow, seen, source, target)
-        lagging = [facts for facts in seen.facts if position_of(facts) < facts.stable_end]
+        lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
         configs = _configs(flow, source, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run)
-    ages = first_ages(flow, {(facts.topic, facts.partition): max(position_of(facts), facts.log_start) for facts in lagging})
+    ages = first_ages(flow, {(facts.topic, facts.partition): first_uncopied(facts) for facts in lagging})
     open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
     partitions = tuple(
         partition_status(
@@ -166,7 +168,7 @@ def partition_status(
 ) -> PartitionStatus:
     """One partition's status (pure). `age` of the first uncopied record and `retention` in seconds."""
     position = position_of(facts)
-    first = max(position, facts.log_start)
+    first = first_uncopied(facts)
     lag = max(0, facts.stable_end - first - held(within(facts.guard.excluded, first, facts.stable_end)))
     size = 0 if not lag else -1 if average_size is None else round(lag * average_size)
     headroom = None if retention is None or not lag or age < 0 else retention - age
@@ -182,6 +184,7 @@ def partition_status(
         headroom_seconds=headroom,
         open_transaction_at=open_at,
         log_start=facts.log_start,
+        retention_seconds=retention,
     )
 
 
@@ -197,6 +200,11 @@ def average_sizes(receipts: Iterable[Receipt]) -> dict[tuple[str, int], float]:
 def position_of(facts: PartitionFacts) -> int:
     """The next upstream offset to copy, as far as a look can tell."""
     return facts.head.position if facts.head else facts.committed if facts.committed is not None else facts.start
+
+
+def first_uncopied(facts: PartitionFacts) -> int:
+    """The first upstream offset that is still to copy: not what is gone, nor what had come from the target."""
+    return end_of_range_at(facts.guard.excluded, max(position_of(facts), facts.log_start))
 
 
 def retention_seconds(config: Mapping[str, ConfigValue]) -> float | None:

@@ -1,0 +1,80 @@
+"""Which refreshed topics are announced."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+from tests.alerting import callbacks
+
+from ferry.airflow import assets
+from ferry.config import load_config
+from ferry.config.alerts import AlertSettings
+from ferry.reporting.refreshed import RefreshedPartition, RefreshedTopic
+
+pytestmark = pytest.mark.airflow
+
+ENTRY = RefreshedPartition(0, 0, 5, 0, 6, 5, 50)
+REFRESHED = tuple(RefreshedTopic(name, f"A.{name}", (ENTRY,), -1, -1) for name in ("heartbeats", "orders", "payments"))
+COPIED = {"needs_copy": True, "dry_run": False}
+
+
+class Events(dict[str, list[str]]):
+    """What Airflow gives a task to add events to."""
+
+    def __getitem__(self, alias: Any) -> Any:
+        told = self.setdefault(alias.name, [])
+        return SimpleNamespace(add=lambda asset, extra: told.append(f"{asset.name} {extra['records']}"))
+
+
+@pytest.fixture
+def announced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    def announce(planned: dict[str, Any], *, most: int = 9, try_number: int = 1, read: tuple[RefreshedTopic, ...] = REFRESHED) -> list[str]:
+        settings = AlertSettings(assets_max=most, callbacks=("tests.alerting.callbacks:tell",))
+        config = tmp_path / "mm2.properties"
+        config.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+        flow = replace(load_config(config).flow("A->B"), alerts=settings)
+        events = Events()
+        context = {"ti": SimpleNamespace(try_number=try_number, log_url="http://x/log"), "outlet_events": events}
+        monkeypatch.setattr(assets, "get_current_context", lambda: context)
+        monkeypatch.setattr(assets, "flow_for_running", lambda _: flow)
+        monkeypatch.setattr(assets, "request_of", lambda *_: SimpleNamespace(run_id="r1"))
+        monkeypatch.setattr(assets, "read_refreshed", lambda *_: read)
+        callbacks.TOLD.clear()
+        assets.announce("A->B", planned)
+        return events.get("ferry.A.B.topics", [])
+
+    return announce
+
+
+def test_an_event_for_each_topic(announced: Any) -> None:
+    assert announced(COPIED) == [f"ferry://B/topics/A.{name} 5" for name in ("heartbeats", "orders", "payments")]
+    assert not callbacks.TOLD
+
+
+def test_what_is_beyond_the_limit_is_told(announced: Any) -> None:
+    assert announced(COPIED, most=2) == ["ferry://B/topics/A.heartbeats 5", "ferry://B/topics/A.orders 5"]
+    ((_, alert),) = callbacks.TOLD
+    assert "1 refreshed topics were not announced, A.payments" in str(alert)
+
+
+def test_none_is_a_switch_and_no_limit(announced: Any) -> None:
+    with pytest.raises(AirflowSkipException, match=r"ferry\.airflow\.assets\.max = 0"):
+        announced(COPIED, most=0)
+    assert not callbacks.TOLD
+
+
+def test_a_run_that_was_cleared_tells_what_its_earlier_try_copied(announced: Any) -> None:
+    """Its new plan has nothing to copy any more; heartbeats that it took along in passing are no news."""
+    again = {"needs_copy": False, "dry_run": False}
+    with pytest.raises(AirflowSkipException, match="nothing was copied"):
+        announced(again)
+    assert announced(again, try_number=2) == ["ferry://B/topics/A.orders 5", "ferry://B/topics/A.payments 5"]
+    with pytest.raises(AirflowSkipException, match="no remote topic was refreshed"):
+        announced(again, try_number=2, read=REFRESHED[:1])
+    with pytest.raises(AirflowSkipException, match="nothing was copied"):
+        announced({"needs_copy": False, "dry_run": True}, try_number=2)
