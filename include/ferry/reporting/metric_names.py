@@ -50,7 +50,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "lag-seconds", "gauge", "s", PARTITION, "age of the first record that is not copied; not sent where it could not be read in time"
     ),
-    Metric("headroom-seconds", "gauge", "s", PARTITION, "until the source drops it; without lag, its retention; not sent if that is endless"),
+    Metric("headroom-seconds", "gauge", "s", PARTITION, "until the source drops it; its retention without lag; not sent where endless"),
     Metric("open-transactions", "gauge", "partitions", FLOW, "partitions on either side that an open transaction holds back"),
     Metric("hanging-transactions", "gauge", "partitions", FLOW, "those of them that are open for too long"),
     Metric("limits-broken", "gauge", "limits", FLOW, "limits of the config that topics are beyond"),
