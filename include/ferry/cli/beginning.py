@@ -21,7 +21,7 @@ from ferry.examining.cluster_checks import cluster_findings
 from ferry.examining.cluster_facts import ClusterFacts, gather_cluster
 from ferry.examining.finding import Finding, Verdict
 from ferry.examining.flow_checks import rights_findings
-from ferry.examining.flow_facts import rights_of
+from ferry.examining.flow_facts import rights_of, source_rights
 from ferry.permissions.required import required_rights
 from ferry.policy.selection import topic_rules
 
@@ -87,7 +87,8 @@ class Beginning:
             needed = required_rights(flow)
             for check, cluster, rights in (("source", flow.source, needed.source), ("target", flow.target, needed.target)):
                 try:
-                    found = list(rights_findings(f"rights at the {check}", flow, cluster, rights, rights_of(cluster, rights)))
+                    facts = source_rights(flow, rights) if check == "source" else rights_of(cluster, rights)
+                    found = list(rights_findings(f"rights at the {check}", flow, cluster, rights, facts))
                 except FerryError as problem:
                     notice(f"  rights at the {check}: {self._own(problem)}")
                 else:

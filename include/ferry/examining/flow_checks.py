@@ -38,7 +38,7 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
         yield failure(where, "two clusters", found, f"correct {flow.target.alias}.bootstrap.servers", ExitCode.BAD_INPUT)
         return
     if flow.copies and not facts.selected:
-        fix = f"correct {flow.name}.topics, or grant Describe on the topics to {flow.source.principal or 'the user'}"
+        fix = f"correct {flow.name}.topics, or grant Describe on the topics to {_principal(flow.source, facts.source_rights) or 'the user'}"
         yield warning(where, "topics", f"none of those that {flow.source.alias} shows match {', '.join(flow.topics)}", fix)
     else:
         yield ok(where, "topics", f"{facts.selected} to copy")
@@ -58,11 +58,11 @@ def rights_findings(check: str, flow: Flow, cluster: Cluster, needed: Iterable[R
     if facts.enforced is False:
         yield ok(where, check, f"{cluster.alias} has no authorizer: everybody may do everything")
         return
-    rights = list(needed)
-    answers = [(right, granted(right, facts, cluster.principal)) for right in rights]
+    rights, principal = list(needed), _principal(cluster, facts)
+    answers = [(right, granted(right, facts, principal)) for right in rights]
     missing = [right for right, answer in answers if answer is Granted.NO]
     unknown = [right for right, answer in answers if answer is Granted.UNKNOWN]
-    told = list(commands(cluster.bootstrap, cluster.principal or "User:NAME", missing))
+    told = list(commands(cluster.bootstrap, principal or "User:NAME", missing))
     for comment, command in told[:COMMANDS_SHOWN]:
         yield failure(where, check, f"missing at {cluster.alias}: {comment.removeprefix('# ')}", command, ExitCode.PARTLY_FAILED)
     if len(told) > COMMANDS_SHOWN:
@@ -70,11 +70,21 @@ def rights_findings(check: str, flow: Flow, cluster: Cluster, needed: Iterable[R
         yield failure(where, check, rest, f"ferry acls {flow.source.path} --flow '{flow.name}'")
     if unknown:
         names = _names(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}))
-        why = "who it logs in as is known to brokers only" if cluster.principal is None else "it may not see ACLs (Describe on the cluster)"
         fix = f"compare with: ferry acls {flow.source.path} --flow '{flow.name}'"
-        yield warning(where, check, f"cannot be told, {why}: {names}", fix)
+        yield warning(where, check, f"cannot be told, {_why_unknown(principal, facts)}: {names}", fix)
     if not missing and not unknown:
-        yield ok(where, check, f"all {len(rights)} granted to {cluster.principal or cluster.user_name}")
+        yield ok(where, check, f"all {len(rights)} granted to {principal or cluster.user_name}")
+
+
+def _principal(cluster: Cluster, facts: RightsFacts) -> str | None:
+    """As whom brokers see Ferry; None where only they know."""
+    return None if facts.renamed else cluster.principal
+
+
+def _why_unknown(principal: str | None, facts: RightsFacts) -> str:
+    if principal is None:
+        return "who it logs in as is known to brokers only"
+    return "it may not see ACLs (Describe on the cluster)" if facts.acls is None else "ACLs deny it for some of these names"
 
 
 def memory_finding(where: str, flow: Flow, machine: MachineFacts) -> Finding:
