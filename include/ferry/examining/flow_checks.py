@@ -14,6 +14,7 @@ from ferry.examining.machine import MachineFacts
 from ferry.permissions.commands import commands
 from ferry.permissions.required import required_rights
 from ferry.reporting.spans import span
+from ferry.reporting.watching import headroom_unknown
 
 if TYPE_CHECKING:
     from ferry.config import Cluster, Flow
@@ -172,7 +173,7 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
         yield failure(where, "status", str(facts.problem), facts.problem.next_step, code)
     if facts.status is None:
         return
-    yield _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
+    yield from _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
     for held in facts.status.held_back:
         if held.overdue:
             yield failure(where, "open transactions", held.what, held.remedy)
@@ -181,19 +182,26 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
         yield failure(where, "losses", f"{len(facts.status.losses)} that nobody acknowledged", fix)
 
 
-def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: bool) -> Finding:
+def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: bool) -> Iterator[Finding]:
+    unread = [f"{entry.topic}-{entry.partition}" for entry in status.partitions if headroom_unknown(entry)]
+    if unread:
+        found = f"cannot be told for {len(unread)} partitions, whose first uncopied record could not be read: {_names(unread)}"
+        yield warning(where, "headroom", found, "look again; see that the source's brokers answer, and that Read on the topics is granted")
     left = [
         (entry.headroom_seconds, f"{entry.topic}-{entry.partition}") for entry in status.partitions if entry.headroom_seconds is not None
     ]
     if not left:
-        return ok(where, "headroom", "nothing that waits to be copied is about to expire")
+        if not unread:
+            yield ok(where, "headroom", "nothing that waits to be copied is about to expire")
+        return
     least, place = min(left)
     until = "the next run" if scheduled else "a day has passed"
     if least <= next_run:
         verdict = Verdict.FAILURE if scheduled else Verdict.WARNING
         fix = f"run now; then run more often, or raise retention.ms of {place.rpartition('-')[0]} at the source"
-        return Finding(where, "headroom", verdict, f"{place}: the source drops records in {span(max(0.0, least))}, before {until}", fix)
-    return ok(where, "headroom", f"{span(least)} left for {place}, the partition with the least")
+        yield Finding(where, "headroom", verdict, f"{place}: the source drops records in {span(max(0.0, least))}, before {until}", fix)
+    else:
+        yield ok(where, "headroom", f"{span(least)} left for {place}, the partition with the least")
 
 
 def _number(config: object, name: str, default: int) -> int:
