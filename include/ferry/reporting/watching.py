@@ -50,8 +50,8 @@ class TopicLag:
 class FlowFrame:
     """A flow as it is shown. Rates in records/s, None before there are two looks; `left_seconds`: until it is up to date, at this rate.
 
-    `headroom_seconds` as of TopicLag. `since`: when the state began. `outage_seconds`: how long it had not answered, on the first look after
-    that.
+    `headroom_seconds` as of TopicLag. `since`: when the state began. `outage_seconds`: how long it had not answered, on the first look
+    after that.
     """
 
     flow: str
