@@ -10,6 +10,7 @@ import pytest
 from ferry.config import load_config
 from ferry.config.pasted_pem import GOES_ON, MISPLACED, without_pem
 from ferry.config.properties import parse_properties
+from ferry.config.providers import Provider, UnresolvedReference
 from ferry.errors import ConfigError
 
 pytestmark = pytest.mark.unit
@@ -73,6 +74,16 @@ def test_pem_texts_are_left_out_of_any_text() -> None:
     text = f"before {PASTED!r} between {PASTED} behind {BEGIN}\n{BODY[0]}"
     assert shown([without_pem(text)]) == []
     assert without_pem(text) == "before '[hidden]' between [hidden] behind [hidden]"
+
+
+def test_a_key_pasted_into_a_file_of_secrets_is_told_where_it_is_looked_up(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.properties"
+    path.write_text(f"before = 1\nkey = {PASTED}\nbehind = 2\n")
+    provider = Provider("file", "file")
+    assert (provider.get(str(path), "before"), provider.get(str(path), "behind")) == ("1", "2")
+    with pytest.raises(UnresolvedReference) as caught:
+        provider.get(str(path), "key")
+    assert str(caught.value) == f"provider file: key key in {path}: {GOES_ON}"
 
 
 def test_a_client_file_of_the_first_mirrormaker(tmp_path: Path) -> None:
