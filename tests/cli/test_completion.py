@@ -7,10 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import confluent_kafka.admin
 import pytest
 from tests.cli.terminal import Terminal
+
+from ferry.cli import completing
+from ferry.config import load_config
 
 FERRY = Path(sys.executable).with_name("ferry")
 SHELLS = ("bash", "zsh", "fish")
@@ -85,6 +91,38 @@ def test_a_file_that_is_none_offers_nothing_and_says_nothing(content: str, confi
 
 def test_a_source_that_does_not_answer_offers_no_topics(config: Path) -> None:
     assert offered("bash", f"ferry run {config} --flow 'A->B' --topic pay") == []
+
+
+def test_sources_that_do_not_answer_cost_their_time_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"c{number}" for number in range(20)]
+    lines = [f"clusters = {', '.join(names)}", *(f"{name}.bootstrap.servers = {name}:1" for name in names)]
+    path = tmp_path / "mm2.properties"
+    path.write_text("\n".join([*lines, *(f"{name}->c0.enabled = true" for name in names[1:])]) + "\n")
+    asked: list[str] = []
+
+    class Dead:
+        def __init__(self, settings: dict[str, str]) -> None:
+            self.servers = settings["bootstrap.servers"]
+
+        def __enter__(self) -> Dead:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def list_topics(self, timeout: float) -> SimpleNamespace:
+            asked.append(self.servers)
+            if self.servers == "c2:1":
+                return SimpleNamespace(topics=["orders"])
+            time.sleep(timeout)
+            raise TimeoutError
+
+    monkeypatch.setattr(confluent_kafka.admin, "AdminClient", Dead)
+    monkeypatch.setattr(completing, "TOPICS_SECONDS", 0.5)
+    flows = load_config(path).flows
+    began = time.monotonic()
+    assert list(completing._topics_of_all(flows)) == ["orders"]
+    assert (len(flows), len(asked) >= completing.MOST_AT_ONCE) == (19, True)
+    assert time.monotonic() - began < 3 * 0.5
 
 
 @pytest.mark.parametrize("shell", SHELLS)

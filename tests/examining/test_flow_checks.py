@@ -117,6 +117,15 @@ def test_each_check(flow_of: FlowOf, facts: FlowFacts, pause: float | None, chec
     assert (found.verdict, told in found.found, fix in found.fix) == (verdict, True, True), found
 
 
+def test_headroom_that_could_not_be_read_is_a_warning(flow_of: FlowOf) -> None:
+    unread = replace(status(None).partitions[0], partition=7, lag_seconds=-1.0)
+    (found,) = bad(flow_of(), replace(FACTS, status=replace(status(None), partitions=(unread,))))
+    assert (found.check, found.verdict, "for 1 partitions" in found.found) == ("headroom", Verdict.WARNING, True)
+    both = replace(status(100.0), partitions=(unread, *status(100.0).partitions))
+    found, other = bad(flow_of(), replace(FACTS, status=both), 3_600.0)
+    assert ("orders-7" in found.found, other.verdict) == (True, Verdict.FAILURE), "what is known is told too"
+
+
 def test_limits_that_are_the_same_or_wider_are_fine(flow_of: FlowOf) -> None:
     config = {"max.message.bytes": "9", "retention.ms": "-1", "message.timestamp.before.max.ms": str((1 << 63) - 1)}
     assert bad(flow_of(), replace(FACTS, source_configs={"orders": config}, remote_configs={"orders": config})) == []

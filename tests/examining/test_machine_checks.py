@@ -74,6 +74,7 @@ def test_a_good_machine(tmp_path: Path) -> None:
         (replace(GOOD, worker_python=("/usr/bin/python3", "Python 3.1.2")), "PYSPARK_PYTHON", "warning", "3.1.2", "unset"),
         (replace(GOOD, worker_python=("/gone", "")), "PYSPARK_PYTHON", "warning", "does not start", "unset"),
         (replace(GOOD, ferry_config="/gone.properties"), "FERRY_CONFIG", "failure", "no file", "export FERRY_CONFIG="),
+        (replace(GOOD, ferry_config="/" + "x" * 300), "FERRY_CONFIG", "failure", "no file that this user can read", "export FERRY_CONFIG="),
         (replace(GOOD, ferry_config=None), "FERRY_CONFIG", "warning", "not set", "export FERRY_CONFIG="),
         (replace(GOOD, scratch_free=1 << 20), "disk", "failure", "/scratch", "SPARK_LOCAL_DIRS"),
         (replace(GOOD, shm_free=1 << 20), "shared memory", "warning", "1 MiB", "--shm-size"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ferry.cli.watch_screen import one_line
 from ferry.reporting.spans import span
 from ferry.reporting.status import FlowStatus, PartitionStatus
-from ferry.reporting.watching import MOVED_SECONDS, TOPICS_SHOWN, UNREACHABLE, FlowFrame, Look, frame
+from ferry.reporting.watching import MOVED_SECONDS, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, frame
 
 pytestmark = pytest.mark.unit
 
@@ -76,6 +77,22 @@ def test_the_biggest_topics_come_first() -> None:
     assert (shown.topics[0].records, shown.topics[0].seconds, shown.topics[0].headroom_seconds) == (24, 500.0, 981.0)
     assert (shown.lagging_topics, shown.headroom_seconds) == (19, 981.0)
     assert shown.document()["topics"][0]["topic"] == "t19"
+
+
+def test_headroom_that_could_not_be_read_is_not_unlimited() -> None:
+    unread = partition("x", 0, 4, age=-1.0)
+    shown = frame(look(1.0, unread))
+    assert (shown.headroom_seconds, shown.topics[0].headroom_seconds) == (UNKNOWN, UNKNOWN)
+    assert "headroom cannot be told for 1 partitions" in shown.warnings[0]
+    assert "headroom ?" in one_line(shown)
+    known = frame(look(1.0, unread, partition("x", 0, 4, number=1, age=3.0, headroom=50.0), partition("y", 0, 4, age=3.0)))
+    assert (known.headroom_seconds, len(known.warnings)) == (50.0, 1)
+    assert frame(look(1.0, partition("x", 0, 4, age=3.0))).headroom_seconds is None
+
+
+def test_headroom_that_is_over_is_none_left() -> None:
+    shown = frame(look(1.0, partition("x", 0, 4, age=300.0, headroom=-20.0)))
+    assert (shown.headroom_seconds, "headroom 0 s" in one_line(shown)) == (0.0, True)
 
 
 @pytest.mark.parametrize(

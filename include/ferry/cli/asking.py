@@ -5,7 +5,8 @@ Questions and reasons go to stderr. With `no_input` nothing is asked: the defaul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import typer
@@ -35,6 +36,19 @@ def one_of(choices: Collection[str]) -> Check:
     return check
 
 
+@contextmanager
+def _answered(option: str) -> Iterator[None]:
+    """ArgumentError where nobody answers; KeyboardInterrupt, as everywhere, for Ctrl-C at a question."""
+    try:
+        yield
+    except typer.Abort as problem:
+        # Click makes one of both.
+        if isinstance(problem.__context__, EOFError):
+            notice("")
+            raise ArgumentError(f"nobody answers: give {option}, or --no-input to be asked nothing") from problem
+        raise KeyboardInterrupt from problem
+
+
 @dataclass
 class Asker:
     """Asks, or not. A given answer counts once: when it turns out wrong later, its question is asked."""
@@ -55,17 +69,25 @@ class Asker:
                 notice(f"  {problem}")
                 answer = None
 
-    def secret(self, question: str) -> str:
-        """A password, typed unseen."""
-        return str(typer.prompt(question, hide_input=True, err=True))
+    def secret(self, question: str, option: str, check: Check = anything) -> str:
+        """A password that `check` takes, typed unseen. Neither it nor a part of it is shown."""
+        while True:
+            with _answered(option):
+                answer = str(typer.prompt(question, hide_input=True, err=True))
+            try:
+                return check(answer)
+            except ValueError as problem:
+                notice(f"  {problem}")
 
-    def agree(self, question: str, *, default: bool) -> bool:
-        """Yes or no."""
-        return typer.confirm(question, default=default, err=True)
+    def agree(self, question: str, option: str, *, default: bool) -> bool:
+        """Yes or no; `option` does without the question."""
+        with _answered(option):
+            return typer.confirm(question, default=default, err=True)
 
     def _typed(self, question: str, option: str, default: str | None) -> str:
         if not self.no_input:
-            return str(typer.prompt(question, default=default, err=True))
+            with _answered(option):
+                return str(typer.prompt(question, default=default, err=True))
         if default is None:
             raise ArgumentError(f"{option} is needed with --no-input")
         return default

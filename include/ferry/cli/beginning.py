@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ferry.cli.asking import Asker, one_of
+from ferry.cli.asking import Asker, anything, one_of
 from ferry.cli.new_file import write_new_file
 from ferry.cli.output import notice
 from ferry.config import load_config
 from ferry.config.first_file import PASSWORD_MODULES, PROTOCOLS, ClusterAnswers, FirstFile, first_file
+from ferry.config.providers import has_reference
 from ferry.config.registry import kinds
 from ferry.errors import ConfigError, FerryError
 from ferry.examining.cluster_checks import cluster_findings
 from ferry.examining.cluster_facts import ClusterFacts, gather_cluster
 from ferry.examining.finding import Finding, Verdict
 from ferry.examining.flow_checks import rights_findings
-from ferry.examining.flow_facts import rights_of
+from ferry.examining.flow_facts import rights_of, source_rights
 from ferry.permissions.required import required_rights
 from ferry.policy.selection import topic_rules
 
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 _SERVERS = re.compile(r"[^\s,:]+:\d{1,5}(\s*,\s*[^\s,:]+:\d{1,5})*|(\[[0-9a-fA-F:]+\]:\d{1,5}(\s*,\s*)?)+")
 _ALIAS = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 _REFERENCE = re.compile(r"\$\{env:\w+\}|\$\{file:/[^:}]+:[^:}]+\}")
+_PORT = re.compile(r":(\d+)(?=\s*(?:,|$))")
+LAST_PORT = 65_535
 _ELSEWHERE = ClusterAnswers("ferry-elsewhere", "elsewhere.invalid:9092")
 TOPICS_SHOWN = 12
 # What MirrorMaker 2's users know as safe; fewer brokers hold fewer.
@@ -69,6 +74,9 @@ class Beginning:
             target, target_facts = self._cluster(SideOptions("target", alias=target.alias), "B", source)
         replicas = min(WANTED_REPLICAS, target_facts.brokers or WANTED_REPLICAS)
         answers = FirstFile(source, target, replication_factor=replicas)
+        # What is wrong with it now, no answer about topics mends.
+        with self._loaded(answers):
+            pass
         names = self._offer_topics(answers) if self.tests else ()
         chosen = self.asker.ask(
             "Topics to copy (names and expressions)", "--topics", topics, ".*", lambda text: self._topics(answers, text)
@@ -87,7 +95,8 @@ class Beginning:
             needed = required_rights(flow)
             for check, cluster, rights in (("source", flow.source, needed.source), ("target", flow.target, needed.target)):
                 try:
-                    found = list(rights_findings(f"rights at the {check}", flow, cluster, rights, rights_of(cluster, rights)))
+                    facts = source_rights(flow, rights) if check == "source" else rights_of(cluster, rights)
+                    found = list(rights_findings(f"rights at the {check}", flow, cluster, rights, facts))
                 except FerryError as problem:
                     notice(f"  rights at the {check}: {self._own(problem)}")
                 else:
@@ -119,7 +128,7 @@ class Beginning:
             return text
 
         name = ask(f"What to call the {side}", f"--{side}-alias", given.alias, default_alias, alias)
-        servers = ask(f"Servers of {name} (host:port, …)", f"--{side}", given.servers, check=_servers)
+        servers = ask(f"Servers of {name} (host:port, …)", f"--{side}", given.servers, check=partial(_servers, other=other))
         protocol = ask(f"security.protocol of {name}", f"--{side}-protocol", given.protocol, "PLAINTEXT", one_of(PROTOCOLS))
         answers = ClusterAnswers(name, servers, protocol)
         if protocol.endswith("SSL"):
@@ -127,7 +136,7 @@ class Beginning:
             answers = replace(answers, truststore=ask(question, f"--{side}-truststore", given.truststore, "", _existing_file))
         if protocol.startswith("SASL"):
             mechanism = ask(f"sasl.mechanism of {name}", f"--{side}-mechanism", given.mechanism, "SCRAM-SHA-512", one_of(PASSWORD_MODULES))
-            user = ask(f"User at {name}", f"--{side}-user", given.user)
+            user = ask(f"User at {name}", f"--{side}-user", given.user, check=_user)
             answers = replace(answers, mechanism=mechanism, user=user, password=self._password(given, name))
         return answers
 
@@ -145,7 +154,7 @@ class Beginning:
                 path = self.asker.ask("Properties file that holds it", option, None, check=_existing_file)
                 key = self.asker.ask("Its key there", option, None, "password")
                 return f"${{file:{Path(path).absolute()}:{key}}}"
-        return self.asker.secret("Password")
+        return self.asker.secret("Password", option, _password)
 
     def _tried(self, answers: ClusterAnswers, *, target: bool) -> ClusterFacts:
         both = FirstFile(_ELSEWHERE, answers) if target else FirstFile(answers, _ELSEWHERE)
@@ -193,7 +202,7 @@ class Beginning:
             kind = ConfigError if isinstance(problem, ConfigError) else type(problem)
             raise kind(self._own(problem)) from problem
         notice(f"  {self._own(problem)}")
-        return not (keep and self.asker.agree("Write it all the same?", default=False))
+        return not (keep and self.asker.agree("Write it all the same?", "--no-test", default=False))
 
     def _tell(self, findings: list[Finding]) -> None:
         self.findings += findings
@@ -207,22 +216,47 @@ class Beginning:
 
     @contextmanager
     def _loaded(self, answers: FirstFile) -> Iterator[FerryConfig]:
-        """The configuration that the file would be. ConfigError."""
+        """The configuration that the file would be. ConfigError, which tells of the file that is to be written."""
         with tempfile.TemporaryDirectory(prefix="ferry-init-") as directory:
             path = Path(directory) / self.file.name
             write_new_file(path, first_file(answers), force=False)
-            yield load_config(path)
+            try:
+                yield load_config(path)
+            except ConfigError as problem:
+                raise ConfigError(self._own(problem)) from problem
 
 
-def _servers(text: str) -> str:
+def _servers(text: str, other: ClusterAnswers | None) -> str:
     if not _SERVERS.fullmatch(text):
         raise ValueError(f"{text or 'nothing'} is no list of servers: write host:port, separated by commas")
+    wrong = next((port for port in _PORT.findall(text) if not 1 <= int(port) <= LAST_PORT), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong} is no port: write one from 1 to {LAST_PORT}")
+    if other is not None and _each(text) == _each(other.servers):
+        raise ValueError(f"{text} is the source: a flow must not copy a cluster to itself")
+    return text
+
+
+def _each(servers: str) -> frozenset[str]:
+    return frozenset(server for part in servers.split(",") if (server := part.strip()))
+
+
+def _user(text: str) -> str:
+    if has_reference(anything(text)):
+        raise ValueError("write the name itself: Ferry looks up passwords only")
+    return text
+
+
+def _password(text: str) -> str:
+    """The reason shows no part of it."""
+    if has_reference(text):
+        raise ValueError("it holds ${…:…}, which would be looked up and not be the password: answer env or file to where the password is")
     return text
 
 
 def _existing_file(text: str) -> str:
-    if text and not Path(text).is_file():
-        raise ValueError(f"{text} is no file")
+    if text and not os.path.isfile(text):  # noqa: PTH113 - Path's fails where a directory may not be searched
+        raise ValueError(f"{text} is no file that you can read")
     return str(Path(text).absolute()) if text else ""
 
 

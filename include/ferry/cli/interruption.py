@@ -9,12 +9,13 @@ from contextlib import contextmanager
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """SIGTERM and a closed terminal (SIGHUP) raise KeyboardInterrupt inside."""
+    """SIGTERM and a closed terminal (SIGHUP) raise KeyboardInterrupt inside; what is ignored, as nohup asks for, stays ignored."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    previous = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, interrupt) for number in heard}
     try:
         yield
     finally:

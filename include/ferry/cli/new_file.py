@@ -12,12 +12,14 @@ from ferry.errors import ArgumentError
 
 def check_new_file(path: Path, *, force: bool) -> None:
     """ArgumentError when `path` is there (and no `force`), or cannot be: said before anything is asked."""
-    if path.is_dir():
+    # os.path's ask: Path's fail where a directory may not be searched, or a name is too long.
+    folder = path.absolute().parent
+    if os.path.isdir(path):  # noqa: PTH112 - see above
         raise ArgumentError(f"{path} is a directory: give the path of a file")
-    if path.exists() and not force:
+    if os.path.lexists(path) and not force:
         raise ArgumentError(f"{path} is there already: give another FILE, or --force to overwrite it")
-    if not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK):
-        raise ArgumentError(f"{path} cannot be written: {path.absolute().parent} is no directory that you may write to")
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):  # noqa: PTH112 - see above
+        raise ArgumentError(f"{path} cannot be written: {folder} is no directory that you may write to")
 
 
 def write_new_file(path: Path, text: str, *, force: bool) -> None:

@@ -31,6 +31,8 @@ WATCH_VERSION = 1
 DEFAULT_INTERVAL = 5.0
 # How soon a key or a new look shows.
 TICK_SECONDS = 0.2
+# Where tcgetattr has the keys that mean something.
+_CHARACTERS = 6
 
 Interval = Annotated[float, typer.Option("--interval", "-n", min=1.0, help="Seconds between two looks.")]
 Once = Annotated[bool, typer.Option("--once", help="Look once, print a line for each flow, and end.")]
@@ -76,11 +78,11 @@ def _draw(watcher: Watcher, interval: float) -> None:
 
 
 def _tell(watcher: Watcher, *, as_json: bool) -> None:
-    told = 0
+    told: dict[str, FlowFrame] = {}
     while watcher.problem is None:
-        if watcher.rounds > told:
-            told = watcher.rounds
-            for entry in watcher.frames:
+        for entry in watcher.frames:
+            if told.get(entry.flow) is not entry:
+                told[entry.flow] = entry
                 _print(entry, as_json=as_json)
         time.sleep(TICK_SECONDS)
 
@@ -106,7 +108,10 @@ def _leave(watcher: Watcher) -> None:
 
 @contextmanager
 def _single_keys() -> Iterator[int | None]:
-    """The keyboard without lines and echo; None where there is none."""
+    """The keyboard without lines and echo; None where there is none.
+
+    Ctrl-Z is a key like any other: a shell would go on in the alternate screen, and set a mode that knows lines before it comes back.
+    """
     if not sys.stdin.isatty():
         yield None
         return
@@ -114,6 +119,9 @@ def _single_keys() -> Iterator[int | None]:
     before = termios.tcgetattr(descriptor)
     try:
         tty.setcbreak(descriptor)
+        mode = termios.tcgetattr(descriptor)
+        mode[_CHARACTERS][termios.VSUSP] = os.fpathconf(descriptor, "PC_VDISABLE").to_bytes()
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, mode)
         yield descriptor
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -16,12 +16,15 @@ from ferry.reporting.watching import UNREACHABLE, FlowFrame
 
 _COLOURS = {"up to date": "green", "copying": "cyan", "behind": "yellow", UNREACHABLE: "bold red"}
 
+# Beside two intervals, as long as a look may take before what is shown counts as old.
+GRACE_SECONDS = 5.0
+
 
 def screen(frames: Iterable[FlowFrame], interval: float, now: float) -> RenderableType:
     """Everything that is shown."""
     shown = list(frames)
     head = Text(f"ferry watch   {_clock(now)}   every {interval:g} s   q or Ctrl-C: leave", style="dim")
-    panels: list[RenderableType] = [*(_panel(entry, now) for entry in shown)] or [Text("looking for the first time …")]
+    panels: list[RenderableType] = [*(_panel(entry, now, interval) for entry in shown)] or [Text("looking for the first time …")]
     return Group(head, *panels)
 
 
@@ -35,9 +38,13 @@ def one_line(entry: FlowFrame) -> str:
     return f"{_clock(entry.at)} {entry.flow}: {'; '.join([*parts, *entry.warnings])}"
 
 
-def _panel(entry: FlowFrame, now: float) -> Panel:
-    colour = _COLOURS[entry.state]
-    title = Text(f"{entry.flow}: {entry.state} for {_span(max(0.0, now - entry.since))}", style=colour)
+def _panel(entry: FlowFrame, now: float, interval: float) -> Panel:
+    colour, age = _COLOURS[entry.state], now - entry.at
+    # A look that hangs leaves an old panel: nobody knows whether the state went on.
+    old = age > 2 * interval + GRACE_SECONDS
+    title = Text(f"{entry.flow}: {entry.state} for {_span(max(0.0, (entry.at if old else now) - entry.since))}", style=colour)
+    if old:
+        title.append(f", as it was {_span(age)} ago", "bold yellow")
     if entry.state == UNREACHABLE:
         told: list[RenderableType] = [
             Text(entry.problem),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ferry.config.keys import Keys, Recognised
 from ferry.config.nearest import nearest_key, stray_prefix
+from ferry.config.pasted_pem import MISPLACED, begins_pem
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.providers import Providers, UnresolvedReference, has_reference
@@ -37,6 +38,9 @@ class EntryChecks:
         if reading.property.effect is Effect.REFUSED:
             if entry.value.strip():
                 self._problem(entry, f"{reading.property.meaning}: {reading.property.why}")
+            return entry
+        if begins_pem(entry.value) and not reading.property.kind.secret:
+            self._problem(entry, MISPLACED)
             return entry
         self._warn(entry, reading)
         entry, from_reference = self._resolved(entry, reading)

@@ -12,10 +12,10 @@ from pathlib import Path
 from ferry.config.client_settings import ClientSettings, resolved, unresolved
 from ferry.config.kafka_python import kafka_python_settings
 from ferry.config.librdkafka import librdkafka_settings
-from ferry.config.login import Password, UnsecuredToken, read_login
+from ferry.config.login import Login, Password, UnsecuredToken, read_login
 from ferry.config.providers import Providers
 from ferry.config.sources import ClientRole, Setting
-from ferry.config.stores import client_identity
+from ferry.config.stores import Identity, client_identity
 from ferry.errors import ConfigError
 
 
@@ -65,14 +65,25 @@ class Cluster:
     def principal(self) -> str | None:
         """As whom brokers see Ferry where they have no mapping rules of their own; None where only they know, by a token."""
         try:
-            settings = self._resolved(ClientRole.ADMIN)
-            login = read_login(settings)
-            identity = client_identity(settings) if login.credentials is None and login.encrypted else None
+            login, identity = self._identified()
         except ConfigError:
             return None
         if login.credentials is None:
             return f"User:{identity.subject if identity else 'ANONYMOUS'}"
         return f"User:{login.user}" if isinstance(login.credentials, Password | UnsecuredToken) else None
+
+    @property
+    def by_certificate(self) -> bool:
+        """Whether a certificate says who Ferry is. Brokers with rules of their own may make another name of its subject."""
+        try:
+            return self._identified()[1] is not None
+        except ConfigError:
+            return False
+
+    def _identified(self) -> tuple[Login, Identity | None]:
+        settings = self._resolved(ClientRole.ADMIN)
+        login = read_login(settings)
+        return login, client_identity(settings) if login.credentials is None and login.encrypted else None
 
     def librdkafka(self, role: ClientRole) -> dict[str, object]:
         """Settings for confluent-kafka's clients. ConfigError when a reference, store or login cannot be read."""

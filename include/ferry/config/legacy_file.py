@@ -76,6 +76,7 @@ class _Reading:
     file: PropertiesFile
     entries: dict[str, Entry] = field(default_factory=dict)
     notes: list[tuple[int, str, str]] = field(default_factory=list)
+    begun: list[Entry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.problems = Problems(self.file.path)
@@ -92,7 +93,8 @@ class _Reading:
         self._client_file(CONSUMER, self.source, ("consumer", "admin"))
         self._client_file(PRODUCER, self.target, ("producer", "admin"))
         self.problems.raise_if_any()
-        return replace(self.file, entries=self.entries, notes=(*self.file.notes, *self.notes), words=self._words)
+        notes, begun = (*self.file.notes, *self.notes), (*self.file.begun, *self.begun)
+        return replace(self.file, entries=self.entries, notes=notes, words=self._words, begun=begun)
 
     def _alias(self, key: str, default: str) -> str:
         entry = self.file.entries.get(key)
@@ -159,6 +161,7 @@ class _Reading:
         except ConfigError as problem:
             self.problems.add(str(problem), key=option, line=entry.line)
             return
+        self.begun += [replace(begun, line=LineOf(begun.line, client.path)) for begun in client.begun]
         for name, written in client.entries.items():
             self._client_entry(replace(written, line=LineOf(written.line, client.path)), name, alias, roles)
         if not {"bootstrap.servers", *_ANCIENT} & set(client.entries):

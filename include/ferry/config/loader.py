@@ -23,6 +23,7 @@ from ferry.config.legacy_file import is_legacy_file, read_legacy_file
 from ferry.config.login import read_login
 from ferry.config.mirroring import PROPERTIES
 from ferry.config.nearest import nearest_name
+from ferry.config.pasted_pem import GOES_ON, begins_pem
 from ferry.config.problems import NO_LINE, Problems, PropertyError
 from ferry.config.properties import Entry, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, read_providers
@@ -90,6 +91,8 @@ class _Loader:
             self._problems.warn(f"is given again in line {winner.line}, which wins", key=entry.key, line=entry.line)
         for line, key, what in self._file.notes:
             self._problems.warn(what, key=key, line=line)
+        for entry in self._file.begun:
+            self._problems.add(GOES_ON, key="" if begins_pem(entry.key) else entry.key, line=entry.line)
         providers = read_providers(self._file.entries, self._problems)
         aliases = self._aliases(providers)
         # Without clusters no other key can be judged.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ferry.config.pasted_pem import without_pem
 from ferry.config.secret import HIDDEN
 from ferry.errors import ConfigError
 
@@ -18,12 +19,12 @@ _SECRET = re.compile(r"""((?:password|secret)\S*\s*[=:]\s*)(?:\\?"(?:[^"\\]|\\.)
 def located(path: Path | str, line: int, key: str, what: str) -> str:
     """`<file>:<line>: <key>: what`, without the parts that are not known. A line that knows its file (LineOf) wins over `path`.
 
-    What looks like a password in `what` is left out.
+    What looks like a password in `what` is left out, and PEM texts, which may be private keys.
     """
     path = getattr(line, "path", path)
     place = f"{path}:{line}" if line else f"{path}"
-    told = _SECRET.sub(rf"\1{HIDDEN}", what)
-    return f"{place}: {key}: {told}" if key else f"{place}: {told}"
+    told = _SECRET.sub(rf"\1{HIDDEN}", without_pem(what))
+    return f"{place}: {without_pem(key)}: {told}" if key else f"{place}: {told}"
 
 
 class PropertyError(ConfigError):

@@ -14,6 +14,7 @@ from typing import Self
 
 import javaproperties
 
+from ferry.config.pasted_pem import without_pasted_lines
 from ferry.errors import ConfigError
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -50,7 +51,8 @@ class PropertiesFile:
 
     Of a file in another form (connector_file, legacy_file) `entries` are under the keys of mm2.properties, each with the key that it was
     written with; `notes` are warnings (line, key, what), `copies` says whether it means copying at all, `left_out` names the `….enabled` of
-    what it does not mean either, and `words` gives a text that holds keys of mm2.properties in the file's own words.
+    what it does not mean either, and `words` gives a text that holds keys of mm2.properties in the file's own words. `begun` are the
+    entries at which a PEM text begins that goes on behind them; its lines are no entries.
     """
 
     path: Path
@@ -60,6 +62,7 @@ class PropertiesFile:
     copies: bool = True
     left_out: tuple[str, ...] = ()
     words: Callable[[str], str] = str
+    begun: tuple[Entry, ...] = ()
 
 
 def read_properties(path: Path) -> PropertiesFile:
@@ -74,18 +77,22 @@ def read_properties(path: Path) -> PropertiesFile:
 
 def parse_properties(path: Path, data: bytes) -> PropertiesFile:
     """The entries of `data`; `path` is for messages."""
-    entries: dict[str, Entry] = {}
-    overridden: list[Entry] = []
+    written: list[Entry] = []
     line = 1
     try:
         for element in javaproperties.parse(data):
             if isinstance(element, javaproperties.KeyValue):
-                if element.key in entries:
-                    overridden.append(entries.pop(element.key))
-                entries[element.key] = Entry(element.key, element.value, line)
+                written.append(Entry(element.key, element.value, line))
             line += len(_LINE_END.findall(element.source))
     except javaproperties.InvalidUEscapeError as problem:
         raise ConfigError(
             f"{path}:{line}: a \\u that four hexadecimal digits do not follow; write \\\\u for a backslash and a u"
         ) from problem
-    return PropertiesFile(path, entries, tuple(overridden))
+    kept, begun = without_pasted_lines(written)
+    entries: dict[str, Entry] = {}
+    overridden: list[Entry] = []
+    for entry in kept:
+        if entry.key in entries:
+            overridden.append(entries.pop(entry.key))
+        entries[entry.key] = entry
+    return PropertiesFile(path, entries, tuple(overridden), begun=tuple(begun))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ferry.config.pasted_pem import GOES_ON
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry, read_properties
 from ferry.config.registry import kinds
@@ -59,12 +60,14 @@ class Provider:
 
     def _property(self, path: Path, key: str) -> str:
         try:
-            entries = read_properties(path).entries
+            file = read_properties(path)
         except ConfigError as problem:
             raise UnresolvedReference(f"provider {self.name}: {problem}") from problem
-        if key not in entries:
+        if key not in file.entries:
             raise UnresolvedReference(f"provider {self.name} has no key {key} in {path}")
-        return entries[key].value
+        if any(entry.key == key for entry in file.begun):
+            raise UnresolvedReference(f"provider {self.name}: key {key} in {path}: {GOES_ON}")
+        return file.entries[key].value
 
     def _file(self, directory: Path, key: str) -> str:
         # Kafka takes plain files of the directory itself only.

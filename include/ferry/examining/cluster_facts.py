@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from ferry.config import Cluster
 
 NOTHING = Capabilities({})
+# What decides how brokers call the owner of a certificate, and the values with which it is the subject.
+_NAMING = {
+    "ssl.principal.mapping.rules": ("", "DEFAULT"),
+    "principal.builder.class": ("", "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"),
+}
 
 
 @dataclass(frozen=True)
@@ -47,9 +52,10 @@ class ClusterFacts:
 
 @dataclass(frozen=True)
 class RightsFacts:
-    """`enforced`: whether there is an authorizer (None: not told). `acls`: all of them, None where the user may not see them.
+    """`enforced`: whether there is an authorizer (None: not told). `acls`: all that count, None where the user may not see them.
 
-    `topics`: what the user may do to topics that exist. `hidden`: topics that the user may not even describe.
+    `topics`: what the user may do to topics that exist. `hidden`: topics that the user may not even describe. `renamed`: whether brokers
+    may know the user by another name than its certificate's.
     """
 
     enforced: bool | None
@@ -57,6 +63,7 @@ class RightsFacts:
     operations: frozenset[str] | None
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
     hidden: frozenset[str] = frozenset()
+    renamed: bool = False
 
 
 class RightsAdmin(ClusterAdmin):
@@ -113,7 +120,26 @@ def gather_rights(cluster: Cluster, existing: Iterable[str], named: Iterable[str
         operations = admin.cluster_operations()
         topics = admin.topic_operations(existing) if enforced else {}
         hidden = frozenset(admin.denied_topics(named)) if enforced else frozenset[str]()
-    return RightsFacts(enforced, acls, operations, topics, hidden)
+        renamed = enforced and cluster.by_certificate and _may_rename(admin)
+    return RightsFacts(enforced, acls, operations, topics, hidden, renamed)
+
+
+def names_certificates(configs: Mapping[str, str | None]) -> bool:
+    """Whether brokers with these configs, of a listener too, give certificates other names than their subjects."""
+    return any(
+        value not in defaults
+        for name, value in configs.items()
+        for ending, defaults in _NAMING.items()
+        # A null of a listener is a value that is not shown.
+        if (name == ending and value is not None) or name.endswith(f".{ending}")
+    )
+
+
+def _may_rename(admin: ClusterAdmin) -> bool:
+    try:
+        return names_certificates({name: entry.value for name, entry in admin.broker_configs().items()})
+    except FerryError:
+        return True
 
 
 def _login(cluster: Cluster) -> str:

@@ -14,6 +14,7 @@ from ferry.examining.machine import MachineFacts
 from ferry.permissions.commands import commands
 from ferry.permissions.required import required_rights
 from ferry.reporting.spans import span
+from ferry.reporting.watching import headroom_unknown
 
 if TYPE_CHECKING:
     from ferry.config import Cluster, Flow
@@ -38,7 +39,7 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
         yield failure(where, "two clusters", found, f"correct {flow.target.alias}.bootstrap.servers", ExitCode.BAD_INPUT)
         return
     if flow.copies and not facts.selected:
-        fix = f"correct {flow.name}.topics, or grant Describe on the topics to {flow.source.principal or 'the user'}"
+        fix = f"correct {flow.name}.topics, or grant Describe on the topics to {_principal(flow.source, facts.source_rights) or 'the user'}"
         yield warning(where, "topics", f"none of those that {flow.source.alias} shows match {', '.join(flow.topics)}", fix)
     else:
         yield ok(where, "topics", f"{facts.selected} to copy")
@@ -58,11 +59,11 @@ def rights_findings(check: str, flow: Flow, cluster: Cluster, needed: Iterable[R
     if facts.enforced is False:
         yield ok(where, check, f"{cluster.alias} has no authorizer: everybody may do everything")
         return
-    rights = list(needed)
-    answers = [(right, granted(right, facts, cluster.principal)) for right in rights]
+    rights, principal = list(needed), _principal(cluster, facts)
+    answers = [(right, granted(right, facts, principal)) for right in rights]
     missing = [right for right, answer in answers if answer is Granted.NO]
     unknown = [right for right, answer in answers if answer is Granted.UNKNOWN]
-    told = list(commands(cluster.bootstrap, cluster.principal or "User:NAME", missing))
+    told = list(commands(cluster.bootstrap, principal or "User:NAME", missing))
     for comment, command in told[:COMMANDS_SHOWN]:
         yield failure(where, check, f"missing at {cluster.alias}: {comment.removeprefix('# ')}", command, ExitCode.PARTLY_FAILED)
     if len(told) > COMMANDS_SHOWN:
@@ -70,11 +71,21 @@ def rights_findings(check: str, flow: Flow, cluster: Cluster, needed: Iterable[R
         yield failure(where, check, rest, f"ferry acls {flow.source.path} --flow '{flow.name}'")
     if unknown:
         names = _names(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}))
-        why = "who it logs in as is known to brokers only" if cluster.principal is None else "it may not see ACLs (Describe on the cluster)"
         fix = f"compare with: ferry acls {flow.source.path} --flow '{flow.name}'"
-        yield warning(where, check, f"cannot be told, {why}: {names}", fix)
+        yield warning(where, check, f"cannot be told, {_why_unknown(principal, facts)}: {names}", fix)
     if not missing and not unknown:
-        yield ok(where, check, f"all {len(rights)} granted to {cluster.principal or cluster.user_name}")
+        yield ok(where, check, f"all {len(rights)} granted to {principal or cluster.user_name}")
+
+
+def _principal(cluster: Cluster, facts: RightsFacts) -> str | None:
+    """As whom brokers see Ferry; None where only they know."""
+    return None if facts.renamed else cluster.principal
+
+
+def _why_unknown(principal: str | None, facts: RightsFacts) -> str:
+    if principal is None:
+        return "who it logs in as is known to brokers only"
+    return "it may not see ACLs (Describe on the cluster)" if facts.acls is None else "ACLs deny it for some of these names"
 
 
 def memory_finding(where: str, flow: Flow, machine: MachineFacts) -> Finding:
@@ -162,7 +173,7 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
         yield failure(where, "status", str(facts.problem), facts.problem.next_step, code)
     if facts.status is None:
         return
-    yield _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
+    yield from _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
     for held in facts.status.held_back:
         if held.overdue:
             yield failure(where, "open transactions", held.what, held.remedy)
@@ -171,19 +182,26 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
         yield failure(where, "losses", f"{len(facts.status.losses)} that nobody acknowledged", fix)
 
 
-def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: bool) -> Finding:
+def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: bool) -> Iterator[Finding]:
+    unread = [f"{entry.topic}-{entry.partition}" for entry in status.partitions if headroom_unknown(entry)]
+    if unread:
+        found = f"cannot be told for {len(unread)} partitions, whose first uncopied record could not be read: {_names(unread)}"
+        yield warning(where, "headroom", found, "look again; see that the source's brokers answer, and that Read on the topics is granted")
     left = [
         (entry.headroom_seconds, f"{entry.topic}-{entry.partition}") for entry in status.partitions if entry.headroom_seconds is not None
     ]
     if not left:
-        return ok(where, "headroom", "nothing that waits to be copied is about to expire")
+        if not unread:
+            yield ok(where, "headroom", "nothing that waits to be copied is about to expire")
+        return
     least, place = min(left)
     until = "the next run" if scheduled else "a day has passed"
     if least <= next_run:
         verdict = Verdict.FAILURE if scheduled else Verdict.WARNING
         fix = f"run now; then run more often, or raise retention.ms of {place.rpartition('-')[0]} at the source"
-        return Finding(where, "headroom", verdict, f"{place}: the source drops records in {span(max(0.0, least))}, before {until}", fix)
-    return ok(where, "headroom", f"{span(least)} left for {place}, the partition with the least")
+        yield Finding(where, "headroom", verdict, f"{place}: the source drops records in {span(max(0.0, least))}, before {until}", fix)
+    else:
+        yield ok(where, "headroom", f"{span(least)} left for {place}, the partition with the least")
 
 
 def _number(config: object, name: str, default: int) -> int:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.errors import FerryError
 from ferry.examining.cluster_facts import ClusterFacts, RightsFacts, gather_rights
 from ferry.permissions.required import required_rights
-from ferry.policy.selection import select_topics
+from ferry.policy.selection import select_topics, topic_rules
 from ferry.reporting.status import FlowStatus, flow_status
 
 if TYPE_CHECKING:
+    from ferry.clusters.acl_binding import AclBinding
     from ferry.config import Cluster, Flow
     from ferry.permissions.model import Right
 
@@ -51,7 +52,7 @@ def gather_flow(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFac
     return FlowFacts(
         source_facts,
         target_facts,
-        rights_of(flow.source, needed.source),
+        source_rights(flow, needed.source),
         rights_of(flow.target, needed.target),
         status,
         problem,
@@ -68,17 +69,41 @@ def _status(flow: Flow) -> tuple[FlowStatus | None, FerryError | None]:
         return None, problem
 
 
-def rights_of(cluster: Cluster, needed: tuple[Right, ...]) -> RightsFacts:
-    """What the cluster says about the `needed` rights of whoever asks. FerryError when it does not answer."""
+def source_rights(flow: Flow, needed: tuple[Right, ...]) -> RightsFacts:
+    """As `rights_of` the source. What the flow leaves out does not count: ACLs may well deny it, though a right covers its name."""
+    from ferry.clusters.acl_binding import AclResource  # noqa: PLC0415 - beside its use
+    from ferry.permissions.model import Resource  # noqa: PLC0415 - likewise
+    from ferry.permissions.resources import source_topics  # noqa: PLC0415 - likewise
+
+    rules, copied = topic_rules(flow), frozenset(source_topics(flow))
+    others = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC and right.resource not in copied]
+
+    def counts(name: str) -> bool:
+        return rules.why_not(name) is None or any(resource.covers(Resource(AclResource.TOPIC, name)) for resource in others)
+
+    return rights_of(flow.source, needed, counts)
+
+
+def rights_of(cluster: Cluster, needed: tuple[Right, ...], counts: Callable[[str], bool] = bool) -> RightsFacts:
+    """What the cluster says about the `needed` rights of whoever asks, of topics that count. FerryError when it does not answer."""
     from ferry.clusters.acl_binding import AclPattern, AclResource  # noqa: PLC0415 - beside its use
     from ferry.permissions.model import Resource  # noqa: PLC0415 - likewise
 
     with ClusterAdmin(cluster) as admin:
         names = admin.topic_names()
     topics = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC]
-    existing = [name for name in names if any(resource.covers(Resource(AclResource.TOPIC, name)) for resource in topics)]
+    existing = [name for name in names if counts(name) and any(resource.covers(Resource(AclResource.TOPIC, name)) for resource in topics)]
     literal = {found.name for found in topics if found.pattern is AclPattern.LITERAL and not found.is_everything}
-    return gather_rights(cluster, existing, literal - set(existing))
+    facts = gather_rights(cluster, existing, literal - set(existing))
+    return facts if facts.acls is None else replace(facts, acls=frozenset(entry for entry in facts.acls if not _idle(entry, counts)))
+
+
+def _idle(entry: AclBinding, counts: Callable[[str], bool]) -> bool:
+    """Whether it denies one topic, which does not count."""
+    from ferry.clusters.acl_binding import AclPattern, AclResource  # noqa: PLC0415 - see source_rights
+
+    one = entry.resource is AclResource.TOPIC and entry.pattern is AclPattern.LITERAL and entry.name != "*"
+    return one and entry.permission == "DENY" and not counts(entry.name)
 
 
 def _plain(config: Mapping[str, object]) -> dict[str, str]:

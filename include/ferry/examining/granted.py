@@ -54,7 +54,7 @@ def granted(right: Right, facts: RightsFacts, principal: str | None) -> Granted:
         return Granted.UNKNOWN
     if is_super(facts, principal):
         return Granted.YES
-    return _told(allowed(facts.acls, principal, name, resource))
+    return allowed(facts.acls, principal, name, resource)
 
 
 def is_super(facts: RightsFacts, principal: str) -> bool:
@@ -64,13 +64,19 @@ def is_super(facts: RightsFacts, principal: str) -> bool:
     return not any(entry.resource is AclResource.CLUSTER and entry.principal in {principal, _ANYBODY} for entry in facts.acls)
 
 
-def allowed(acls: Iterable[AclBinding], principal: str, operation: str, resource: Resource) -> bool:
-    """What the ACLs say about every name of `resource`; ACLs of single hosts count as if they were for this one."""
+def allowed(acls: Iterable[AclBinding], principal: str, operation: str, resource: Resource) -> Granted:
+    """What the ACLs say about every name of `resource`; ACLs of single hosts count as if they were for this one.
+
+    Where a DENY is about some of its names only, it cannot be told: nobody knows whether any of them is needed.
+    """
     own = [entry for entry in acls if entry.resource is resource.kind and entry.principal in {principal, _ANYBODY}]
-    if any(entry.permission == "DENY" and entry.operation in {operation, "ALL"} and _touches(entry, resource) for entry in own):
-        return False
+    denied = [entry for entry in own if entry.permission == "DENY" and entry.operation in {operation, "ALL"}]
     enough = {operation, "ALL"} | _IMPLYING.get(operation, set())
-    return any(entry.permission == "ALLOW" and entry.operation in enough and _pattern(entry).covers(resource) for entry in own)
+    if any(_pattern(entry).covers(resource) for entry in denied):
+        return Granted.NO
+    if not any(entry.permission == "ALLOW" and entry.operation in enough and _pattern(entry).covers(resource) for entry in own):
+        return Granted.NO
+    return Granted.UNKNOWN if any(resource.covers(_pattern(entry)) for entry in denied) else Granted.YES
 
 
 def _of_topics(name: str, resource: Resource, facts: RightsFacts) -> Granted:
@@ -88,15 +94,6 @@ def _of_topics(name: str, resource: Resource, facts: RightsFacts) -> Granted:
 
 def _pattern(entry: AclBinding) -> Resource:
     return Resource(entry.resource, entry.name, entry.pattern)
-
-
-def _touches(entry: AclBinding, resource: Resource) -> bool:
-    """Whether the two have a name in common."""
-    other = _pattern(entry)
-    if other.covers(resource) or resource.covers(other):
-        return True
-    prefixes = entry.pattern is AclPattern.PREFIXED and resource.pattern is AclPattern.PREFIXED
-    return prefixes and (entry.name.startswith(resource.name) or resource.name.startswith(entry.name))
 
 
 def _told(yes: bool) -> Granted:

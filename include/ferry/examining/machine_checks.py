@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,13 +123,14 @@ def _airflow(facts: MachineFacts, config: Path | None) -> Iterator[Finding]:
 
 
 def _ferry_config(named: str | None, config: Path | None) -> Finding:
-    wanted = str(config.resolve()) if config is not None else "/path/to/mm2.properties"
+    # os.path's ask: Path's fail where a directory may not be searched, or a name is too long.
+    wanted = os.path.realpath(config) if config is not None else "/path/to/mm2.properties"
     fix = f"export FERRY_CONFIG={wanted} for Airflow's scheduler, DAG processor and workers"
     if named is None:
         return warning(HERE, "FERRY_CONFIG", "not set in this shell: an Airflow that is started from here has no Ferry DAGs", fix)
-    if not Path(named).is_file():
-        return failure(HERE, "FERRY_CONFIG", f"{named} is no file", fix)
-    if config is not None and Path(named).resolve() != config.resolve():
+    if not os.path.isfile(named) or not os.access(named, os.R_OK):  # noqa: PTH113 - see above
+        return failure(HERE, "FERRY_CONFIG", f"{named} is no file that this user can read", fix)
+    if config is not None and os.path.realpath(named) != wanted:
         return warning(HERE, "FERRY_CONFIG", f"names {named}, another file than the one examined", fix)
     return ok(HERE, "FERRY_CONFIG", named)
 

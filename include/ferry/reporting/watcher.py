@@ -1,4 +1,4 @@
-"""Looks at flows again and again, in a thread of its own, so that whoever shows them never waits.
+"""Looks at flows again and again, each in a thread of its own: whoever shows them never waits, nor does a flow for another's clusters.
 
 Every look is bounded: an ordinary one reads as much as a plan does; the ledger (for losses) and the newest run are read at most once a
 minute. A cluster that does not answer costs its time-outs, and the next look tries again.
@@ -61,18 +61,21 @@ class FlowWatcher:
 
 
 class Watcher:
-    """All flows, every `interval` seconds, in a thread; a context manager."""
+    """All flows, each every `interval` seconds in a thread; a context manager."""
 
     def __init__(self, flows: tuple[Flow, ...], interval: float) -> None:
         self._flows = [FlowWatcher(flow) for flow in flows]
         self._interval = interval
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ferry-watch", daemon=True)
+        self._threads = [
+            threading.Thread(target=self._run, args=(entry,), name=f"ferry-watch-{place}", daemon=True)
+            for place, entry in enumerate(self._flows)
+        ]
         self.problem: BaseException | None = None
-        self.rounds = 0
 
     def __enter__(self) -> Watcher:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -80,23 +83,19 @@ class Watcher:
 
     @property
     def busy(self) -> bool:
-        """Whether the thread is still in a look, which may take the clients' time-outs."""
-        return self._thread.is_alive()
+        """Whether a thread is still in a look, which may take the clients' time-outs."""
+        return any(thread.is_alive() for thread in self._threads)
 
     @property
     def frames(self) -> tuple[FlowFrame, ...]:
         """What is known now, of flows that were looked at."""
         return tuple(entry.frame for entry in self._flows if entry.frame is not None)
 
-    def _run(self) -> None:
+    def _run(self, entry: FlowWatcher) -> None:
         try:
             while not self._stop.is_set():
                 began = time.monotonic()
-                for entry in self._flows:
-                    entry.look()
-                    if self._stop.is_set():
-                        return
-                self.rounds += 1
+                entry.look()
                 self._stop.wait(max(0.0, began + self._interval - time.monotonic()))
         except BaseException as problem:  # noqa: BLE001 - told by whoever shows the frames
             self.problem = problem

@@ -35,7 +35,10 @@ class Look:
 
 @dataclass(frozen=True)
 class TopicLag:
-    """One source topic: lags of all its partitions together, its oldest uncopied record, and when the source drops the first one."""
+    """One source topic: lags of all its partitions together, its oldest uncopied record, and when the source drops the first one.
+
+    `headroom_seconds` 0: any moment now; None: never; UNKNOWN: no partition has one that could be read.
+    """
 
     topic: str
     records: int
@@ -47,7 +50,8 @@ class TopicLag:
 class FlowFrame:
     """A flow as it is shown. Rates in records/s, None before there are two looks; `left_seconds`: until it is up to date, at this rate.
 
-    `since`: when the state began. `outage_seconds`: how long it had not answered, on the first look after that.
+    `headroom_seconds` as of TopicLag. `since`: when the state began. `outage_seconds`: how long it had not answered, on the first look
+    after that.
     """
 
     flow: str
@@ -87,7 +91,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     copying = moved_at is not None and look.at - moved_at <= MOVED_SECONDS and lag > 0
     state = "copying" if copying else "behind" if lag else "up to date"
     topics = _topics(status.partitions)
-    headrooms = [entry.headroom_seconds for entry in topics if entry.headroom_seconds is not None]
+    unread = sum(headroom_unknown(entry) for entry in status.partitions)
     return FlowFrame(
         look.flow,
         look.at,
@@ -95,14 +99,14 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         before.since if before is not None and before.state == state else look.at,
         lag_records=lag,
         lag_seconds=max((entry.seconds for entry in topics), default=0.0),
-        headroom_seconds=min(headrooms, default=None),
+        headroom_seconds=_least(entry.headroom_seconds for entry in topics),
         copied_rate=copied,
         produced_rate=produced,
         left_seconds=lag / copied if copied and lag else None,
         topics=topics[:TOPICS_SHOWN],
         lagging_topics=len(topics),
         losses=look.losses,
-        warnings=(*map(str, status.broken), *(held.what for held in status.held_back if held.overdue)),
+        warnings=(*map(str, status.broken), *(held.what for held in status.held_back if held.overdue), *_unread(unread)),
         run=look.run,
         outage_seconds=look.at - before.since if before is not None and before.state == UNREACHABLE else None,
         moved_at=moved_at,
@@ -110,6 +114,32 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
 
 
 UNREACHABLE = "no answer"
+# As lags in status documents are.
+UNKNOWN = -1.0
+
+
+def headroom_unknown(entry: PartitionStatus) -> bool:
+    """Whether nobody knows when the source drops what waits there, because the age of the first record could not be read."""
+    return entry.lag_records > 0 and entry.lag_seconds < 0
+
+
+def _unread(partitions: int) -> tuple[str, ...]:
+    if not partitions:
+        return ()
+    return (f"headroom cannot be told for {partitions} partitions: their first uncopied record could not be read",)
+
+
+def _least(headrooms: Iterable[float | None]) -> float | None:
+    """The least that is known; a known one is worth more than UNKNOWN, and that more than None."""
+    found = [seconds for seconds in headrooms if seconds is not None]
+    return min((seconds for seconds in found if seconds != UNKNOWN), default=UNKNOWN if found else None)
+
+
+def _headroom(entry: PartitionStatus) -> float | None:
+    """Below 0 stands UNKNOWN only: what is overdue goes any moment."""
+    if headroom_unknown(entry):
+        return UNKNOWN
+    return None if entry.headroom_seconds is None else max(0.0, entry.headroom_seconds)
 
 
 def _unseen(look: Look, before: FlowFrame | None) -> FlowFrame:
@@ -141,7 +171,7 @@ def _topics(partitions: Iterable[PartitionStatus]) -> tuple[TopicLag, ...]:
             topic,
             sum(entry.lag_records for entry in entries),
             max(entry.lag_seconds for entry in entries),
-            min((entry.headroom_seconds for entry in entries if entry.headroom_seconds is not None), default=None),
+            _least(_headroom(entry) for entry in entries),
         )
         for topic, entries in found.items()
     ]

@@ -1,0 +1,88 @@
+"""PEM texts that stand in a properties file as they were pasted, and what messages show of a PEM text.
+
+A properties file ends a value with its line. Of a PEM text without backslashes only the first line is the value, and each line of the key
+itself is read as an entry of its own, whose name a message would show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ferry.config.secret import HIDDEN
+
+if TYPE_CHECKING:
+    from ferry.config.properties import Entry
+
+BEGIN, END = "-----BEGIN", "-----END"
+GOES_ON = "a PEM text goes on in the next line: end each line but the last with \\n\\"
+MISPLACED = "holds a PEM text, which is no part of it: remove the backslash at the end of the line above that text's key"
+_BLOCK = re.compile(rf"{BEGIN}.*?(?:{END} [^-]*-----|\Z)", re.DOTALL)
+# Base64 as javaproperties splits it: the padding is what separates key and value.
+_BODY = re.compile(r"[A-Za-z0-9+/\s]+=?\s*")
+
+
+def without_pem(text: str) -> str:
+    """`text` with every PEM text left out, whether it ends or not."""
+    return _BLOCK.sub(HIDDEN, text)
+
+
+def begins_pem(text: str) -> bool:
+    """Whether a PEM text stands in `text`."""
+    return BEGIN in text
+
+
+def without_pasted_lines(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """`entries`, in the order of their lines, without those that are lines of a PEM text; and the entries that such texts begin at.
+
+    An entry that begins one with its value stays. Several texts one right behind the other, as in a chain of certificates, count once.
+    """
+    kept: list[Entry] = []
+    begun: list[Entry] = []
+    place, follows = 0, False
+    while place < len(entries):
+        entry = entries[place]
+        place += 1
+        if not _is_open(entry):
+            kept.append(entry)
+            follows = False
+            continue
+        if BEGIN not in entry.key:
+            kept.append(entry)
+        if not follows:
+            begun.append(entry)
+        end = _end(entries, place)
+        if end is None:
+            # Nothing says where it ends: what looks like a line of it is one, up to the next that begins.
+            beginning = next((at for at in range(place, len(entries)) if BEGIN in _text(entries[at])), len(entries))
+            kept += _other_than_body(entries[place:beginning])
+            place, follows = beginning, False
+        else:
+            place, follows = end + 1, True
+    return kept, begun
+
+
+def _end(entries: Sequence[Entry], start: int) -> int | None:
+    """Where the text ends that was begun before `start`; None where another begins first."""
+    for place in range(start, len(entries)):
+        text = _text(entries[place])
+        end, begin = text.find(END), text.find(BEGIN)
+        if end >= 0 and (begin < 0 or end < begin):
+            return _end(entries, place + 1) if _is_open(entries[place]) else place
+        if begin >= 0:
+            return None
+    return None
+
+
+def _is_open(entry: Entry) -> bool:
+    text = _text(entry)
+    return text.rfind(BEGIN) > text.rfind(END)
+
+
+def _other_than_body(entries: Iterable[Entry]) -> list[Entry]:
+    return [entry for entry in entries if not (_BODY.fullmatch(entry.key) and entry.value.strip() in {"", "="})]
+
+
+def _text(entry: Entry) -> str:
+    return f"{entry.key} {entry.value}"

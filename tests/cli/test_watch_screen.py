@@ -1,0 +1,54 @@
+"""What `ferry watch` draws, and how it reads keys."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+import termios
+from collections.abc import Iterator
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from ferry.cli.watch import _single_keys
+from ferry.cli.watch_screen import GRACE_SECONDS, screen
+from ferry.reporting.watching import FlowFrame
+
+pytestmark = pytest.mark.unit
+
+VALUES = 6
+
+
+def drawn(entry: FlowFrame, now: float) -> str:
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(screen([entry], 10.0, now))
+    return console.export_text()
+
+
+def test_an_old_panel_tells_its_age() -> None:
+    entry = FlowFrame("A->B", 1000.0, "up to date", 900.0)
+    newest = 1000.0 + 2 * 10.0 + GRACE_SECONDS
+    assert "ago" not in drawn(entry, newest)
+    assert "A->B: up to date for 100 s, as it was 26 s ago" in drawn(entry, newest + 1.0)
+
+
+@pytest.fixture
+def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    master, slave = pty.openpty()
+    with os.fdopen(slave) as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        yield slave
+    os.close(master)
+
+
+def test_ctrl_z_does_not_stop_it(keyboard: int) -> None:
+    before = termios.tcgetattr(keyboard)
+    assert before[VALUES][termios.VSUSP] == b"\x1a"
+    with _single_keys() as keys:
+        assert keys == keyboard
+        during = termios.tcgetattr(keyboard)
+        assert during[VALUES][termios.VSUSP] == b"\x00"
+        assert during[VALUES][termios.VINTR] == before[VALUES][termios.VINTR]
+    assert termios.tcgetattr(keyboard) == before
