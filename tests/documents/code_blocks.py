@@ -7,6 +7,7 @@ none. A comment before a fence says more:
     <!-- exit: 4 -->           the block ends with this exit code
     <!-- installs -->          installs the product: left out where it is installed already
     <!-- not run: REASON -->   needs what a test machine has not
+    <!-- needs: COMMAND -->    run where this command succeeds, else told as left out
     <!-- stage: NAME -->       what follows is read by somebody who has just this: a function of stages.py
 """
 
@@ -27,7 +28,7 @@ BLOCK_SECONDS = 600.0
 Stage = Callable[[Path], Mapping[str, str]]
 # Tables are drawn with these.
 RULES = re.compile("[\u2500-\u257f]")
-MARK = re.compile(r"<!--\s*(file|append|exit|installs|not run|stage)\b:?\s*(.*?)\s*-->")
+MARK = re.compile(r"<!--\s*(file|append|exit|installs|not run|needs|stage)\b:?\s*(.*?)\s*-->")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Reader:
         self._installs = installs
         self._stages = stages or {}
         self.commands = 0
+        self.left_out: list[str] = []
 
     def follow(self, page: Path) -> None:
         """Do what the page says. AssertionError names the block that does not do what the page says."""
@@ -89,6 +91,9 @@ class Reader:
                 self._environment |= self._stages[block.argument](self._directory)
             elif block.mark == "not run" or (block.mark == "installs" and not self._installs):
                 printed = ""
+            elif block.mark == "needs" and not self._has(block.argument):
+                self.left_out.append(f"{block.place}: needs {block.argument}")
+                printed = ""
             elif block.mark in {"file", "append"}:
                 with (self._directory / block.argument).open("w" if block.mark == "file" else "a", encoding="utf-8") as file:
                     file.write(block.text)
@@ -96,6 +101,10 @@ class Reader:
                 printed = self.run(block.text, expected=int(block.argument or 0) if block.mark == "exit" else 0, place=block.place)
             elif block.language == "text" and printed:
                 assert matches(block.text, printed), f"{block.place}: not what was printed:\n{printed}"
+
+    def _has(self, command: str) -> bool:
+        tried = ["bash", "-c", command]
+        return not subprocess.run(tried, env=self._environment, capture_output=True, timeout=BLOCK_SECONDS, check=False).returncode
 
     def run(self, script: str, *, expected: int, place: str) -> str:
         """What a script prints; AssertionError where it ends otherwise than with `expected`."""

@@ -51,6 +51,8 @@ def follow(names: list[str]) -> int:
             finally:
                 leave(clone)
             print(f"{page}: {reader.commands} blocks, {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201 - its output
+            for place in reader.left_out:
+                print(f"  left out {place}", flush=True)  # noqa: T201 - its output
     return failed
 
 

@@ -40,6 +40,16 @@ hel…
 ```sh
 no-such-command
 ```
+
+<!-- needs: no-such-command -->
+```sh
+no-such-command
+```
+
+<!-- needs: true -->
+```sh
+test "$NAME" = reader
+```
 """
 
 
@@ -53,12 +63,20 @@ def follow(tmp_path: Path, text: str) -> Reader:
 
 
 def test_a_page_is_followed(tmp_path: Path) -> None:
-    assert follow(tmp_path, PAGE).commands == 2
-    assert [block.mark for block in blocks_of(tmp_path / "page.md")] == ["stage", "file", "", "", "exit", "not run"]
+    reader = follow(tmp_path, PAGE)
+    assert (reader.commands, reader.left_out) == (3, ["page.md:34: needs no-such-command"])
+    assert [block.mark for block in blocks_of(tmp_path / "page.md")] == ["stage", "file", "", "", "exit", "not run", "needs", "needs"]
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong"), [("hel…", "help…"), ("exit: 3", "exit: 4"), ("cat greeting", "cat meeting"), ("not run: no", "no run: no")]
+    ("right", "wrong"),
+    [
+        ("hel…", "help…"),
+        ("exit: 3", "exit: 4"),
+        ("cat greeting", "cat meeting"),
+        ("not run: no", "no run: no"),
+        ("needs: no-such-command", "needs: true"),
+    ],
 )
 def test_a_page_that_is_wrong_is_noticed(tmp_path: Path, right: str, wrong: str) -> None:
     with pytest.raises(AssertionError, match=r"page\.md:\d+"):
