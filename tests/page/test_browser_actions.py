@@ -175,7 +175,7 @@ def test_a_refusal_of_airflow_is_told_in_the_dialog(visit: Visit) -> None:
     visit.become("healthy", "viewer")  # rights were taken away meanwhile
     visit.tolerate("403")
     page.get_by_role("button", name="Start the run").click()
-    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("Forbidden")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("You are not allowed to do this: Forbidden")
     visit.picture("backfill-forbidden")
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("dialog")).to_have_count(0)

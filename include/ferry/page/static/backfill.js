@@ -1,7 +1,7 @@
 // The dialog that starts a run of the flow's DAG over just the time of what is missing. Airflow checks the user's right to do so.
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { Dialog } from "./elements.js";
-import { exact, moment, plural, utc } from "./format.js";
+import { exact, plural, span, utc } from "./format.js";
 import { BASE, call } from "./reading.js";
 
 const LOOK_MS = 3_000;
@@ -15,6 +15,7 @@ export function Backfill({ ranges, dag, flow, topic, close, again }) {
   const [paused, setPaused] = useState(false);
   const from = Math.min(...ranges.map((range) => range.from_ms));
   const until = Math.max(...ranges.map((range) => range.until_ms));
+  const [first, last] = span(from, until);
   const path = `api/v2/dags/${encodeURIComponent(dag)}`;
   useEffect(() => {
     call(path).then((found) => setPaused(found.is_paused), () => {});
@@ -51,7 +52,7 @@ export function Backfill({ ranges, dag, flow, topic, close, again }) {
   const link = run && html`<a href=${new URL(`dags/${encodeURIComponent(dag)}/runs/${encodeURIComponent(run)}`, BASE)} target="_top">${run}</a>`;
   return html`<${Dialog} title=${`Backfill ${topic}`} close=${close}>
     ${!run && html`<p>A run of <code>${dag}</code> copies what the ledger of ${flow} lacks of <strong>${topic}</strong>, in all its partitions, with record times</p>
-      <p class="interval"><span title=${utc(from)}>${moment(from)}</span> until <span title=${utc(until)}>${moment(until)}</span></p>
+      <p class="interval"><span title=${utc(from)}>${first}</span> until <span title=${utc(until)}>${last}</span></p>
       <p>It closes ${plural(ranges.length, "range")} with ${exact(ranges.reduce((sum, range) => sum + range.end - range.start, 0))} offsets. These records are appended behind newer ones, and consumer groups that stood before them read newer ones again.</p>`}
     ${paused && html`<p class="banner">The DAG is paused: the run waits until somebody unpauses it.</p>`}
     ${problem && html`<p class="banner bad" role="alert">${problem}</p>`}

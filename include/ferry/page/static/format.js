@@ -59,6 +59,13 @@ export function moment(value) {
   return Number.isNaN(date.getTime()) ? String(value) : date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 }
 
+/** Both ends of a time; within one second, with milliseconds. */
+export function span(from, until) {
+  const ends = [from, until].map(moment);
+  const parts = (value) => `.${String(new Date(value).getMilliseconds()).padStart(3, "0")}`;
+  return ends[0] === ends[1] ? [ends[0] + parts(from), ends[1] + parts(until)] : ends;
+}
+
 /** The same in UTC, as commands take it. */
 export function utc(value) {
   const date = new Date(value);

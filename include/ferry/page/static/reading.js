@@ -17,9 +17,9 @@ export class Refused extends Error {
   }
 }
 
-function described(status, detail) {
+function described(status, detail, method) {
   if (status === 401) return "You are not logged in any more.";
-  if (status === 403) return `You are not allowed to see this: ${detail}`;
+  if (status === 403) return `You are not allowed to ${method === "GET" ? "see" : "do"} this: ${detail}`;
   return detail || `The server answers with ${status}.`;
 }
 
@@ -37,7 +37,7 @@ export async function call(path, { method = "GET", body, signal } = {}) {
   if (!answer.ok) {
     const { detail: told } = document;
     const detail = typeof told === "string" ? told : told ? JSON.stringify(told) : "";
-    throw new Refused(answer.status, described(answer.status, detail));
+    throw new Refused(answer.status, described(answer.status, detail, method));
   }
   return document;
 }
