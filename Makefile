@@ -79,7 +79,7 @@ drill: setup ## Failover and failback under load with kills, there and back: mak
 rights: setup ## Every right that a flow needs, taken away in turn
 	pytest tests/permissions
 
-matrix: setup ## Every release of Kafka as source and as target, about a quarter of an hour
+matrix: setup ## Every release of Kafka as source and as target, about 25 minutes
 	pytest -m matrix --durations 20
 
 spark-drill: setup ## A Spark cluster of two workers that are killed during runs; other environments for its executors
