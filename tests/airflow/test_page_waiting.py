@@ -23,27 +23,22 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.airflow
 
-NEW = Snapshot({"rows": "new"}, time.time())
-
 
 @pytest.mark.parametrize(
-    ("known", "waits"),
-    [
-        (Snapshot(refreshing=True), True),
-        (Snapshot({"rows": "old"}, time.time() - 3600, refreshing=True), True),
-        (Snapshot({"rows": "old"}, time.time() - 40, refreshing=True), False),
-        (Snapshot({"rows": "old"}, time.time() - 3600, Problem("ClusterUnreachable", "gone", "wait"), True), False),
-    ],
+    ("age", "problem", "waits"),
+    [(None, None, True), (3600, None, True), (40, None, False), (3600, Problem("ClusterUnreachable", "gone", "wait"), False)],
     ids=["never read", "read long ago", "read lately", "a cluster is gone"],
 )
-def test_old_data_are_waited_for(known: Snapshot[Any], waits: bool) -> None:
+def test_old_data_are_waited_for(age: int | None, problem: Problem | None, waits: bool) -> None:
+    known = Snapshot({"rows": "old"}, time.time() - age, problem, True) if age else Snapshot[Any](refreshing=True)
+    new = Snapshot({"rows": "new"}, time.time())
     future: Future[Snapshot[Any]] = Future()
-    looks = iter([(known, future), (NEW, None)])
+    looks = iter([(known, future), (new, None)])
     state = SimpleNamespace(service=SimpleNamespace(look=lambda *_: next(looks)))
     request, facts = SimpleNamespace(app=SimpleNamespace(state=state)), SimpleNamespace(flow="A->B")
 
     async def asked() -> Snapshot[Any]:
-        asyncio.get_running_loop().call_later(0.05, future.set_result, NEW)
+        asyncio.get_running_loop().call_later(0.05, future.set_result, new)
         return await page._read(cast(Any, request), cast(Any, facts), ReadName.LANDSCAPE)
 
-    assert (asyncio.run(asked()) is NEW) is waits
+    assert (asyncio.run(asked()) is new) is waits

@@ -102,9 +102,16 @@ class AirflowApi:
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         answer = self._client.request(method, path, json=body)
         deadline = time.monotonic() + LOCKED_SECONDS
-        while answer.status_code == httpx.codes.SERVICE_UNAVAILABLE and time.monotonic() < deadline:
+        while _locked(answer) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
             answer = self._client.request(method, path, json=body)
         if answer.status_code >= httpx.codes.BAD_REQUEST:
             raise ApiFailed(f"{method} {path}: {answer.status_code}: {answer.text[:300]}")
         return answer.json()
+
+
+def _locked(answer: httpx.Response) -> bool:
+    """Whether the database was locked, so that nothing was written: Airflow says so, or just that it made an error."""
+    if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        return True
+    return answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR and "Database error" in answer.text

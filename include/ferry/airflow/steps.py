@@ -24,7 +24,6 @@ from ferry.mirroring.syncs import run_sync
 from ferry.reporting.history import keep_run
 from ferry.reporting.measurements import measurements, run_measurements
 from ferry.reporting.run_report import PartitionFailure, RunReport
-from ferry.reporting.runs_topic import read_run_records
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -114,7 +113,7 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
     request = request_of(flow, context)
     with typed_retries():
         settings = flow_for_running(flow)
-        touched = planned["needs_copy"] or planned["needs_preparation"] or _began(settings, request, planned, context)
+        touched = planned["needs_copy"] or planned["needs_preparation"]
         found = pipeline.read_report(settings, request) if touched else _idle(settings, request)
         found = with_unended_syncs(found, sync_tasks(settings))
         _log_report(found)
@@ -130,10 +129,6 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
 def may_have_copied(planned: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
     """Whether an earlier try may have done what is not to be done any more: the whole run was cleared, and planned anew."""
     return not planned["dry_run"] and context["ti"].try_number > 1
-
-
-def _began(flow: Flow, request: RunRequest, planned: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
-    return may_have_copied(planned, context) and read_run_records(flow, request.run_id).opened is not None
 
 
 def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:
