@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from ferry.airflow.flows import dag_id, flow_for_running
 from ferry.airflow.retries import EarlierTaskFailed, typed_retries
-from ferry.airflow.steps import may_have_copied, request_of
+from ferry.airflow.steps import request_of
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
@@ -38,7 +38,7 @@ def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     if planned is None:
         raise EarlierTaskFailed("an earlier task failed: its log names the reason")
     context = get_current_context()
-    if not planned["needs_copy"] and not may_have_copied(planned, context):
+    if not planned["needs_copy"] and not _may_have_copied(planned, context):
         raise AirflowSkipException("nothing was copied")
     with typed_retries():
         settings = flow_for_running(flow)
@@ -59,6 +59,11 @@ def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     if left_out:
         _tell_left_out(settings, run_id, left_out, str(context["ti"].log_url))
     return {"announced": len(told), "left_out": len(left_out)}
+
+
+def _may_have_copied(planned: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
+    """Whether an earlier try may have done what is not to be done any more: the whole run was cleared, and planned anew."""
+    return not planned["dry_run"] and context["ti"].try_number > 1
 
 
 def _tell_left_out(flow: Flow, run_id: str, left_out: tuple[RefreshedTopic, ...], url: str) -> None:

@@ -126,11 +126,6 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
     return found.document()
 
 
-def may_have_copied(planned: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
-    """Whether an earlier try may have done what is not to be done any more: the whole run was cleared, and planned anew."""
-    return not planned["dry_run"] and context["ti"].try_number > 1
-
-
 def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:
     """The report with a failure for each sync (`tasks`: its name by task) that wrote down no outcome: its task died or could not write."""
     unended = [(task, name) for task, name in tasks.items() if name not in found.syncs]
