@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ferry.cli.watch_screen import one_line
@@ -34,6 +36,15 @@ def test_rates_are_what_moved_between_two_looks() -> None:
     one, two = look(100.0, partition("x", 0, 1000), partition("y", 0, 0)), look(110.0, partition("x", 500, 1500), partition("y", 0, 0))
     shown = frame(two, frame(one), one)
     assert (shown.state, shown.copied_rate, shown.produced_rate, shown.left_seconds) == ("copying", 50.0, 50.0, 20.0)
+
+
+def test_heartbeats_do_not_count() -> None:
+    """Every run leaves some for the next one: a flow that only they lag of is up to date."""
+    beats = [replace(partition("heartbeats", at, 99, age=1e6, headroom=1.0), heartbeats=True) for at in (0, 50)]
+    one, two = look(100.0, partition("x", 5, 5), beats[0]), look(110.0, partition("x", 5, 5), beats[1])
+    shown = frame(two, frame(one), one)
+    assert (shown.state, shown.lag_records, shown.lag_seconds, shown.headroom_seconds) == ("up to date", 0, 0.0, None)
+    assert (shown.copied_rate, shown.produced_rate, shown.topics) == (0.0, 0.0, ())
 
 
 def test_a_partition_that_is_new_or_went_back_does_not_count() -> None:

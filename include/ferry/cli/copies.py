@@ -198,7 +198,7 @@ def _look_back(flow: Flow, outcome: RunReport, *, judge: bool) -> ExitCode:
     lag, code = NOT_KNOWN, ExitCode.DONE
     try:
         status = status_after_run(flow, outcome)
-        lag = lag_of(flow, status)
+        lag = lag_of(status)
         if judge and status.broken:
             code = _tell_limits(flow, outcome, status.broken)
     except FerryError as problem:

@@ -15,7 +15,6 @@ from ferry.copying.receipts import is_loss
 from ferry.copying.request import RunRequest
 from ferry.copying.survey import Survey, survey
 from ferry.page.landscape import ROW_FIELDS
-from ferry.policy.naming import policy_for
 from ferry.recovery.losses import acknowledgement
 from ferry.reporting.assemble import loss_report
 from ferry.reporting.run_report import PartitionFailure
@@ -38,7 +37,7 @@ SECOND_LOOK_SECONDS = 2.0
 def read_landscape(flow: Flow) -> dict[str, Any]:
     """As of landscape.landscape_from. ClusterUnreachable and its kin when a cluster cannot be read."""
     look = look_at(flow)
-    cells, policy = attrgetter(*ROW_FIELDS), policy_for(flow)
+    cells = attrgetter(*ROW_FIELDS)
     losses = _losses(look)
     stopped = _stopped(flow, look)
     unseen = [loss for loss in losses if not loss["acknowledged"]]
@@ -51,7 +50,7 @@ def read_landscape(flow: Flow) -> dict[str, Any]:
         "stopped_total": len(stopped),
         "open_transactions": [entry.document() for entry in sorted(look.status.held_back, key=lambda held: not held.overdue)[:OPEN_NAMED]],
         "losses_by_topic": dict(Counter(loss["topic"] for loss in unseen)),
-        "heartbeats": sorted({entry.topic for entry in look.status.partitions if policy.is_heartbeats_topic(entry.topic)}),
+        "heartbeats": sorted({entry.topic for entry in look.status.partitions if entry.heartbeats}),
     }
 
 

@@ -2,7 +2,7 @@
 
 Limits hold for each topic: `lag.records` for the sum over its partitions, `lag.seconds` for its oldest uncopied record, `headroom.seconds`
 for the one that the source drops first. What is not known (an age that could not be read in time) breaks nothing. A topic without lag has
-no headroom to run out of.
+no headroom to run out of. Heartbeats do not count.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class BrokenLimit:
 
 def broken_limits(settings: AlertSettings, partitions: Iterable[PartitionStatus]) -> tuple[BrokenLimit, ...]:
     """Every topic beyond a limit; by key, worst first."""
-    by_topic = groupby(sorted(partitions, key=lambda entry: entry.topic), lambda entry: entry.topic)
+    judged = [entry for entry in partitions if not entry.heartbeats]
+    by_topic = groupby(sorted(judged, key=lambda entry: entry.topic), lambda entry: entry.topic)
     found = [broken for topic, entries in by_topic for broken in _of_topic(settings, topic, list(entries))]
     return tuple(sorted(found, key=lambda entry: (_ORDER.index(entry.key), -abs(entry.value - entry.limit), entry.topic)))
 

@@ -38,7 +38,7 @@ class PartitionStatus:
     Lags: records (offsets, so control records count too), bytes (by the average of what was copied, -1 unknown), seconds (age of the first
     uncopied record, -1 unknown). `headroom_seconds`: until the source drops it by time (None: never, or there is none);
     `retention_seconds`: after what time it drops any (None: never). `open_transaction_at`: the source's last stable offset when an open
-    transaction holds it back (None: none does).
+    transaction holds it back (None: none does). `heartbeats`: it holds heartbeats, of which every run leaves some for the next one.
     """
 
     topic: str
@@ -53,6 +53,7 @@ class PartitionStatus:
     open_transaction_at: int | None
     log_start: int
     retention_seconds: float | None = None
+    heartbeats: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,15 +70,20 @@ class FlowStatus:
     stage: str = Stage.REPLICATING.value
     stage_since: int = 0
 
+    @property
+    def judged(self) -> tuple[PartitionStatus, ...]:
+        """The partitions whose lag counts: those of heartbeats never catch up."""
+        return tuple(entry for entry in self.partitions if not entry.heartbeats)
+
     def document(self) -> dict[str, Any]:
         """As JSON."""
         fields = asdict(self)
         del fields["held_back"], fields["broken"]
         fields["lacking"] = [lack._asdict() for lack in self.lacking]
         totals = {
-            "lag_records": sum(entry.lag_records for entry in self.partitions),
-            "lag_bytes": sum(max(0, entry.lag_bytes) for entry in self.partitions),
-            "lag_seconds": max((entry.lag_seconds for entry in self.partitions if entry.lag_records), default=0.0),
+            "lag_records": sum(entry.lag_records for entry in self.judged),
+            "lag_bytes": sum(max(0, entry.lag_bytes) for entry in self.judged),
+            "lag_seconds": max((entry.lag_seconds for entry in self.judged if entry.lag_records), default=0.0),
         }
         lists = {
             "open_transactions": [entry.document() for entry in self.held_back],
@@ -107,7 +113,11 @@ def look_at(flow: Flow) -> Look:
     receipts = tuple(read_receipts(flow))
     seen, partitions, behind = _seen(flow, average_sizes(receipts), for_a_run=False)
     losses = tuple(loss_report(loss) for loss in unacknowledged(receipts, seen.state))
-    return Look(FlowStatus(flow.name, partitions, losses, behind, _broken(flow, partitions), seen.lacking, *_stage(seen)), seen, receipts)
+    return Look(
+        FlowStatus(flow.name, partitions, losses, behind, broken_limits(flow.alerts, partitions), seen.lacking, *_stage(seen)),
+        seen,
+        receipts,
+    )
 
 
 def status_after_run(flow: Flow, report: RunReport | None = None) -> FlowStatus:
@@ -119,18 +129,12 @@ def status_after_run(flow: Flow, report: RunReport | None = None) -> FlowStatus:
     sizes = {(entry.topic, entry.partition): entry.bytes / entry.records for entry in copied if entry.records}
     seen, partitions, behind = _seen(flow, sizes, for_a_run=True)
     losses = report.losses if report is not None else ()
-    return FlowStatus(flow.name, partitions, losses, behind, _broken(flow, partitions), seen.lacking, *_stage(seen))
+    return FlowStatus(flow.name, partitions, losses, behind, broken_limits(flow.alerts, partitions), seen.lacking, *_stage(seen))
 
 
 def _stage(seen: Survey) -> tuple[str, int]:
     record = seen.state.recovery
     return (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
-
-
-def _broken(flow: Flow, partitions: Iterable[PartitionStatus]) -> tuple[BrokenLimit, ...]:
-    """Heartbeats do not count: every run leaves some for the next one."""
-    policy = policy_for(flow)
-    return broken_limits(flow.alerts, [entry for entry in partitions if not policy.is_heartbeats_topic(entry.topic)])
 
 
 def _seen(
@@ -142,6 +146,7 @@ def _seen(
         lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
         configs = _configs(flow, source, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run)
     ages = first_ages(flow, {(facts.topic, facts.partition): first_uncopied(facts) for facts in lagging})
+    policy = policy_for(flow)
     open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
     partitions = tuple(
         partition_status(
@@ -150,6 +155,7 @@ def _seen(
             average_size=sizes.get((facts.topic, facts.partition)),
             age=ages.get((facts.topic, facts.partition), 0.0),
             retention=retention_seconds(configs.get(facts.topic, {})),
+            heartbeats=policy.is_heartbeats_topic(facts.topic),
         )
         for facts in seen.facts
     )
@@ -164,7 +170,13 @@ def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: b
 
 
 def partition_status(
-    facts: PartitionFacts, *, open_at: int | None, average_size: float | None, age: float, retention: float | None
+    facts: PartitionFacts,
+    *,
+    open_at: int | None,
+    average_size: float | None,
+    age: float,
+    retention: float | None,
+    heartbeats: bool = False,
 ) -> PartitionStatus:
     """One partition's status (pure). `age` of the first uncopied record and `retention` in seconds."""
     position = position_of(facts)
@@ -185,6 +197,7 @@ def partition_status(
         open_transaction_at=open_at,
         log_start=facts.log_start,
         retention_seconds=retention,
+        heartbeats=heartbeats,
     )
 
 

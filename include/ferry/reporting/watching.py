@@ -87,11 +87,11 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     status = look.status
     copied, produced = _rates(look, earlier)
     moved_at = look.at if copied else before.moved_at if before is not None else None
-    lag = sum(entry.lag_records for entry in status.partitions)
+    lag = sum(entry.lag_records for entry in status.judged)
     copying = moved_at is not None and look.at - moved_at <= MOVED_SECONDS and lag > 0
     state = "copying" if copying else "behind" if lag else "up to date"
-    topics = _topics(status.partitions)
-    unread = sum(headroom_unknown(entry) for entry in status.partitions)
+    topics = _topics(status.judged)
+    unread = sum(headroom_unknown(entry) for entry in status.judged)
     return FlowFrame(
         look.flow,
         look.at,
@@ -152,8 +152,8 @@ def _rates(look: Look, earlier: Look | None) -> tuple[float | None, float | None
     """Records/s that were copied, and that became visible at the source, since `earlier`."""
     if earlier is None or earlier.status is None or look.status is None or look.at <= earlier.at:
         return None, None
-    then = {(entry.topic, entry.partition): entry for entry in earlier.status.partitions}
-    pairs = [(then[key], entry) for entry in look.status.partitions if (key := (entry.topic, entry.partition)) in then]
+    then = {(entry.topic, entry.partition): entry for entry in earlier.status.judged}
+    pairs = [(then[key], entry) for entry in look.status.judged if (key := (entry.topic, entry.partition)) in then]
     seconds = look.at - earlier.at
     copied = sum(max(0, now.position - old.position) for old, now in pairs)
     produced = sum(max(0, now.end - old.end) for old, now in pairs)
