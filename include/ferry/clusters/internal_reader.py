@@ -6,6 +6,7 @@ only when its last stable offset has passed the high watermark that it captured 
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ferry.config import Cluster
 
 # Longer than the 60 s after which a broker aborts an abandoned transaction of ours, which is what may hold the last stable offset back.
-COMPLETE_READ_SECONDS = 90.0
+STALLED_SECONDS = 90.0
 # Without it a broker that went away would block for librdkafka's five minutes.
 METADATA_SECONDS = 15.0
 # A refused login shows by then.
@@ -130,8 +131,8 @@ class InternalTopicReader:
         """Every committed record of `topic` up to the high watermarks of now, from `start` (offsets by partition) or the beginning.
 
         `only` names one partition. With `complete=False` the read ends where an open transaction begins: good enough to look at, not to
-        decide by. A missing topic is empty. ClusterUnreachable when the read does not complete in time; with `seconds` it ends after them,
-        complete or not.
+        decide by. A missing topic is empty. However long the read takes, it goes on while records come: ClusterUnreachable only when the
+        broker sent nothing new for STALLED_SECONDS of waiting. With `seconds` it ends after them, complete or not.
         """
         partitions = [partition for partition in self.partitions(topic) if only is None or partition == only]
         bounds = {}
@@ -167,23 +168,30 @@ class InternalTopicReader:
                 self._consumer.unassign()
 
     def _until(self, bounds: dict[tuple[str, int], int], *, complete: bool, seconds: float | None) -> Iterator[tuple[str, InternalRecord]]:
-        deadline = time.monotonic() + (COMPLETE_READ_SECONDS if seconds is None else seconds)
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        # Only what is spent in the client counts: between two polls the caller decodes, as long as it likes.
+        waited = 0.0
         while bounds:
-            for message in self._consumer.consume(MESSAGES_A_POLL, POLL_SECONDS):
+            asked = time.monotonic()
+            messages = self._consumer.consume(MESSAGES_A_POLL, POLL_SECONDS)
+            waited += time.monotonic() - asked
+            for message in messages:
                 error, key = message.error(), (message.topic() or "", message.partition())
                 if error is None:
                     if key in bounds:
+                        waited = 0.0
                         yield key[0], _record(message)
                         if message.offset() + 1 >= bounds[key]:
                             del bounds[key]
                 elif self._ends_here(key, message.offset() or 0, error, bounds.get(key, 0), complete=complete):
+                    waited = 0.0
                     bounds.pop(key, None)
             if time.monotonic() > deadline:
-                if seconds is not None:
-                    return
+                return
+            if bounds and waited > STALLED_SECONDS:
                 named = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(bounds))
                 raise ClusterUnreachable(
-                    f"cluster {self._cluster.alias}: {named} could not be read to the end within {COMPLETE_READ_SECONDS:.0f} s; "
+                    f"cluster {self._cluster.alias}: {named} could not be read to the end: nothing came for {STALLED_SECONDS:.0f} s; "
                     "an open transaction or a missing leader holds it back"
                 )
 

@@ -1,0 +1,66 @@
+"""A read of an internal topic goes on while records come, however slow its caller is, and ends with an error when nothing comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import Producer
+
+from ferry.clusters import internal_reader
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config import Flow
+from ferry.errors import ClusterUnreachable
+from ferry.sandbox import SandboxCluster
+
+pytestmark = pytest.mark.brokers
+
+FlowFactory = Callable[..., Flow]
+TopicFactory = Callable[..., str]
+RECORDS = 10
+
+
+def _filled(cluster: SandboxCluster, topic: str) -> None:
+    producer = Producer(cluster.client_settings())
+    for number in range(RECORDS):
+        producer.produce(topic, b"v", str(number).encode(), partition=number % 2)
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize("at_once", [1, 5_000])
+def test_the_callers_own_time_does_not_count(
+    at_once: int, flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topic_factory(target_cluster, partitions=2)
+    _filled(target_cluster, topic)
+    passed = 0.0
+    monkeypatch.setattr(internal_reader, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + passed))
+    monkeypatch.setattr(internal_reader, "MESSAGES_A_POLL", at_once)
+    found = set()
+    with InternalTopicReader(flow_factory().target) as reader:
+        for record in reader.read(topic):
+            found.add(record.key)
+            passed += 1_000  # decoding it took the caller that long
+    assert len(found) == RECORDS
+
+
+def test_an_open_transaction_that_holds_the_end_back_is_named(
+    flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topic_factory(target_cluster, partitions=2)
+    _filled(target_cluster, topic)
+    producer = Producer({**target_cluster.client_settings(), "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=1)
+    producer.flush(30)
+    monkeypatch.setattr(internal_reader, "STALLED_SECONDS", 0.5)
+    found = []
+    with InternalTopicReader(flow_factory().target) as reader:
+        with pytest.raises(ClusterUnreachable, match=f"{topic}-1 could not be read to the end: nothing came for"):
+            found.extend(record.key for record in reader.read(topic))
+        assert len(found) == RECORDS
+        assert len(list(reader.read(topic, complete=False))) == RECORDS
+    producer.abort_transaction(30)
