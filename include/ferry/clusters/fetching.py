@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
+from ferry.clusters.answers import LIST_OFFSETS, Action
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
 
@@ -20,12 +21,6 @@ EARLIEST, LATEST = -2, -1
 # How long a broker may hold an empty answer; bounded copies always have something to read, unless a leader is changing.
 FETCH_WAIT_MILLISECONDS = 500
 LIST_OFFSETS_MILLISECONDS = 30_000
-
-# org.apache.kafka.common.protocol.Errors
-OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, NOT_AUTHORIZED = 1, 2, 29
-IDENTITY_ERRORS = frozenset({3, 100, 103})  # unknown topic or partition, unknown topic id, inconsistent topic id
-# Another broker leads, or will in a moment: leaders are asked for again.
-PASSING_ERRORS = frozenset({5, 6, 7, 9, 13, 56, 74, 75, 78, 79, 84})
 
 _TOPIC = FetchRequest.FetchTopic
 _PARTITION = FetchRequest.FetchTopic.FetchPartition
@@ -119,7 +114,7 @@ def _fetched(position: FetchPosition, part: Any) -> Fetched:
 
 
 async def log_bounds(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int) -> tuple[int, int]:
-    """Log start and high watermark of one partition. RequestNotSent while it has no leader that knows them (KIP-207)."""
+    """Log start and high watermark of one partition. RequestNotSent while it has no leader that knows them (KIP-207), NotAuthorized."""
     return await _offset(connection, leaders, topic, partition, EARLIEST), await _offset(connection, leaders, topic, partition, LATEST)
 
 
@@ -145,6 +140,10 @@ async def _offset(connection: ClusterConnection, leaders: Leaders, topic: str, p
         leader.node,
     )
     part = answer.topics[0].partitions[0]
-    if part.error_code:
-        raise RequestNotSent(f"ListOffsets for {topic}-{partition}: error {part.error_code}")
-    return int(part.offset)
+    match LIST_OFFSETS.action(part.error_code):
+        case Action.GO_ON:
+            return int(part.offset)
+        case Action.DENIED:
+            raise connection.denied(f"listing offsets of {topic}", LIST_OFFSETS.right(part.error_code, topic=topic))
+        case _:
+            raise RequestNotSent(f"ListOffsets for {topic}-{partition}: {LIST_OFFSETS.told(part.error_code)}")

@@ -12,11 +12,12 @@ from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest
 
+from ferry.clusters.answers import METADATA, Action
 from ferry.clusters.connections import ClusterConnection
 
 NO_TOPIC_ID = UUID(int=0)  # what clusters older than 2.8 answer
-# org.apache.kafka.common.protocol.Errors: unknown topic or partition, unknown topic id. Any other error says nothing about existence.
-_GONE = frozenset({3, 100})
+# Any other answer says nothing about existence.
+_ANSWERED = frozenset({Action.GO_ON, Action.GONE})
 
 
 class Leader(NamedTuple):
@@ -53,7 +54,9 @@ class Leaders:
             if topic.error_code == 0 and self._is_expected(topic)
             for partition in topic.partitions
         }
-        known = {topic.name: self._topic_ids.get(topic.name) for topic in answer.topics if topic.error_code not in {0, *_GONE}}
+        known = {
+            topic.name: self._topic_ids.get(topic.name) for topic in answer.topics if METADATA.action(topic.error_code) not in _ANSWERED
+        }
         self._topic_ids = {topic.name: topic.topic_id or NO_TOPIC_ID for topic in answer.topics if topic.error_code == 0}
         self._topic_ids.update({name: topic_id for name, topic_id in known.items() if topic_id is not None})
         self._names = {topic_id: name for name, topic_id in (*self._topic_ids.items(), *self._expected.items())}

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from ferry.clusters.answers import LIST_OFFSETS, Action
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.partitions import TopicPartition
 
@@ -26,15 +27,7 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 PARTITIONS_A_REQUEST = 5_000
 # A broker that hangs: the others' partitions wait for it.
 ANSWER_MILLISECONDS = 30_000
-# A topic that was just created, and a partition whose leader just changed, answer this for a moment; longer is worth naming.
-_PASSING = frozenset(
-    {
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.OFFSET_NOT_AVAILABLE,
-        KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's public name for it
-    }
-)
+# A topic that was just created, and a partition whose leader just changed, are not answered for a moment; longer is worth naming.
 LEADER_SECONDS = 3.0
 LEADER_PAUSE_SECONDS = 0.2
 
@@ -74,8 +67,8 @@ class OffsetListing:
         wanted = keys
         while True:
             failed = await self._ask_all(connection, wanted, found, at, isolation)
-            problems.update({key: error for key, error in failed.items() if error.code() not in _PASSING})
-            passing = {key: error for key, error in failed.items() if error.code() in _PASSING}
+            passing = {key: error for key, error in failed.items() if LIST_OFFSETS.action(error.code()) is Action.LEADER}
+            problems.update({key: error for key, error in failed.items() if key not in passing})
             if not passing or time.monotonic() > deadline:
                 return found, problems | passing
             wanted = list(passing)
@@ -99,7 +92,7 @@ class OffsetListing:
                 failure = connection.classified(problem)
                 if not isinstance(failure, RequestNotSent | RequestLost):
                     raise failure from problem
-                problems |= dict.fromkeys(chunk, KafkaError(KafkaError._TRANSPORT, str(failure)))  # noqa: SLF001 - see above
+                problems |= dict.fromkeys(chunk, KafkaError(KafkaError._TRANSPORT, str(failure)))  # noqa: SLF001 - a public name
             else:
                 _take(answer, chunk, found, problems)
         for key in problems:

@@ -14,13 +14,9 @@ from typing import Any
 
 from kafka.future import Future
 
+from ferry.clusters.answers import FETCH, Action
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
 from ferry.clusters.fetching import (
-    CORRUPT_MESSAGE,
-    IDENTITY_ERRORS,
-    NOT_AUTHORIZED,
-    OFFSET_OUT_OF_RANGE,
-    PASSING_ERRORS,
     Fetched,
     FetchPosition,
     fetch_request,
@@ -207,18 +203,17 @@ class SourceFeed:
 
     def _refused(self, cursor: PartitionCursor, code: int) -> None:
         task = cursor.task
-        if code == OFFSET_OUT_OF_RANGE:
-            cursor.out_of_range = True
-        elif code in IDENTITY_ERRORS:
-            self._postpone(cursor, f"the source does not know it (error {code})")
-        elif code in PASSING_ERRORS:
-            self._postpone(cursor, f"error {code}")
-        elif code == CORRUPT_MESSAGE:
-            cursor.fail(UnreadableBatch(task.topic, task.partition, f"the source finds its log corrupt at offset {cursor.fetched}"))
-        elif code == NOT_AUTHORIZED:
-            cursor.fail(_refusal(cursor, f"the source refuses to read it: {self._connection.granting(f'Read on topic {task.topic}')}"))
-        else:
-            cursor.fail(_refusal(cursor, f"the source answers error {code} at offset {cursor.fetched}"))
+        match FETCH.action(code):
+            case Action.BOUNDS:
+                cursor.out_of_range = True
+            case Action.DENIED:
+                right = self._connection.granting(FETCH.right(code, topic=task.topic))
+                cursor.fail(PartitionError(task.topic, task.partition, f"the source refuses to read it: {right}"))
+            case Action.REFUSED:
+                problem = f"the source answers at offset {cursor.fetched}: {FETCH.told(code)}"
+                cursor.fail(UnreadableBatch(task.topic, task.partition, problem))
+            case _:
+                self._postpone(cursor, FETCH.told(code))
 
     def _lost(self, asked: list[FetchPosition], problem: Exception) -> None:
         self._stale = True
@@ -259,12 +254,11 @@ class SourceFeed:
             self._postpone(cursor, str(problem))
             await self._loop.sleep(PAUSE_SECONDS)
             return
+        except FerryError as problem:
+            cursor.fail(problem)
+            return
         cursor.out_of_range = False
         if cursor.fetched < start:
             cursor.lose(start, f"expired at the source: its log starts at {start}")
         elif cursor.fetched > end:
             cursor.fail(SourceTruncated(task.topic, task.partition, f"the source log ends at {end}, before the position {cursor.fetched}"))
-
-
-def _refusal(cursor: PartitionCursor, problem: str) -> PartitionError:
-    return PartitionError(cursor.task.topic, cursor.task.partition, problem)

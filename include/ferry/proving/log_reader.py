@@ -15,13 +15,9 @@ from uuid import UUID
 
 from kafka.future import Future
 
+from ferry.clusters.answers import FETCH, Action
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.fetching import (
-    CORRUPT_MESSAGE,
-    IDENTITY_ERRORS,
-    NOT_AUTHORIZED,
-    OFFSET_OUT_OF_RANGE,
-    PASSING_ERRORS,
     Fetched,
     FetchPosition,
     fetch_request,
@@ -29,7 +25,7 @@ from ferry.clusters.fetching import (
     log_bounds,
 )
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
-from ferry.errors import LogChanged, NotAuthorized, PartitionUnavailable, UnreadableBatch
+from ferry.errors import LogChanged, PartitionUnavailable, UnreadableBatch
 from ferry.proving.log_side import Batch
 from ferry.wire.aborted import AbortedTracker
 from ferry.wire.batch import MalformedBatch, crc_is_valid, iterate_batches
@@ -111,8 +107,10 @@ class LogReader:
             found = fetched_partitions(answer, [position], self._leaders)
             if found and not found[0].error:
                 return await self._take(found[0])
-            if found or not answer.throttle_time_ms:  # a broker over its quota answers without any partition
-                await self._refused(found[0].error if found else 0)
+            if found:
+                await self._refused(found[0].error)
+            elif not answer.throttle_time_ms:  # a broker over its quota answers without any partition
+                await self._wait("it is left out of the answer")
         except (RequestNotSent, RequestLost) as problem:
             await self._wait(str(problem))
         return []
@@ -171,20 +169,20 @@ class LogReader:
 
     async def _refused(self, code: int) -> None:
         place = self._place
-        if code == OFFSET_OUT_OF_RANGE:
-            start, end = await log_bounds(self._connection, self._leaders, place.topic, place.partition)
-            if self._at < start:
-                raise LogMoved
-            problem = f"cluster {place.cluster}: the log ends at {end}, before offset {self._at}: it was truncated"
-            raise LogChanged(place.topic, place.partition, problem)
-        if code == NOT_AUTHORIZED:
-            raise NotAuthorized(f"cluster {place.cluster} refuses to read topic {place.topic}: grant Read on it")
-        if code == CORRUPT_MESSAGE:
-            problem = f"cluster {place.cluster} finds its log corrupt at offset {self._at}"
-            raise UnreadableBatch(place.topic, place.partition, problem)
-        if code and code not in IDENTITY_ERRORS | PASSING_ERRORS:
-            raise PartitionUnavailable(place.topic, place.partition, f"cluster {place.cluster} answers error {code} at offset {self._at}")
-        await self._wait(f"error {code}")
+        match FETCH.action(code):
+            case Action.BOUNDS:
+                start, end = await log_bounds(self._connection, self._leaders, place.topic, place.partition)
+                if self._at < start:
+                    raise LogMoved
+                problem = f"cluster {place.cluster}: the log ends at {end}, before offset {self._at}: it was truncated"
+                raise LogChanged(place.topic, place.partition, problem)
+            case Action.DENIED:
+                raise self._connection.denied(f"reading topic {place.topic}", FETCH.right(code, topic=place.topic))
+            case Action.REFUSED:
+                problem = f"cluster {place.cluster} answers at offset {self._at}: {FETCH.told(code)}"
+                raise UnreadableBatch(place.topic, place.partition, problem)
+            case _:
+                await self._wait(FETCH.told(code))
 
     async def _wait(self, problem: str) -> None:
         now = time.monotonic()

@@ -1,0 +1,391 @@
+"""What Ferry does for every error code that a broker may answer: one table for each kind of request.
+
+Which codes a request may get was read in Kafka's own sources;
+beside each table stand the classes: those that give the codes (broker), and the one that acts on them in Kafka's client (Java). Ferry does
+what that client does, but where a comment says why not. A code that a table does not name is `otherwise`: what is read is asked for again,
+with the patience of whoever asks; what is written may have happened (UNKNOWN).
+
+`docs/answers.md` shows all tables (tests/documents/answers_page.py writes it). Pure: no requests are made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from ferry.clusters.error_codes import CODES, named
+from ferry.errors import ConfigError, FerryError, GroupFailed, ReplicatorActive, UnreadableBatch
+
+
+class Action(Enum):
+    """What is done about one code; the values are the words of docs/answers.md."""
+
+    GO_ON = "goes on"
+    NOTHING = "takes it that there is nothing"
+    AGAIN = "asks again"
+    LEADER = "asks who leads, then again"
+    COORDINATOR = "asks who the coordinator is, then again"
+    BOUNDS = "asks where the log begins and ends: then it is a loss, `SourceTruncated`, or asked again"
+    GONE = "asks again for 5 s, then takes the topic for deleted"
+    OUT_OF_ORDER = "sends it again behind the batch that was not accepted; without one, gives the transaction up"
+    TOO_LARGE = "divides the batch; one record stops its partition, or is left out (`ferry.abort.on.send.failure=false`)"
+    RECORD_REFUSED = "stops the partition, or leaves the record out (`ferry.abort.on.send.failure=false`)"
+    DENIED = "names the missing right"
+    REFUSED = "stops, and says why"
+    FENCED = "ends: a newer run holds the transactional id"
+    UNKNOWN = "takes the outcome for unknown: gives the transaction up, and what is committed tells"
+
+
+ASKED_AGAIN = frozenset({Action.AGAIN, Action.LEADER, Action.COORDINATOR})
+# Of several partitions' codes the gravest decides.
+_GRAVEST_FIRST = (
+    *(Action.FENCED, Action.DENIED, Action.REFUSED, Action.GONE, Action.UNKNOWN),
+    *(Action.COORDINATOR, Action.LEADER, Action.AGAIN, Action.NOTHING, Action.GO_ON),
+)
+
+
+class Meaning(NamedTuple):
+    """What one code means to one request.
+
+    `told`: of DENIED the right to grant, else what it is and what to do about it. `{topic}` and the like stand for names that only the
+    caller knows. `error`: the class that stops with it, where REFUSED is not about a partition.
+    """
+
+    action: Action
+    told: str = ""
+    error: type[FerryError] = FerryError
+
+
+@dataclass(frozen=True)
+class Request:
+    """One kind of request. `names`: the codes that have a row, several with the same meaning in one text; `otherwise`: all others."""
+
+    name: str
+    otherwise: Action
+    rows: Mapping[str, Meaning]
+    meanings: Mapping[int, Meaning] = field(init=False)
+
+    def __post_init__(self) -> None:
+        by_code = {CODES[name]: meaning for names, meaning in self.rows.items() for name in names.split()}
+        object.__setattr__(self, "meanings", {0: Meaning(Action.GO_ON), **by_code})
+
+    def meaning(self, code: int) -> Meaning:
+        """The row of `code`, or what holds for codes without one."""
+        return self.meanings.get(code) or Meaning(self.otherwise)
+
+    def action(self, code: int) -> Action:
+        """What to do about `code`."""
+        return self.meaning(code).action
+
+    def told(self, code: int, **names: object) -> str:
+        """The code's name and number, what it means here and what to do, for a message."""
+        action, text, _ = self.meaning(code)
+        return f"{named(code)}: {text.format(**names)}" if text and action is not Action.DENIED else named(code)
+
+    def right(self, code: int, **names: object) -> str:
+        """The right that is missing where `code` is DENIED, as `Read on topic orders`."""
+        return self.meaning(code).told.format(**names)
+
+    def gravest(self, codes: Iterable[int]) -> int:
+        """The code that decides about an answer with these (0: none)."""
+        return min(codes, key=lambda code: _GRAVEST_FIRST.index(self.action(code)), default=0)
+
+
+_MOVED = "COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR"
+# Java retries these too (RetriableException), and stays with its coordinator: one that lags behind might give them for ever.
+_ANY_MOVED = f"{_MOVED} LEADER_NOT_AVAILABLE NOT_LEADER_OR_FOLLOWER REQUEST_TIMED_OUT NETWORK_EXCEPTION"
+_FENCED = "INVALID_PRODUCER_EPOCH PRODUCER_FENCED INVALID_PRODUCER_ID_MAPPING"
+_MEMBERS = "ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS FENCED_INSTANCE_ID FENCED_MEMBER_EPOCH STALE_MEMBER_EPOCH"
+_NO_ID = Meaning(Action.DENIED, "Write on transactional id {id}")
+_NO_GROUP_READ = Meaning(Action.DENIED, "Read on group {group}")
+_NO_GROUP = Meaning(Action.DENIED, "Describe on group {group}")
+_IN_A_TRANSACTION = {
+    _ANY_MOVED: Meaning(Action.COORDINATOR),
+    "CONCURRENT_TRANSACTIONS": Meaning(Action.AGAIN),
+    _FENCED: Meaning(Action.FENCED),
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NO_ID,
+    "INVALID_TXN_STATE TRANSACTION_ABORTABLE UNKNOWN_SERVER_ERROR": Meaning(Action.UNKNOWN),
+}
+_OFFSETS_TOPIC = "raise max.message.bytes (and segment.bytes) of __consumer_offsets there"
+_TOO_MANY = f"the offsets of so many partitions do not fit one batch of __consumer_offsets: {_OFFSETS_TOPIC}"
+_METADATA = "offset.metadata.max.bytes of the brokers is less than the text beside an offset has: raise it"
+_COORDINATOR_LOG = f"the coordinator's log says why; from Kafka 4.0 on also where {_TOO_MANY}"
+
+# Broker: ReplicaManager.readFromLog, KafkaApis.handleFetchRequest, FetchResponse. Java: FetchCollector.handleInitializeErrors, which ends
+# its application with codes that have no row here (INVALID_TOPIC_EXCEPTION and UNSUPPORTED_COMPRESSION_TYPE among them). In a cluster that
+# is being upgraded the next leader may know better, and in the end the partition stops alone, by the code's name.
+FETCH = Request(
+    "Fetch",
+    Action.LEADER,
+    {
+        "NOT_LEADER_OR_FOLLOWER REPLICA_NOT_AVAILABLE KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE "
+        "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID UNKNOWN_SERVER_ERROR FETCH_SESSION_ID_NOT_FOUND "
+        "INVALID_FETCH_SESSION_EPOCH FETCH_SESSION_TOPIC_ID_ERROR": Meaning(Action.LEADER),
+        "OFFSET_OUT_OF_RANGE": Meaning(Action.BOUNDS),
+        "CORRUPT_MESSAGE": Meaning(Action.REFUSED, "the log is corrupt there", UnreadableBatch),
+        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Read on topic {topic}"),
+    },
+)
+
+# Broker: ReplicaManager.fetchOffset, KafkaApis.handleListOffsetRequest, ListOffsetsResponse.
+# Java: OffsetFetcherUtils.handleListOffsetResponse.
+LIST_OFFSETS = Request(
+    "ListOffsets",
+    Action.LEADER,
+    {
+        "NOT_LEADER_OR_FOLLOWER REPLICA_NOT_AVAILABLE KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE "
+        "LEADER_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_SERVER_ERROR REQUEST_TIMED_OUT NETWORK_EXCEPTION": Meaning(Action.LEADER),
+        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on topic {topic}"),
+        # Java takes it that no record is that young, and a run would copy behind the time that it was given.
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Meaning(Action.REFUSED, "records of so old a message format have no time to look for"),
+    },
+)
+
+# Broker: KafkaApis.handleTopicMetadataRequest, MetadataCache. Java: PartitionLeaderStrategy.
+METADATA = Request(
+    "Metadata",
+    Action.LEADER,
+    {
+        "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID": Meaning(Action.GONE),
+        "LEADER_NOT_AVAILABLE LISTENER_NOT_FOUND REPLICA_NOT_AVAILABLE BROKER_NOT_AVAILABLE": Meaning(Action.LEADER),
+        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on topic {topic}"),
+        "INVALID_TOPIC_EXCEPTION": Meaning(Action.REFUSED),
+    },
+)
+
+# Broker: ReplicaManager.appendRecords, Partition.appendRecordsToLeader, ProducerAppendInfo, LogValidator, AddPartitionsToTxnManager,
+# KafkaApis.handleProduceRequest. Java: Sender.completeBatch, TransactionManager.canRetry.
+PRODUCE = Request(
+    "Produce",
+    Action.UNKNOWN,
+    {
+        "UNKNOWN_TOPIC_OR_PARTITION LEADER_NOT_AVAILABLE NOT_LEADER_OR_FOLLOWER REQUEST_TIMED_OUT REPLICA_NOT_AVAILABLE NETWORK_EXCEPTION "
+        "COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR NOT_ENOUGH_REPLICAS NOT_ENOUGH_REPLICAS_AFTER_APPEND "
+        "CONCURRENT_TRANSACTIONS KAFKA_STORAGE_ERROR LISTENER_NOT_FOUND FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH THROTTLING_QUOTA_EXCEEDED "
+        "UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID": Meaning(Action.LEADER),
+        "CORRUPT_MESSAGE": Meaning(Action.LEADER, "the broker finds the batch damaged"),
+        "OUT_OF_ORDER_SEQUENCE_NUMBER": Meaning(Action.OUT_OF_ORDER),
+        "MESSAGE_TOO_LARGE": Meaning(Action.TOO_LARGE, "raise max.message.bytes of the remote topic"),
+        "RECORD_LIST_TOO_LARGE": Meaning(Action.TOO_LARGE, "raise segment.bytes of the remote topic"),
+        "INVALID_TIMESTAMP": Meaning(
+            Action.RECORD_REFUSED, "widen message.timestamp.before.max.ms / message.timestamp.after.max.ms of the remote topic"
+        ),
+        "POLICY_VIOLATION": Meaning(Action.RECORD_REFUSED, "a policy of the target refuses it"),
+        "INVALID_RECORD": Meaning(Action.RECORD_REFUSED, "the remote topic does not take such records (a compacted topic needs keys)"),
+        "INVALID_TOPIC_EXCEPTION": Meaning(Action.REFUSED, "the broker does not let clients write to this topic"),
+        "UNSUPPORTED_COMPRESSION_TYPE": Meaning(Action.REFUSED, "the target does not know this codec"),
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Meaning(Action.REFUSED, "raise message.format.version of the remote topic to 0.11 or newer"),
+        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Write on topic {topic}"),
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NO_ID,
+        "CLUSTER_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "IdempotentWrite on the cluster"),
+        # Java aborts and goes on with INVALID_PRODUCER_EPOCH. A lane never shares its id: whoever raised the epoch has taken the lane over.
+        _FENCED: Meaning(Action.FENCED),
+        # Java takes DUPLICATE_SEQUENCE_NUMBER for success. The offset is not told, and a receipt needs it.
+        "DUPLICATE_SEQUENCE_NUMBER UNKNOWN_PRODUCER_ID INVALID_TXN_STATE TRANSACTION_ABORTABLE UNKNOWN_SERVER_ERROR": Meaning(
+            Action.UNKNOWN
+        ),
+    },
+)
+
+# Broker: KafkaApis.getCoordinator. Java: CoordinatorStrategy, TransactionManager.FindCoordinatorHandler.
+FIND_COORDINATOR = Request(
+    "FindCoordinator",
+    Action.COORDINATOR,
+    {
+        _MOVED: Meaning(Action.COORDINATOR),
+        "GROUP_AUTHORIZATION_FAILED": _NO_GROUP_READ,
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NO_ID,
+        "INVALID_REQUEST INVALID_GROUP_ID": Meaning(Action.REFUSED, error=GroupFailed),
+    },
+)
+
+# Broker: TransactionCoordinator.handleInitProducerId, TransactionStateManager, ProducerIdManager. Java: InitProducerIdHandler, which ends
+# its application with codes that have no row; a run can wait, and an init may be repeated.
+INIT_PRODUCER_ID = Request(
+    "InitProducerId",
+    Action.AGAIN,
+    {
+        _ANY_MOVED: Meaning(Action.COORDINATOR),
+        "CONCURRENT_TRANSACTIONS": Meaning(Action.AGAIN),
+        _FENCED: Meaning(Action.FENCED),
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NO_ID,
+        "CLUSTER_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "IdempotentWrite on the cluster"),
+        "INVALID_TRANSACTION_TIMEOUT": Meaning(Action.REFUSED, "transaction.max.timeout.ms is below {timeout} ms: raise it", ConfigError),
+    },
+)
+
+# Broker: KafkaApis.handleAddPartitionsToTxnRequest, TransactionCoordinator.handleAddPartitionsToTransaction.
+# Java: AddPartitionsToTxnHandler.
+ADD_PARTITIONS_TO_TXN = Request(
+    "AddPartitionsToTxn",
+    Action.UNKNOWN,
+    {
+        **_IN_A_TRANSACTION,
+        # OPERATION_NOT_ATTEMPTED stands beside the code of the partition that is to blame.
+        "OPERATION_NOT_ATTEMPTED": Meaning(Action.AGAIN),
+        "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID": Meaning(Action.GONE),
+        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Write on topic {topic}"),
+    },
+)
+
+# Broker: KafkaApis.handleAddOffsetsToTxnRequest, TransactionCoordinator. Java: AddOffsetsToTxnHandler.
+ADD_OFFSETS_TO_TXN = Request(
+    "AddOffsetsToTxn",
+    Action.UNKNOWN,
+    {
+        **_IN_A_TRANSACTION,
+        "GROUP_AUTHORIZATION_FAILED": _NO_GROUP_READ,
+    },
+)
+
+# Broker: KafkaApis.handleTxnOffsetCommitRequest, OffsetMetadataManager, CoordinatorOperationExceptionHelper, before 4.0 GroupCoordinator
+# and GroupMetadataManager.maybeConvertOffsetCommitError. Java: TxnOffsetCommitHandler.
+TXN_OFFSET_COMMIT = Request(
+    "TxnOffsetCommit",
+    Action.UNKNOWN,
+    {
+        **_IN_A_TRANSACTION,
+        # Java asks again until its time is over; here the other partitions wait.
+        "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID": Meaning(Action.GONE),
+        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Read on topic {topic}"),
+        "GROUP_AUTHORIZATION_FAILED": _NO_GROUP_READ,
+        _MEMBERS: Meaning(
+            Action.REFUSED, "somebody consumes with group {group}, which holds Ferry's positions: stop its members", ReplicatorActive
+        ),
+        "OFFSET_METADATA_TOO_LARGE": Meaning(Action.REFUSED, _METADATA, ConfigError),
+        "INVALID_COMMIT_OFFSET_SIZE": Meaning(Action.REFUSED, _TOO_MANY, ConfigError),
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Meaning(
+            Action.REFUSED, "message.format.version of __consumer_offsets is older than 0.11: raise it", ConfigError
+        ),
+        "UNKNOWN_SERVER_ERROR": Meaning(Action.UNKNOWN, _COORDINATOR_LOG),
+    },
+)
+
+# Broker: TransactionCoordinator.handleEndTransaction, TransactionStateManager. Java: EndTxnHandler. INVALID_TXN_STATE: nothing is open.
+END_TXN = Request("EndTxn", Action.UNKNOWN, _IN_A_TRANSACTION)
+
+# Broker: GroupCoordinatorService.fetchOffsets, GroupCoordinator.doFetchOffsets.
+# Java: ListConsumerGroupOffsetsHandler, CommitRequestManager.
+OFFSET_FETCH = Request(
+    "OffsetFetch",
+    Action.AGAIN,
+    {
+        _ANY_MOVED: Meaning(Action.COORDINATOR),
+        "UNSTABLE_OFFSET_COMMIT": Meaning(Action.AGAIN),
+        # A partition that was deleted has lost its offsets too.
+        "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID GROUP_ID_NOT_FOUND": Meaning(Action.NOTHING),
+        "GROUP_AUTHORIZATION_FAILED": _NO_GROUP,
+        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on every topic of these offsets"),
+        "INVALID_GROUP_ID UNKNOWN_MEMBER_ID STALE_MEMBER_EPOCH": Meaning(Action.REFUSED, error=GroupFailed),
+    },
+)
+
+# Broker: OffsetMetadataManager.validateOffsetCommit, GroupCoordinator.doCommitOffsets, KafkaApis.handleOffsetCommitRequest.
+# Java: AlterConsumerGroupOffsetsHandler. Without members' ids: a group that has members refuses (ClassicGroup, ConsumerGroup).
+OFFSET_COMMIT = Request(
+    "OffsetCommit",
+    Action.UNKNOWN,
+    {
+        _MOVED: Meaning(Action.COORDINATOR),
+        "REQUEST_TIMED_OUT UNKNOWN_SERVER_ERROR": Meaning(Action.UNKNOWN, _COORDINATOR_LOG),
+        "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID": Meaning(Action.NOTHING),
+        _MEMBERS: Meaning(Action.REFUSED, "the group has members", ReplicatorActive),
+        "OFFSET_METADATA_TOO_LARGE": Meaning(Action.REFUSED, _METADATA, GroupFailed),
+        "INVALID_COMMIT_OFFSET_SIZE": Meaning(Action.REFUSED, _TOO_MANY, GroupFailed),
+        "INVALID_GROUP_ID GROUP_ID_NOT_FOUND": Meaning(Action.REFUSED, error=GroupFailed),
+        "GROUP_AUTHORIZATION_FAILED": _NO_GROUP_READ,
+        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Read on topic {topic}"),
+    },
+)
+
+# Broker: GroupCoordinatorService.listGroups. Groups that may not be described are left out without a word.
+LIST_GROUPS = Request("ListGroups", Action.AGAIN, {_MOVED: Meaning(Action.AGAIN)})
+
+# Broker: GroupCoordinatorService.describeGroups. Java: DescribeConsumerGroupsHandler.
+DESCRIBE_GROUPS = Request(
+    "DescribeGroups",
+    Action.AGAIN,
+    {
+        _ANY_MOVED: Meaning(Action.COORDINATOR),
+        "GROUP_ID_NOT_FOUND": Meaning(Action.NOTHING),
+        "GROUP_AUTHORIZATION_FAILED": _NO_GROUP,
+        "INVALID_GROUP_ID": Meaning(Action.REFUSED, error=GroupFailed),
+    },
+)
+
+# As DescribeGroups; brokers without the feature group.version answer UNSUPPORTED_VERSION: there are no such groups.
+CONSUMER_GROUP_DESCRIBE = Request(
+    "ConsumerGroupDescribe",
+    Action.AGAIN,
+    {
+        **DESCRIBE_GROUPS.rows,
+        "UNSUPPORTED_VERSION": Meaning(Action.NOTHING),
+        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on every topic that its members read"),
+        "INVALID_REQUEST": Meaning(Action.REFUSED, error=GroupFailed),
+    },
+)
+
+# Broker: KafkaApis.handleDescribeProducersRequest, ReplicaManager.activeProducerState. Java: DescribeProducersHandler.
+DESCRIBE_PRODUCERS = Request(
+    "DescribeProducers",
+    Action.LEADER,
+    {
+        "NOT_LEADER_OR_FOLLOWER UNKNOWN_TOPIC_OR_PARTITION KAFKA_STORAGE_ERROR": Meaning(Action.LEADER),
+        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Read on topic {topic}"),
+        "INVALID_TOPIC_EXCEPTION": Meaning(Action.REFUSED),
+    },
+)
+
+# Broker: TransactionCoordinator.handleListTransactions, handleDescribeTransactions. Only told beside an open transaction: what a
+# coordinator does not say now is not known, and whoever looks again asks again. Java asks again at once.
+LIST_TRANSACTIONS = Request("ListTransactions", Action.NOTHING, {_MOVED: Meaning(Action.NOTHING)})
+DESCRIBE_TRANSACTIONS = Request(
+    "DescribeTransactions",
+    Action.NOTHING,
+    {f"{_MOVED} TRANSACTIONAL_ID_NOT_FOUND TRANSACTIONAL_ID_AUTHORIZATION_FAILED INVALID_REQUEST": Meaning(Action.NOTHING)},
+)
+
+# Broker: KafkaRaftClient.handleDescribeQuorumRequest. Only the cluster's clock is asked for, and a run does without.
+DESCRIBE_QUORUM = Request(
+    "DescribeQuorum",
+    Action.NOTHING,
+    {
+        "NOT_LEADER_OR_FOLLOWER BROKER_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION": Meaning(Action.NOTHING),
+        "CLUSTER_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on the cluster"),
+    },
+)
+
+# Broker: AclApis.handleDescribeAcls.
+DESCRIBE_ACLS = Request(
+    "DescribeAcls",
+    Action.AGAIN,
+    {
+        "SECURITY_DISABLED": Meaning(Action.NOTHING),
+        "CLUSTER_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on the cluster"),
+    },
+)
+
+# Requests of confluent-kafka's admin client, and what its consumers and producers meet; librdkafka's own codes are below -1 and not here.
+# Broker: ReplicationControlManager, ConfigurationControlManager, AclControlManager, ZkAdminManager. A change that these refuse would be
+# refused again as it is; an old broker lacks the request altogether.
+ADMIN = Request(
+    "requests over librdkafka",
+    Action.AGAIN,
+    {
+        "TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED TRANSACTIONAL_ID_AUTHORIZATION_FAILED": Meaning(
+            Action.DENIED
+        ),
+        "INVALID_CONFIG INVALID_PARTITIONS INVALID_REPLICATION_FACTOR INVALID_REPLICA_ASSIGNMENT INVALID_REQUEST POLICY_VIOLATION "
+        "SECURITY_DISABLED INVALID_TOPIC_EXCEPTION UNKNOWN_TOPIC_OR_PARTITION UNSUPPORTED_VERSION": Meaning(Action.REFUSED),
+        "REQUEST_TIMED_OUT NOT_CONTROLLER LEADER_NOT_AVAILABLE THROTTLING_QUOTA_EXCEEDED COORDINATOR_LOAD_IN_PROGRESS "
+        "COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR UNKNOWN_SERVER_ERROR": Meaning(Action.AGAIN),
+    },
+)
+
+REQUESTS = (
+    *(FETCH, LIST_OFFSETS, METADATA, PRODUCE, FIND_COORDINATOR, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN),
+    *(TXN_OFFSET_COMMIT, END_TXN, OFFSET_FETCH, OFFSET_COMMIT, LIST_GROUPS, DESCRIBE_GROUPS, CONSUMER_GROUP_DESCRIBE),
+    *(DESCRIBE_PRODUCERS, LIST_TRANSACTIONS, DESCRIBE_TRANSACTIONS, DESCRIBE_QUORUM, DESCRIBE_ACLS, ADMIN),
+)

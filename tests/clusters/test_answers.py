@@ -1,0 +1,202 @@
+"""Every code that a broker may answer: what the code does about it is what the table in ferry.clusters.answers says.
+
+Answers are kafka-python's own classes, and go the way that a broker's go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kafka.errors import for_code
+from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
+from kafka.protocol.metadata import MetadataResponse
+from tests.copying import feed_bench
+
+from ferry.clusters.answers import FETCH, LIST_OFFSETS, METADATA, REQUESTS, Action, Request
+from ferry.clusters.connections import RequestNotSent
+from ferry.clusters.error_codes import NAMES, named
+from ferry.clusters.fetching import log_bounds
+from ferry.clusters.leaders import Leader, Leaders
+from ferry.clusters.offset_listing import LEADER_PAUSE_SECONDS, OffsetListing
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying import source_feed
+from ferry.errors import FerryError, NotAuthorized
+from ferry.proving import log_reader
+from ferry.proving.log_reader import LogMoved, LogReader, Place
+
+pytestmark = pytest.mark.unit
+
+UNHEARD_OF = 999
+CODES = [*NAMES, UNHEARD_OF]
+every_code = pytest.mark.parametrize("code", CODES, ids=[named(code) for code in CODES])
+
+
+def raised(asked: Coroutine[Any, Any, object]) -> Exception | None:
+    """What asking raises."""
+    try:
+        asyncio.run(asked)
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the test says what it must be
+        return problem
+    return None
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=[entry.name for entry in REQUESTS])
+def test_every_code_has_an_action_and_is_told_by_its_name(request_: Request) -> None:
+    for code in CODES:
+        assert isinstance(request_.action(code), Action)
+        assert named(code) in request_.told(code, group="g", timeout=1)
+    assert request_.action(0) is Action.GO_ON
+    assert request_.action(UNHEARD_OF) is request_.otherwise, "safe: what is read is asked for again, what is written is looked at"
+    assert request_.otherwise in {Action.AGAIN, Action.LEADER, Action.COORDINATOR, Action.NOTHING, Action.UNKNOWN}
+    for meaning in request_.meanings.values():
+        assert (meaning.action is Action.REFUSED) >= (meaning.error is not FerryError)
+
+
+def test_names_are_those_that_other_clients_know() -> None:
+    """Of each code that kafka-python knows; it has older names for some."""
+    older = {"UNKNOWN", "NO_ERROR", "NOT_LEADER_FOR_PARTITION", "MESSAGE_SIZE_TOO_LARGE", "INVALID_TOPIC", "INVALID_REPLICATION_ASSIGNMENT"}
+    known = {code: for_code(code).message for code in range(-1, 200)}
+    assert {known[code] for code in NAMES if known[code] != NAMES[code]} <= older
+    assert [code for code, name in known.items() if name != "UNKNOWN" and code not in NAMES] == []
+
+
+def fetched(code: int) -> Any:
+    topic = FetchResponse.FetchableTopicResponse
+    records = feed_bench.batch(0) if code == 0 else b""
+    part = topic.PartitionData(partition_index=0, error_code=code, records=records, last_stable_offset=100)
+    return FetchResponse[12](responses=[topic(topic="t", partitions=[part])])
+
+
+@every_code
+def test_fetch_while_copying(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    bench = feed_bench.Bench(feed_bench.task())
+    monkeypatch.setattr(source_feed, "time", bench.source)
+    cursor = bench.cursors[0]
+    bench.feed.pump(0)
+    bench.source.requests.pop()[2].success(fetched(code))
+    bench.feed.arrivals()
+    failure = cursor.failure
+    if failure is not None:
+        done = Action.DENIED if failure.problem == "the source refuses to read it: grant Read on topic t" else Action.REFUSED
+        assert (failure.error, named(code) in failure.problem) == {
+            Action.DENIED: ("PartitionError", False),
+            Action.REFUSED: (FETCH.meaning(code).error.__name__, True),
+        }[done]
+    else:
+        done = Action.BOUNDS if cursor.out_of_range else Action.LEADER if cursor.not_before else Action.GO_ON
+    assert (done, cursor.fetched) == (FETCH.action(code), 1 if code == 0 else 0)
+    bench.mend()
+    assert bench.source.refreshed == (done is Action.LEADER)
+    if done is Action.LEADER:
+        bench.source.now += source_feed.PATIENCE_SECONDS + 1
+        bench.feed.pump(0)
+        bench.source.requests.pop()[2].success(fetched(code))
+        bench.feed.arrivals()
+        assert cursor.failure is not None
+        assert (cursor.failure.error, named(code) in cursor.failure.problem) == ("PartitionUnavailable", True)
+
+
+class Broker(feed_bench.Source):
+    """Answers what it is sent from a list; the last answer for ever. `asked`: how often."""
+
+    alias = "A"
+
+    def __init__(self, *answers: Any) -> None:
+        super().__init__()
+        self.answers, self.asked = list(answers), 0
+
+    async def send(self, *_: object) -> Any:
+        self.asked += 1
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+    def submit(self, *_: object) -> Any:
+        return self.send()
+
+    async def answer_to(self, submitted: Any) -> Any:
+        return await submitted
+
+    def denied(self, doing: str, right: str) -> NotAuthorized:
+        return NotAuthorized(f"{doing}: grant {right}")
+
+
+@every_code
+def test_fetch_while_verifying(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    broker: Any = Broker(fetched(code))
+
+    async def bounds(*_: object) -> tuple[int, int]:
+        return 5, 9
+
+    monkeypatch.setattr(log_reader, "log_bounds", bounds)
+    reader = LogReader(broker, broker, broker, Place("t", 0, feed_bench.TOPIC_ID, "A"), ((0, 1),))
+    reader.request()
+    problem = raised(reader.receive())
+    match problem:
+        case None:
+            done = Action.GO_ON if reader.done else Action.LEADER
+        case LogMoved():
+            done = Action.BOUNDS
+        case NotAuthorized():
+            done = Action.DENIED
+            assert "grant Read on topic t" in str(problem)
+        case _:
+            done = Action.REFUSED
+            assert (type(problem), named(code) in str(problem)) == (FETCH.meaning(code).error, True)
+    assert (done, broker.refreshed) == (FETCH.action(code), done is Action.LEADER)
+
+
+def listed(code: int, *, offset: int = 7) -> Any:
+    topic = ListOffsetsResponse.ListOffsetsTopicResponse
+    part = topic.ListOffsetsPartitionResponse(partition_index=0, error_code=code, offset=offset)
+    return ListOffsetsResponse[5](topics=[topic(name="t", partitions=[part])])
+
+
+@every_code
+def test_bounds_of_one_log(code: int) -> None:
+    broker: Any = Broker(listed(code))
+    problem = raised(log_bounds(broker, broker, "t", 0))
+    match LIST_OFFSETS.action(code):
+        case Action.GO_ON:
+            assert problem is None
+        case Action.DENIED:
+            assert (type(problem), "grant Describe on topic t" in str(problem)) == (NotAuthorized, True)
+        case _:  # whoever asked waits and asks again
+            assert (type(problem), named(code) in str(problem)) == (RequestNotSent, True)
+
+
+def led(code: int, *, node: int = 1) -> Any:
+    topic = MetadataResponse.MetadataResponseTopic
+    partitions = [] if code else [topic.MetadataResponsePartition(partition_index=0, leader_id=node, leader_epoch=4)]
+    return MetadataResponse[12](topics=[topic(name="t", topic_id=UUID(int=1), error_code=code, partitions=partitions)])
+
+
+@every_code
+def test_bounds_of_many_logs(code: int) -> None:
+    """Asked again with the leader learned anew, for the codes of Metadata and of ListOffsets; the others are told at once."""
+    for answers in ([led(0), listed(code)], [led(code)])[: 2 if code else 1]:
+        broker: Any = Broker(*answers, led(0), listed(0))
+        listing: Any = OffsetListing(SimpleNamespace())  # type: ignore[arg-type] - its connection is put in
+        listing._loop.close()
+        listing._loop, listing._connection = SimpleNamespace(sleep=broker.sleep, run=lambda ask, *wanted: asyncio.run(ask(*wanted))), broker
+        found, problems = listing.offsets([TopicPartition("t", 0)], -1, committed=False)
+        again = LIST_OFFSETS.action(code) is Action.LEADER
+        assert broker.slept == ([LEADER_PAUSE_SECONDS] if again else [])
+        if again or code == 0:
+            assert (found, problems) == ({("t", 0): 7}, {})
+        else:
+            assert (found, problems[TopicPartition("t", 0)].code()) == ({}, code)
+
+
+@every_code
+def test_leaders(code: int) -> None:
+    broker: Any = Broker(led(0), led(code))
+    leaders = Leaders(broker, ["t"])
+    for _ in range(2):
+        asyncio.run(leaders.refresh())
+    action = METADATA.action(code)
+    assert leaders.of("t", 0) == (Leader(1, 4) if code == 0 else Leader(-1, -1))
+    assert leaders.topic_id("t") == (None if action is Action.GONE else UUID(int=1)), "only who says that it is gone, says so"
