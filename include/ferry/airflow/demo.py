@@ -21,6 +21,7 @@ from rich.table import Table
 from ferry.airflow.demo_api import AirflowApi, RunState
 from ferry.airflow.demo_services import DemoAirflow
 from ferry.airflow.demo_story import BACKFILLED, LATE, OPEN, demo_flow, differences, include_late, is_new, missing_interval
+from ferry.ending import run_and_end
 from ferry.errors import ExitCode, FerryError
 from ferry.sandbox import SandboxStatus, down, load_sample_topics, up
 from ferry.sandbox.demo_config import write_demo_config
@@ -170,4 +171,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_and_end(main)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from typing import NoReturn
 
 import typer
 
@@ -32,6 +33,7 @@ from ferry.cli import (
     watch,
 )
 from ferry.cli.output import complain, notice
+from ferry.ending import INTERRUPTED, run_and_end
 from ferry.errors import ExitCode, FerryError
 
 app = typer.Typer(
@@ -72,8 +74,12 @@ app.command("seed", rich_help_panel=REPAIR)(changes.seed)
 app.command("export-offsets", rich_help_panel=REPAIR)(changes.export_offsets)
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Entry point of the `ferry` script."""
+    run_and_end(_main)
+
+
+def _main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its reconnects are expected and end in one error of ours
     try:
@@ -87,7 +93,7 @@ def main() -> None:
         sys.exit(problem.exit_code)
     except KeyboardInterrupt:
         complain("interrupted; what was committed stays, the next run goes on there")
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except Exception as problem:
         if os.environ.get("FERRY_TRACEBACK"):
             raise

@@ -59,7 +59,8 @@ def watch(config: Config, flow: AnyFlow = None, interval: Interval = DEFAULT_INT
             _draw(watcher, interval)
         else:
             _tell(watcher, as_json=as_json)
-    _leave(watcher)
+    if watcher.problem is not None:
+        raise watcher.problem
 
 
 def _draw(watcher: Watcher, interval: float) -> None:
@@ -94,16 +95,6 @@ def _print(entry: FlowFrame, *, as_json: bool) -> None:
 
     line(json.dumps({"version": WATCH_VERSION, **entry.document()}) if as_json else one_line(entry))
     sys.stdout.flush()
-
-
-def _leave(watcher: Watcher) -> None:
-    """End at once, also where a look waits for a cluster that does not answer: nothing is open that would have to be closed."""
-    if watcher.problem is not None:
-        raise watcher.problem
-    sys.stdout.flush()
-    sys.stderr.flush()
-    if watcher.busy:
-        os._exit(ExitCode.DONE)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import sys
 import threading
 from pathlib import Path
 
+from ferry.ending import run_and_end
 from ferry.errors import FerryError
 from ferry.page.frames import ReadRequest, answer_frame, read_request
 from ferry.page.problem import ReadFailed, problem_of
@@ -70,4 +71,4 @@ def _listen(requests: queue.Queue[ReadRequest]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_and_end(main)

@@ -82,11 +82,6 @@ class Watcher:
         self._stop.set()
 
     @property
-    def busy(self) -> bool:
-        """Whether a thread is still in a look, which may take the clients' time-outs."""
-        return any(thread.is_alive() for thread in self._threads)
-
-    @property
     def frames(self) -> tuple[FlowFrame, ...]:
         """What is known now, of flows that were looked at."""
         return tuple(entry.frame for entry in self._flows if entry.frame is not None)

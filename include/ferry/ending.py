@@ -1,0 +1,62 @@
+"""How a process of Ferry ends: with its true exit code, whatever its threads still do.
+
+An interpreter that ends in the ordinary way takes itself apart while other threads still run: threads of librdkafka, which call back into
+Python, and daemon threads that wait inside a client for a cluster that does not answer. The exception that ended a command keeps clients
+alive too: its traceback holds the frames that they were made in. Now and then such a process ends by SIGSEGV or SIGABRT instead of its exit
+code. So every process of Ferry that may have a Kafka client does here what an orderly end does (functions of `atexit`, logging among them,
+and the output), and is then ended at once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from ferry.errors import ExitCode
+
+# What a shell reports of a command that Ctrl-C ended.
+INTERRUPTED = 130
+
+
+def run_and_end(main: Callable[[], int | None]) -> NoReturn:
+    """Call `main` and end the process with the code that it returns or exits with; 1 after any other exception, which is shown."""
+    try:
+        code = main() or ExitCode.DONE
+    except SystemExit as leaving:
+        code = _code_of(leaving)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BaseException as problem:  # noqa: BLE001 - what the interpreter itself would do with it
+        sys.excepthook(type(problem), problem, problem.__traceback__)
+        code = ExitCode.OTHER
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to be put back: a second Ctrl-C may end a flush that hangs
+    atexit._run_exitfuncs()  # noqa: SLF001 - there is no public name for what the interpreter calls at its end
+    if not _flushed() and code == ExitCode.DONE:
+        code = ExitCode.OTHER
+    os._exit(code)
+
+
+def _code_of(leaving: SystemExit) -> int:
+    """As the interpreter reads it: a text is shown and means 1."""
+    if leaving.code is None or isinstance(leaving.code, int):
+        return int(leaving.code or ExitCode.DONE)
+    print(leaving.code, file=sys.stderr)  # noqa: T201 - see above
+    return ExitCode.OTHER
+
+
+def _flushed() -> bool:
+    """Whether all output reached its reader. One that left early, as `head` does, is told nothing more."""
+    done = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            done = False
+        except (OSError, ValueError) as problem:  # the disk is full; the stream was closed
+            done = False
+            os.write(2, f"ferry: the output could not be written: {problem}\n".encode())
+    return done
