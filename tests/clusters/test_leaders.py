@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from ferry.clusters.leaders import NO_LEADER, NO_TOPIC_ID, Leader, Leaders
+from ferry.clusters import leaders as module
+from ferry.clusters.leaders import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, NO_LEADER, NO_TOPIC_ID, Leader, Leaders
 
 pytestmark = pytest.mark.unit
 
@@ -61,3 +63,32 @@ def test_clusters_without_topic_ids_are_taken_by_name(expected: dict[str, UUID] 
 def test_only_an_unknown_topic_is_gone(error: int, found: UUID | None) -> None:
     leaders = refreshed([topic("t", FIRST)], [topic("t", NO_TOPIC_ID, error)])
     assert (leaders.of("t", 0), leaders.topic_id("t")) == (NO_LEADER, found)
+
+
+def test_pauses_between_refreshes_double_while_trouble_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    connection: Any = Listing(*([topic("t", FIRST)] for _ in range(99)))
+    leaders = Leaders(connection, ["t"])
+    asked = []
+    for _ in range(1_000):  # ten seconds without a leader: whoever misses it looks a hundred times a second
+        if leaders.rested:
+            asked.append(round(now - 100, 2))
+            asyncio.run(leaders.refresh())
+        now += 0.01
+    assert [round(after - before, 1) for before, after in pairwise(asked[:5])] == [0.1, 0.2, 0.4, 0.8]
+    assert all(round(after - before, 1) >= LONGEST_PAUSE_SECONDS for before, after in pairwise(asked[4:]))
+    assert 10 <= len(asked) <= 14
+    now += 60
+    asyncio.run(leaders.refresh())
+    now += FIRST_PAUSE_SECONDS + 0.01
+    assert leaders.rested, "the next trouble begins with the shortest pause"
+
+
+def test_a_refresh_that_fails_counts_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    connection: Any = Listing()
+    leaders = Leaders(connection, ["t"])
+    with pytest.raises(IndexError):
+        asyncio.run(leaders.refresh())
+    assert not leaders.rested

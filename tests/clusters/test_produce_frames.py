@@ -14,7 +14,10 @@ from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from ferry.clusters.frames import Frame
 from ferry.clusters.produce_frames import BatchesAnswer, PartitionAnswer, decode_answer
-from ferry.clusters.producing import Answer, Verdict, produce_answers, produce_request
+from ferry.clusters.connections import REQUEST_MILLISECONDS
+from ferry.clusters.coordination import TRANSACTION_MILLISECONDS
+from ferry.clusters.fetching import FETCH_WAIT_MILLISECONDS, LIST_OFFSETS_MILLISECONDS
+from ferry.clusters.producing import ACKNOWLEDGE_MILLISECONDS, Answer, Verdict, produce_answers, produce_request
 
 pytestmark = pytest.mark.unit
 
@@ -31,7 +34,7 @@ def expected(batches: list[tuple[str, int, tuple[bytes, ...]]], transactional_id
     for topic, index, buffers in batches:
         by_topic.setdefault(topic, []).append(partition(index=index, records=b"".join(buffers)))
     topics = [ProduceRequest.TopicProduceData(name=name, topic_id=TOPICS[name], partition_data=parts) for name, parts in by_topic.items()]
-    request = ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=30_000, topic_data=topics)
+    request = ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=ACKNOWLEDGE_MILLISECONDS, topic_data=topics)
     return framed(request, version)
 
 
@@ -118,3 +121,16 @@ def test_an_exchange_reads_its_answer(version: int) -> None:
     found = reader.decode(frame)
     leaders: Any = SimpleNamespace(name_of=lambda _, topic_id: {TOPICS["A.t"]: "A.t"}[topic_id])
     assert produce_answers(found, leaders) == {("A.t", 4): Answer(Verdict.ACCEPTED, 99, "")}
+
+
+@pytest.mark.parametrize(
+    ("waits", "margin"),
+    [
+        (ACKNOWLEDGE_MILLISECONDS, 10_000),
+        (FETCH_WAIT_MILLISECONDS, 10_000),
+        (LIST_OFFSETS_MILLISECONDS, 5_000),
+        pytest.param(30_000, 5_000, id="request.timeout.ms of a broker: a coordinator waits so long for the replicas of its log"),
+    ],
+)
+def test_the_broker_answers_before_the_client_gives_up(waits: int, margin: int) -> None:
+    assert waits + margin <= REQUEST_MILLISECONDS < TRANSACTION_MILLISECONDS

@@ -44,6 +44,7 @@ class Source:
         self.throttled_nodes: set[int] = set()
         self.bounds: tuple[int, int] | Exception = (0, 100)
         self.refreshed, self.refusing, self.woken, self.slept = 0, False, 0, list[float]()
+        self.rested = True
         self.problem: Exception = RequestLost("connection reset")
 
     def monotonic(self) -> float:

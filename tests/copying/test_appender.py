@@ -6,6 +6,7 @@ says otherwise, so a test compares what the log holds with what was enqueued.
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -15,7 +16,7 @@ from tests.copying.appender_bench import Bench, FakeUnit, Honest, new_bench
 
 from ferry.clusters.coordination import Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.leaders import Leader
-from ferry.clusters.produce_frames import NEWEST, BatchesAnswer
+from ferry.clusters.produce_frames import NEWEST, BatchesAnswer, PartitionAnswer
 from ferry.clusters.producing import V1_PRODUCE
 from ferry.copying.appender import REQUEST_BYTES, REQUESTS_IN_FLIGHT, RETRY_PAUSE_SECONDS, RETRY_SECONDS, Refusal
 
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.unit
 
 KEY, OTHER = ("A.t", 0), ("A.t", 1)
 NOT_LEADER, TOO_LARGE, FENCED, OUT_OF_ORDER, INVALID_TIMESTAMP, UNEXPECTED = 6, 10, 47, 45, 32, 46
+REQUEST_TIMED_OUT = 7
 
 
 @pytest.fixture
@@ -100,6 +102,27 @@ def test_after_a_retriable_answer_all_go_again_in_order(bench: Bench) -> None:
     bench.run()
     assert bench.broker.log[KEY] == [0, 1, 2, 3, 4, 5]
     assert bench.appender.leaders_stale
+    assert bench.consistent()
+
+
+def test_what_was_appended_too_slowly_is_asked_for_again_with_its_sequences(bench: Bench) -> None:
+    """REQUEST_TIMED_OUT: the leader has the batches, its replicas had not; it knows them again by their sequences."""
+    bench.enqueue((0,))
+    bench.run()
+    honest, asked = bench.broker._append, []
+
+    def slow(key: tuple[str, int], sent: Any) -> PartitionAnswer:
+        asked.append((sent.sequence, sent.unit.names))
+        known = bench.broker.log[key][sent.sequence : sent.sequence + sent.unit.count]
+        if known == list(sent.unit.names):
+            return PartitionAnswer(*key, 0, sent.sequence, None)
+        return honest(key, sent)._replace(error_code=REQUEST_TIMED_OUT, base_offset=-1)
+
+    bench.broker._append = slow  # type: ignore[method-assign]
+    bench.enqueue((1, 2), (3,))
+    bench.run()
+    assert asked == [(1, (1, 2)), (3, (3,))] * 2
+    assert bench.broker.log[KEY] == [0, 1, 2, 3]
     assert bench.consistent()
 
 

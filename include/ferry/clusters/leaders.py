@@ -6,6 +6,7 @@ deleted and created again under a run.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -16,6 +17,11 @@ from ferry.clusters.answers import METADATA, Action
 from ferry.clusters.connections import ClusterConnection
 
 NO_TOPIC_ID = UUID(int=0)  # what clusters older than 2.8 answer
+# Whoever has no leader asks again and again: brokers that elect thousands of them must not also answer every lane ten times a second.
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 1.0
+# Nobody had to ask for so long: the next trouble is another one.
+QUIET_SECONDS = 5.0
 # Any other answer says nothing about existence.
 _ANSWERED = frozenset({Action.GO_ON, Action.GONE})
 
@@ -40,9 +46,19 @@ class Leaders:
         self._leaders: dict[tuple[str, int], Leader] = {}
         self._topic_ids: dict[str, UUID] = {}
         self._names: dict[UUID, str] = {}
+        self._pause, self._asked = 0.0, float("-inf")
+
+    @property
+    def rested(self) -> bool:
+        """Whether it is time for another refresh while trouble lasts: the pauses double from one to the next."""
+        return time.monotonic() - self._asked >= self._pause
 
     async def refresh(self) -> None:
-        """Ask again. Topics that are gone lose their entries."""
+        """Ask again, now. Topics that are gone lose their entries."""
+        now = time.monotonic()
+        quiet = now - self._asked > QUIET_SECONDS
+        self._pause = FIRST_PAUSE_SECONDS if quiet else min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        self._asked = now
         answer = await self._connection.send(
             MetadataRequest(
                 topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in self._topics], allow_auto_topic_creation=False

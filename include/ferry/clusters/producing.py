@@ -14,8 +14,9 @@ from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
 from ferry.clusters.produce_frames import NEWEST, BatchesAnswer, BatchesRequest
 
-# How long the leader waits for its replicas.
-ACKNOWLEDGE_MILLISECONDS = 30_000
+# How long the leader waits for its replicas. Well below REQUEST_MILLISECONDS: when they are slow, the broker answers REQUEST_TIMED_OUT, and
+# this one batch is sent again with its sequence. A client that gave up first would lose the lane's whole transaction.
+ACKNOWLEDGE_MILLISECONDS = 20_000
 # A broker whose transaction.version is below 2 must not get a newer Produce inside a transaction (KIP-890).
 V1_PRODUCE = 11
 

@@ -44,7 +44,7 @@ class InternalWriter:
             await self._wakeup.wait(IDLE_SECONDS)
             for _ in self._appender.settle():
                 pass
-            if self._appender.leaders_stale:
+            if self._appender.leaders_stale and self._leaders.rested:
                 self._appender.leaders_stale = False
                 await self._leaders.refresh()
         for topic, partition in records:

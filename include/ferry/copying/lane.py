@@ -253,7 +253,7 @@ class Lane:
                 self._records.enqueue(cursor.task.remote, unit)
 
     async def _mend_target(self) -> None:
-        if self._records.leaders_stale:
+        if self._records.leaders_stale and self._target_leaders.rested:
             self._records.leaders_stale = False
             try:
                 await self._target_leaders.refresh()

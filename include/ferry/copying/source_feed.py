@@ -126,7 +126,7 @@ class SourceFeed:
 
     async def mend(self, idle: Iterable[PartitionCursor]) -> None:
         """Refresh leaders if asked to, and find out about cursors whose offset the source does not have (`idle`: nothing in flight)."""
-        if self._stale and not self._connection.all_throttled():
+        if self._stale and self._leaders.rested and not self._connection.all_throttled():
             self._stale = False
             try:
                 await self._leaders.refresh()
