@@ -116,7 +116,7 @@ def carry_out(
         _prepare(flow, request, spark_follows=planned.needs_copy)
     if planned.needs_copy:
         codes.append(_copy(config, flow, request, master))
-    if syncs and ExitCode.SUPERSEDED not in codes:  # else the newer run does them
+    if syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes):  # else the newer run does them, or nobody can
         _sync(flow, request)
     outcome = read_report(flow, request) if planned.needs_preparation or planned.needs_copy else idle_report(flow, planned)
     codes.append(outcome.exit_code)

@@ -7,6 +7,7 @@ module gives it quicker sockets and says of every failed request whether it may 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
 
+from ferry.clusters import silence
 from ferry.clusters.failures import denied, granting
 from ferry.clusters.frames import Meter
 from ferry.clusters.refusals import REFUSALS, is_refusal, is_tls_refusal, reason, refused
@@ -118,6 +120,8 @@ class ClusterConnection:
         settings["reconnect_backoff_max_ms"] = 1_000
         self._manager = _Connections(loop.selector, **settings)
         self._manager.meter = self._meter = Meter()
+        self._silence = silence.Silence()
+        self._last_problem = ""
         self._offers: Any = None
 
     async def open(self) -> None:
@@ -162,10 +166,33 @@ class ClusterConnection:
 
     def submit(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Future:
         """Send `request` to broker `node` (None: any); the future fails with a kafka-python error."""
+        asked = time.monotonic()
+        self._silence.asked(asked)
         try:
-            return self._manager.send(request, self._any_node() if node is None else node, request_timeout_ms=milliseconds)
+            future = self._manager.send(request, self._any_node() if node is None else node, request_timeout_ms=milliseconds)
         except kafka_errors.KafkaError as problem:
-            return Future().failure(problem)
+            future = Future().failure(problem)
+
+        def failed(problem: BaseException) -> None:
+            self._last_problem = str(problem)
+            self._silence.failed(asked, time.monotonic())
+
+        future.add_callback(lambda _: self._silence.answered(time.monotonic()))
+        future.add_errback(failed)
+        return future
+
+    @property
+    def silent(self) -> bool:
+        """Whether no broker of the cluster has answered anything for a whole patience, though some were asked."""
+        return self._silence.seconds(time.monotonic()) >= silence.PATIENCE_SECONDS
+
+    def require_answers(self) -> None:
+        """ClusterUnreachable when the cluster is silent."""
+        if self.silent:
+            raise ClusterUnreachable(
+                f"cluster {self.alias} ({self._cluster.bootstrap}): no broker has answered for {silence.PATIENCE_SECONDS:.0f} s: "
+                f"{self._last_problem}"
+            )
 
     async def send(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Any:
         """The answer to `request`, after the pause that a quota asks for. RequestNotSent, RequestLost, or AuthenticationFailed."""

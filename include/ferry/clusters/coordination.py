@@ -23,12 +23,13 @@ from kafka.protocol.producer import (
 )
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.silence import PATIENCE_SECONDS
 from ferry.errors import ClusterUnreachable, ConfigError
 
 # An abandoned transaction of ours is aborted by the broker after this long, so readers of the target never wait longer for it.
 TRANSACTION_MILLISECONDS = 60_000
-# A coordinator that moves needs seconds; past this the cluster is taken to be down.
-COORDINATION_SECONDS = 75.0
+# A coordinator that moves needs seconds.
+COORDINATION_SECONDS = PATIENCE_SECONDS
 FIRST_PAUSE_SECONDS = 0.005
 LONGEST_PAUSE_SECONDS = 1.0
 
@@ -330,6 +331,7 @@ class Coordinator:
                 if code != CONCURRENT_TRANSACTIONS:
                     self._nodes.pop(kind, None)
                 problem = f"error {code}"
+            self._connection.require_answers()
             await self._loop.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
         raise ClusterUnreachable(

@@ -28,6 +28,7 @@ from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, Pro
 from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import Answer, Verdict, produce_answers, produce_request
+from ferry.clusters.silence import PATIENCE_SECONDS
 from ferry.copying.allowance import WINDOW_BYTES
 from ferry.copying.window import Window
 from ferry.wire.split import Indivisible
@@ -38,8 +39,8 @@ PartitionKey = tuple[str, int]  # remote topic, partition
 REQUESTS_IN_FLIGHT = 4
 # More would make one request wait long for its answer.
 REQUEST_BYTES = 4 << 20
-# A leader election ends well within this; afterwards the partition is reported and the others go on.
-RETRY_SECONDS = 60.0
+# Afterwards the partition is reported and the others go on.
+RETRY_SECONDS = PATIENCE_SECONDS
 RETRY_PAUSE_SECONDS = 0.05
 SEQUENCES = 1 << 31
 

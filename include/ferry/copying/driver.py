@@ -9,6 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ from ferry.copying.request import RunRequest
 from ferry.copying.state import FLOW_KEY, Claim, FlowRecord, decode_state, encode_state
 from ferry.copying.survey import Survey, refuse_newer_state, survey
 from ferry.copying.upkeep import is_due, keep_ledger_tidy
-from ferry.errors import FerryError, Superseded, UnreadableRecord
+from ferry.errors import ClusterUnreachable, FerryError, Superseded, UnreadableRecord
 from ferry.policy.naming import ledger_topic, position_group, state_topic
 from ferry.reporting.run_report import PartitionFailure, Skipped
 from ferry.reporting.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
@@ -98,12 +99,12 @@ class CopyDriver:
         try:
             with RunHold(self._flow, self._group, [self._ledger, self._state]) as hold:
                 act(hold)
-        except Superseded as problem:
-            self._write_result(superseded=str(problem))
-            raise
         except FerryError as problem:
-            self._tally.failures["", -1] = PartitionFailure("", -1, type(problem).__name__, str(problem))
-            self._write_result()
+            superseded = str(problem) if isinstance(problem, Superseded) else None
+            if superseded is None:
+                self._tally.failures["", -1] = PartitionFailure("", -1, type(problem).__name__, str(problem))
+            with suppress(ClusterUnreachable):  # a target that is gone is told nothing more; `problem` is what ended the run
+                self._write_result(superseded)
             raise
         self._write_result()
 

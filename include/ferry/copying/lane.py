@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 RUNS_PER_TRANSACTION = 20 * RUNS_PER_RECEIPT
 # Wakes the loop for back-offs and the age of transactions.
 IDLE_SECONDS = 0.05
-# Recoveries without a commit in between; each may take the coordinator's 75 s. The driver tries a failed lane again.
+# Recoveries without a commit in between; each may take the coordinator's patience. The driver tries a failed lane again.
 RECOVERIES = 6
 # A partition that leaves the outcome open this often at one position is stopped, so that it does not stop the lane.
 BLAMES = 4
@@ -212,6 +212,8 @@ class Lane:
 
     async def _copy(self) -> None:
         while not self._interruption.asked:
+            self._source.require_answers()
+            self._target.require_answers()
             self._take_arrivals()
             self._stop_refused()  # before idle partitions are settled: what was refused is not settled
             idle = [cursor for key, cursor in self._cursors.items() if not self._records.busy(key)]

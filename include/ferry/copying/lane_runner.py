@@ -13,7 +13,7 @@ from ferry.copying.budget import Budget
 from ferry.copying.interruption import Interruption
 from ferry.copying.lane import Lane
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
-from ferry.errors import FerryError, RetryRule
+from ferry.errors import ClusterUnreachable, FerryError, RetryRule
 from ferry.handling.listening import listened
 from ferry.handling.loading import make_handler, make_listener
 
@@ -63,11 +63,16 @@ def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], interruption: Interrupti
             )
             loop.run(open_both)
         except FerryError as problem:
-            failure = Failure(type(problem).__name__, str(problem), passing=problem.retry == RetryRule.RETRY)
-            yield from (LaneResult(task.lane, task.identity, failure=failure) for task in tasks)
+            yield from (LaneResult(task.lane, task.identity, failure=_failure(problem)) for task in tasks)
             return
         reading, writing = (Budget(job.bytes_per_second, time.monotonic()) for _ in range(2))
         for task in tasks:
+            try:  # the lane before this one has waited for the whole cluster
+                source.require_answers()
+                target.require_answers()
+            except ClusterUnreachable as problem:
+                yield LaneResult(task.lane, task.identity, failure=_failure(problem))
+                continue
             started = time.process_time()
             lane = Lane(loop, source, target, job, task, handle, reading=reading, writing=writing, interruption=interruption)
             result: LaneResult = listened(listener, task, partial(loop.run, lane.run))
@@ -78,3 +83,7 @@ def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], interruption: Interrupti
         source.close()
         target.close()
         loop.close()
+
+
+def _failure(problem: FerryError) -> Failure:
+    return Failure(type(problem).__name__, str(problem), passing=problem.retry == RetryRule.RETRY)

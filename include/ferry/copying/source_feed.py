@@ -24,6 +24,7 @@ from ferry.clusters.fetching import (
     log_bounds,
 )
 from ferry.clusters.leaders import Leaders
+from ferry.clusters.silence import PATIENCE_SECONDS
 from ferry.copying.allowance import Allowance
 from ferry.copying.budget import Budget
 from ferry.copying.cursor import PartitionCursor
@@ -44,8 +45,6 @@ from ferry.wire.batch import MalformedBatch, OversizedBatch
 from ferry.wire.treatment import arrange
 from ferry.wire.unit import Unit
 
-# A source broker that restarts is back well within this; afterwards its partitions are reported and the others go on.
-PATIENCE_SECONDS = 75.0
 PAUSE_SECONDS = 0.1
 
 

@@ -48,7 +48,7 @@ CONNECTION = (
         "how host names become addresses",
     ),
     _client(
-        "request.timeout.ms", ALL, kinds.AT_LEAST_0, "30000", "how long a client waits for an answer; the copy's own requests keep 30 s"
+        "request.timeout.ms", ALL, kinds.AT_LEAST_0, "30000", "how long a client waits for an answer; the copy's own requests keep 40 s"
     ),
     _client("metadata.max.age.ms", ALL, kinds.LONG_AT_LEAST_0, "300000", "age at which the list of brokers and partitions is read again"),
     _client("connections.max.idle.ms", ALL, kinds.LONG, "540000", "idle time after which a connection is closed"),

@@ -1,0 +1,75 @@
+"""All brokers of a side are gone in the middle of a run: it ends after one patience of the lanes and one of the driver, not one of each lane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ferry.clusters import admin, coordination, internal_producer, silence
+from ferry.config import Flow
+from ferry.copying import patience
+from ferry.copying.lane import Lane
+from ferry.copying.model import LaneResult
+from ferry.errors import ClusterUnreachable, ExitCode
+from ferry.reporting.run_report import RunReport
+from ferry.sandbox import SandboxCluster, compare_topics
+
+pytestmark = pytest.mark.brokers
+
+LANES = 5
+RECORDS = 500
+# Instead of 75 s.
+SHORT = 3.0
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_no_lane_waits_again_for_what_another_one_has_waited_for(
+    side: str,
+    flow_factory: Callable[..., Flow],
+    cluster_factory: Callable[..., SandboxCluster],
+    topic_factory: Callable[..., str],
+    run_flow: Callable[..., RunReport],
+    produce: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    struck = cluster_factory()
+    clusters = {"source": source_cluster, "target": target_cluster} | {side: struck}
+    topic = topic_factory(clusters["source"], partitions=LANES)
+    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.ferry.lanes = {LANES}", **clusters)
+    produce(clusters["source"], topic, [(number % LANES, None, b"%d" % number) for number in range(RECORDS)])
+    for module, name in (
+        (silence, "PATIENCE_SECONDS"),
+        (coordination, "COORDINATION_SECONDS"),
+        (patience, "COORDINATION_SECONDS"),
+        (internal_producer, "WRITE_SECONDS"),
+        (admin, "CONTACT_SECONDS"),
+    ):
+        monkeypatch.setattr(module, name, SHORT)
+    begun: list[int] = []
+    run, copy = Lane.run, Lane._copy
+
+    async def noted(lane: Lane) -> LaneResult:
+        begun.append(lane._task.lane)
+        return await run(lane)
+
+    async def gone_under_the_first(lane: Lane) -> None:
+        if len(begun) == 1:
+            struck.kill()
+        await copy(lane)
+
+    monkeypatch.setattr(Lane, "run", noted)
+    monkeypatch.setattr(Lane, "_copy", gone_under_the_first)
+    with pytest.raises(ClusterUnreachable) as failed:
+        run_flow(flow)
+    monkeypatch.setattr(Lane, "_copy", copy)
+    assert failed.value.exit_code is ExitCode.UNREACHABLE
+    assert f"cluster {getattr(flow, side).alias}" in str(failed.value)
+    assert len(begun) == 1
+    struck.run()
+    assert run_flow(flow).exit_code is ExitCode.DONE
+    found = compare_topics(clusters["source"].bootstrap, clusters["target"].bootstrap, {topic: f"{flow.source.alias}.{topic}"})
+    assert found.equal, found.differences
+    assert found.records == RECORDS
