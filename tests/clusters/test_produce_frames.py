@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
-from ferry.clusters.frames import Frame
-from ferry.clusters.produce_frames import BatchesAnswer, PartitionAnswer, decode_answer
 from ferry.clusters.connections import REQUEST_MILLISECONDS
 from ferry.clusters.coordination import TRANSACTION_MILLISECONDS
 from ferry.clusters.fetching import FETCH_WAIT_MILLISECONDS, LIST_OFFSETS_MILLISECONDS
+from ferry.clusters.frames import Frame
+from ferry.clusters.produce_frames import BatchesAnswer, PartitionAnswer, decode_answer
 from ferry.clusters.producing import ACKNOWLEDGE_MILLISECONDS, Answer, Verdict, produce_answers, produce_request
 
 pytestmark = pytest.mark.unit

@@ -1,4 +1,4 @@
-"""All brokers of a side are gone in the middle of a run: it ends after one patience of the lanes and one of the driver, not one of each lane."""
+"""All brokers of a side are gone in the middle of a run: the lanes of a task wait for them once, not one lane after the other."""
 
 from __future__ import annotations
 

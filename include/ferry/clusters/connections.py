@@ -32,9 +32,9 @@ T = TypeVar("T")
 
 # A broker that accepts connections and answers nothing must not hang a run.
 BOOTSTRAP_MILLISECONDS = 30_000
-# Longer than any wait of a broker's: those that requests ask for, and its own `request.timeout.ms` (30 s), for which a coordinator waits until
-# the replicas of its log have a change. So the broker's answer says what happened. Shorter than the transaction time-out, so that a lane
-# settles its own transaction.
+# Longer than any wait of a broker's: those that requests ask for, and its own `request.timeout.ms` (30 s), which a coordinator gives the
+# replicas of its log. So it is the broker that says what happened. Shorter than the transaction time-out, so that a lane settles its own
+# transaction.
 REQUEST_MILLISECONDS = 40_000
 # A fetch response holds at least one whole batch, however large.
 LARGEST_RESPONSE_BYTES = 1 << 30
