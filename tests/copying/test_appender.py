@@ -321,7 +321,7 @@ def test_what_is_not_accepted_for_long_is_given_up_and_says_why(bench: Bench, an
     bench.broker.script.extend([answer] * 1_000)
     bench.enqueue((0,))
     bench.run()
-    assert bench.appender.refusal(KEY) == Refusal(f"not accepted for 60 s: {why}", passing=True)
+    assert bench.appender.refusal(KEY) == Refusal(f"not accepted for 75 s: {why}", passing=True)
     assert bench.clock.now - 1_000 == pytest.approx(RETRY_SECONDS, abs=1)
     assert not bench.appender.busy(KEY)
 
@@ -395,7 +395,7 @@ def test_a_partition_without_a_leader_waits_and_then_is_given_up(bench: Bench) -
     bench.leaders.leader = Leader(-1, -1)
     bench.enqueue((0,))
     bench.run()
-    assert bench.appender.refusal(KEY) == Refusal("not accepted for 60 s: no leader", passing=True)
+    assert bench.appender.refusal(KEY) == Refusal("not accepted for 75 s: no leader", passing=True)
     assert bench.appender.leaders_stale
     assert RETRY_SECONDS < bench.clock.now - 1_000 < RETRY_SECONDS + 5
 
