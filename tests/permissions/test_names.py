@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from tests.policy.expressions import EXPRESSIONS, NAMES
 
 from ferry.errors import ConfigError
@@ -21,6 +21,7 @@ EXACT = {
     ("(eu|us)-orders.*", "x"): [Cover("eu-orders", open=True), Cover("us-orders", open=True), Cover("x")],
     ("colou?r",): [Cover("color"), Cover("colour")],
     ("^orders$",): [Cover("orders")],
+    ("^orders$", "^payments"): [Cover("orders"), Cover("payments")],
     ("(?<region>eu|us)-x",): [Cover("eu-x"), Cover("us-x")],
     (): [],
 }
@@ -35,6 +36,8 @@ WIDER = {
     ("orders(?!-old).*",): [Cover("orders", open=True, exact=False)],
     (".*-orders", "x"): [Cover("", open=True, exact=False)],
     ("ab{2}", r"x\d"): [Cover("ab", open=True, exact=False), Cover("x", open=True, exact=False)],
+    ("a^",): [Cover("a", exact=False)],
+    ("a$b", "x"): [Cover("ab", exact=False), Cover("x")],
     ("(a|b|c|d)(a|b|c|d)(a|b|c|d)(a|b|c|d)",): [Cover("", open=True, exact=False)],
 }
 
@@ -44,6 +47,7 @@ def test_the_least_that_covers_a_list(elements: tuple[str, ...], covers: list[Co
     assert list(covering(elements)) == covers
 
 
+@example(expression="a^")
 @given(expression=EXPRESSIONS)
 def test_whatever_an_expression_matches_is_covered(expression: str) -> None:
     try:

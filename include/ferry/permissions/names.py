@@ -76,6 +76,7 @@ class _Reader:
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
+        self._depth = 0
 
     def whole(self) -> tuple[Cover, ...]:
         found = self._alternatives()
@@ -128,10 +129,18 @@ class _Reader:
             case ".":
                 return _UNKNOWN
             case "^" | "$":
-                return _EMPTY
+                return _EMPTY if self._at_edge(token.character) else (Cover("", exact=False),)
             case "*" | "+" | "?" | "{":
                 raise Refused(f"{token.character} with nothing to repeat")
         return (Cover(token.character),)
+
+    def _at_edge(self, anchor: str) -> bool:
+        """Whether the anchor just read begins or ends an alternative of the whole expression; elsewhere it may match nothing (`a^`)."""
+        if self._depth:
+            return False
+        if anchor == "^":
+            return self._tokens.position == 1 or self._tokens.sees("|", -2)
+        return self._tokens.ended or self._tokens.sees("|")
 
     def _escape(self) -> tuple[Cover, ...]:
         letter = self._tokens.syntax()
@@ -148,7 +157,9 @@ class _Reader:
                 self._tokens.until(">")
             elif self._tokens.sees("?"):
                 raise Refused("flags, which change what stands behind them")
+        self._depth += 1
         inside = self._alternatives()
+        self._depth -= 1
         if not self._tokens.take(")"):
             raise Refused("a ( that is not closed")
         # A look-around only narrows.
