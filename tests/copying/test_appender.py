@@ -6,6 +6,7 @@ says otherwise, so a test compares what the log holds with what was enqueued.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -55,6 +56,26 @@ def test_a_later_batch_flies_behind_one_that_is_under_way(bench: Bench) -> None:
         bench.enqueue((number,))
         assert bench.appender.pump() == 100
     assert len(bench.broker.requests) == 2
+
+
+def test_where_not_all_may_go_the_one_that_was_sent_last_waits(bench: Bench) -> None:
+    sent: list[tuple[str, int]] = []
+
+    def one_of(turn: int) -> Callable[[tuple[str, int]], bool]:
+        def admit(key: tuple[str, int]) -> bool:
+            if len(sent) == turn:
+                sent.append(key)
+            return sent[turn:] == [key]
+
+        return admit
+
+    bench.enqueue(*[(mark,) for mark in range(4)])
+    bench.enqueue(*[(10 + mark,) for mark in range(4)], key=OTHER)
+    for turn in range(4):
+        bench.appender.pump(one_of(turn))
+        bench.broker.answer()
+        bench.settle()
+    assert sent == [KEY, OTHER, KEY, OTHER]
 
 
 def test_answers_may_name_the_topic_by_its_id(bench: Bench) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import kafka.errors as kafka_errors
@@ -32,6 +33,7 @@ from ferry.clusters.group_requests import (
     error_name,
 )
 from ferry.clusters.messages import ConsumerGroupDescribeRequest
+from ferry.clusters.offset_batches import OffsetBatches
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import ClusterUnreachable, FerryError
 
@@ -125,8 +127,9 @@ class ConsumerGroups:
     def commit_all(self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]) -> dict[str, Refusals | FerryError]:
         """Write offsets of many groups without members; by group what was refused, as Kafka's error names by partition.
 
-        A group that has members is refused as a whole: UNKNOWN_MEMBER_ID at every partition. A commit whose answer is lost is not sent
-        again, because somebody may have moved the group since: GroupFailed, and reading it back tells.
+        A group that has members is refused as a whole: UNKNOWN_MEMBER_ID at every partition. More offsets than a broker stores at once
+        are written in several requests, and refused from where the group got members. A commit whose answer is lost is not sent again,
+        because somebody may have moved the group since: GroupFailed, and reading it back tells.
         """
         if len(offsets) >= COMMITS_WORTH_CONNECTIONS:
             self._loop.run(self._connect, COMMIT_CONNECTIONS)
@@ -226,13 +229,21 @@ class ConsumerGroups:
         groups: Sequence[str],
     ) -> dict[str, Answer[Refusals]]:
         (group,) = groups
-        answer = await connection.send(_commit_request(group, offsets[group]), node, ANSWER_MILLISECONDS)
-        codes = {TopicPartition(topic.name, part.partition_index): part.error_code for topic in answer.topics for part in topic.partitions}
-        # What concerns the whole group is said of every partition: nothing was written.
-        whole = next(iter(codes.values())) if len(set(codes.values())) == 1 else NONE
-        if whole in PASSING or whole == GROUP_REFUSED:
-            return {group: (whole, None)}
-        return {group: (NONE, {key: error_name(code) for key, code in codes.items() if code != NONE})}
+        refusals: Refusals = {}
+        batches = OffsetBatches(group, offsets[group], attrgetter("metadata"))
+        while batch := batches.take():
+            answer = await connection.send(_commit_request(group, batch), node, ANSWER_MILLISECONDS)
+            codes = {
+                TopicPartition(topic.name, part.partition_index): part.error_code for topic in answer.topics for part in topic.partitions
+            }
+            # What concerns the whole group is said of every partition: nothing of the batch was written.
+            whole = next(iter(codes.values())) if len(set(codes.values())) == 1 else NONE
+            if whole in PASSING or whole == GROUP_REFUSED:
+                return {group: (whole, None)}
+            if not batches.refused(batch, whole):
+                batches.stored(batch)
+                refusals.update({key: error_name(code) for key, code in codes.items() if code != NONE})
+        return {group: (NONE, refusals)}
 
 
 def _bound(method: Callable[..., Awaitable[Any]], first: Any) -> Callable[..., Awaitable[Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from kafka.protocol.consumer.group import OffsetFetchRequest
@@ -23,6 +24,7 @@ from kafka.protocol.producer import (
 )
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.offset_batches import BATCH_BYTES, OffsetBatches
 from ferry.clusters.silence import PATIENCE_SECONDS
 from ferry.errors import ClusterUnreachable, ConfigError
 
@@ -97,6 +99,8 @@ class Coordinator:
         self._transactional_id = transactional_id
         self._group = group
         self._nodes: dict[int, int] = {}
+        # Of one TxnOffsetCommit; less where the broker has refused that much.
+        self._batch_bytes = BATCH_BYTES
 
     async def init(self, identity: ProducerIdentity = NO_IDENTITY) -> ProducerIdentity:
         """Abort what is open and get the next epoch; with a pair only if it is still the current one (else Fenced)."""
@@ -191,8 +195,24 @@ class Coordinator:
     ) -> None:
         """Put positions, keyed by remote partition, into the transaction. PositionsRefused when one is gone, or may not be read.
 
-        OutcomeUnknown when the answer is lost: never asked twice.
+        In as many requests as the broker's largest batch asks for: all of them belong to the one transaction, and none that was answered
+        with a refusal can still arrive. OutcomeUnknown when an answer is lost: never asked twice.
         """
+        batches = OffsetBatches(self._group, positions, attrgetter("mark"), self._batch_bytes)
+        while batch := batches.take():
+            if await self._commit_batch(identity, batch, batches, transactions_v2=transactions_v2):
+                batches.stored(batch)
+        self._batch_bytes = batches.limit
+
+    async def _commit_batch(
+        self,
+        identity: ProducerIdentity,
+        positions: Mapping[tuple[str, int], Position],
+        batches: OffsetBatches[tuple[str, int], Position],
+        *,
+        transactions_v2: bool,
+    ) -> bool:
+        """Whether the broker took them all; False: none of them, and fewer at once may do."""
         topic_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         by_topic = _grouped(positions)
         topics = [
@@ -234,9 +254,10 @@ class Coordinator:
             if gone:
                 raise PositionsRefused(gone)
             _refuse_denied(codes, "Read")
-            return _worst(codes), answer
+            code = _worst(codes)
+            return (NONE, None) if batches.refused(positions, code) else (code, answer)
 
-        await self._until_settled("TxnOffsetCommit", GROUP_COORDINATOR, ask)
+        return await self._until_settled("TxnOffsetCommit", GROUP_COORDINATOR, ask) is not None
 
     async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:
         """Commit or abort; the pair to go on with. OutcomeUnknown when the answer to a commit is lost: never asked twice.

@@ -181,19 +181,25 @@ class Appender:
         return [key for key, queue in self._active.items() if self._ready(queue, now)]
 
     def pump(self, only: Callable[[PartitionKey], bool] | None = None) -> int:
-        """Send what may be sent now; the bytes that left. `only` restricts the partitions. Brokers that asked for a pause get it."""
+        """Send what may be sent now; the bytes that left. Brokers that asked for a pause get it.
+
+        `only` restricts the partitions: it is asked of those that could be sent, the one that has waited longest first.
+        """
         now = time.monotonic()
         by_node: dict[int, list[_Queue]] = {}
         for key, queue in list(self._active.items()):
-            if (only is None or only(key)) and self._ready(queue, now):
+            if self._ready(queue, now):
                 node = self._leaders.of(*key).node
                 if node < 0:
                     self._postpone(queue, "no leader")
-                # A partition's batches wait for the old leader's answers.
-                elif (node == queue.node or not queue.in_flight) and not self._connection.throttled(node):
+                elif self._may_go(queue, node) and (only is None or only(key)):
                     queue.node = node
                     by_node.setdefault(node, []).append(queue)
         return sum(self._send_to(node, queues) for node, queues in by_node.items())
+
+    def _may_go(self, queue: _Queue, node: int) -> bool:
+        """A partition's batches wait for the old leader's answers."""
+        return (node == queue.node or not queue.in_flight) and not self._connection.throttled(node)
 
     def settle(self) -> Iterator[Accepted | Refused]:
         """Handle the answers that came in, in order. Fenced or OutcomeUnknown end the transaction."""
@@ -314,6 +320,7 @@ class Appender:
                 payloads.append((*queue.key, unit.encode(*self.identity, item.sequence, self._transactional_id is not None)))
                 queue.next_sequence = (queue.next_sequence + unit.count) % SEQUENCES
                 queue.in_flight.append(item)
+                self._active[queue.key] = self._active.pop(queue.key)  # the others come first the next time
                 chosen.append((queue, item))
                 size += unit.size
             if not chosen:

@@ -37,6 +37,7 @@ from ferry.copying.forgotten_markers import stop_unmarked
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.interruption import Interruption
 from ferry.copying.late_requests import refuse_late
+from ferry.copying.members import Members
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.position_refusals import stop_refused
 from ferry.copying.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
@@ -100,6 +101,7 @@ class Lane:
         self._opened = 0.0
         self._sent_bytes = 0
         self._registered: set[PartitionKey] = set()
+        self._members = Members()
         self._gone_since: dict[str, float] = {}
         self._blamed: Counter[tuple[PartitionKey, int]] = Counter()
         self._transactions_v2 = True
@@ -195,6 +197,8 @@ class Lane:
                 return await self._copy()
             except (OutcomeUnknown, RequestLost, RequestNotSent) as problem:
                 recoveries = 1 if self._committed_total() != known else recoveries + 1
+                if recoveries > 1:
+                    self._members.halve()  # it may have been too many partitions for a broker
                 known, blamed = self._committed_total(), getattr(problem, "partition", None)
                 self._in_doubt = self._in_doubt or self._state is TransactionState.COMMITTING
                 self._state = advance(self._state, TransactionEvent.OUTCOME_UNKNOWN)
@@ -289,6 +293,8 @@ class Lane:
         runs = [cursor.runs for cursor in self._cursors.values()]
         if max(runs, default=0) >= RUNS_PER_RECEIPT or sum(runs) >= RUNS_PER_TRANSACTION:
             return True
+        if self._members.full and not any(map(self._records.busy, self._members.keys)):
+            return True
         return all(cursor.done and not self._records.busy(key) for key, cursor in self._cursors.items())
 
     def _open(self) -> None:
@@ -300,10 +306,10 @@ class Lane:
         if not self._writing.allows(time.monotonic()):
             return
         if self._job.flow.exactly_once and not self._transactions_v2:
-            await self._register(self._records.sendable())
+            await self._register(key for key in self._records.sendable() if self._members.admit(key))
             sent = self._records.pump(self._registered.__contains__)
         else:
-            sent = self._records.pump()
+            sent = self._records.pump(self._members.admit)
         if sent and self._state is TransactionState.READY:
             self._open()
         self._sent_bytes += sent
@@ -322,7 +328,7 @@ class Lane:
             self._registered.update(missing)
 
     async def _commit(self) -> None:
-        touched = {key: cursor for key, cursor in self._cursors.items() if cursor.touched}
+        touched = self._members.share({key: cursor for key, cursor in self._cursors.items() if cursor.touched})
         receipts = [receipt for cursor in touched.values() for receipt in cursor.receipts(self._job.run_id)]
         await self._append_internal(touched.values(), receipts)
         positions = {key: Position(cursor.position, -1, self._mark) for key, cursor in touched.items()}
@@ -341,6 +347,7 @@ class Lane:
     def _adopt(self, identity: ProducerIdentity) -> None:
         self._identity = identity
         self._registered.clear()
+        self._members.end()
         self._ledger.adopt(identity)
         if self._job.flow.exactly_once:
             self._records.adopt(identity)
@@ -374,6 +381,7 @@ class Lane:
                 cursor.confirm()
             cursor.revert()  # in any case: units that were fetched ahead went with the appender
         self._registered.clear()
+        self._members.end()
         self._in_doubt = False
         self._state = advance(self._state, TransactionEvent.SETTLED)
         await self._compare_positions()

@@ -1,0 +1,48 @@
+"""Which remote partitions the open transaction of a lane holds records of, at most so many.
+
+The coordinator keeps the names of all of them in one record (TransactionLog), and their positions and heads are written when it ends: a
+transaction that may touch any number of partitions could never be committed where there are very many. No I/O happens here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+PartitionKey = tuple[str, int]  # remote topic, partition
+T = TypeVar("T")
+
+# With names of 249 characters a quarter of what brokers allow one record unless they are configured otherwise (1 MiB).
+MOST_PARTITIONS = 1_000
+
+
+class Members:
+    """The members of the open transaction: `keys`. `full`: another partition had to be turned away, and waits for the transaction's end."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = MOST_PARTITIONS if most is None else most
+        self.keys: set[PartitionKey] = set()
+        self.full = False
+
+    def admit(self, key: PartitionKey) -> bool:
+        """Whether records of this partition may join the transaction, which makes it a member."""
+        if key not in self.keys and len(self.keys) >= self._most:
+            self.full = True
+            return False
+        self.keys.add(key)
+        return True
+
+    def share(self, touched: Mapping[PartitionKey, T]) -> dict[PartitionKey, T]:
+        """What to commit of the partitions that changed: every member, and as many others as there is room for; the rest comes next."""
+        members = {key: value for key, value in touched.items() if key in self.keys}
+        others = [key for key in touched if key not in self.keys]
+        return members | {key: touched[key] for key in others[: max(0, self._most - len(members))]}
+
+    def end(self) -> None:
+        """The transaction ended, either way."""
+        self.keys.clear()
+        self.full = False
+
+    def halve(self) -> None:
+        """Smaller transactions from now on: a broker may allow less than it usually does."""
+        self._most = max(1, self._most // 2)

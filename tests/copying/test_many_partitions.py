@@ -1,0 +1,54 @@
+"""Very many partitions in one lane, on brokers whose largest batch is smaller than what their positions take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ferry.clusters.consumer_groups import ConsumerGroups
+from ferry.clusters.group_model import CommittedOffset
+from ferry.clusters.groups import committed_positions
+from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
+from ferry.copying import members
+from ferry.errors import ExitCode
+from ferry.policy.naming import position_group
+from ferry.reporting.run_report import RunReport
+from ferry.sandbox import SandboxCluster, compare_topics
+
+pytestmark = pytest.mark.brokers
+
+PARTITIONS = 300
+LIMIT = {"message.max.bytes": "20000"}
+
+
+@pytest.mark.parametrize(("features", "most"), [((), 1_000), (("transaction.version=0",), 70)])
+def test_a_lane_of_300_partitions_commits_where_a_batch_has_20000_bytes(
+    features: tuple[str, ...],
+    most: int,
+    cluster_factory: Callable[..., SandboxCluster],
+    topic_factory: Callable[..., str],
+    flow_factory: Callable[..., Flow],
+    run_flow: Callable[..., RunReport],
+    produce: Callable[..., None],
+    source_cluster: SandboxCluster,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(members, "MOST_PARTITIONS", most)
+    target = cluster_factory(LIMIT, features=features)
+    topic = topic_factory(source_cluster, partitions=PARTITIONS)
+    produce(source_cluster, topic, [(number, b"k", str(number).encode()) for number in range(0, PARTITIONS, 2)])
+    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.lanes = 1", target=target)
+    report = run_flow(flow)
+    assert (report.exit_code, report.records) == (ExitCode.DONE, PARTITIONS // 2)
+    remote = f"{flow.source.alias}.{topic}"
+    assert compare_topics(source_cluster.bootstrap, target.bootstrap, {topic: remote}).equal
+    group = position_group(flow.source.alias)
+    expected = {TopicPartition(remote, number): (number + 1) % 2 for number in range(PARTITIONS)}
+    assert committed_positions(flow.target, group, settled=True) == expected
+    assert run_flow(flow).records == 0
+    offsets = {TopicPartition(remote, number): CommittedOffset(number, -1, "as a sync writes them") for number in range(PARTITIONS)}
+    with ConsumerGroups(flow.target) as groups:
+        assert groups.commit("readers", offsets) == {}
+        assert groups.offsets(["readers"])["readers"] == offsets
