@@ -44,5 +44,5 @@ class Members:
         self.full = False
 
     def halve(self) -> None:
-        """Smaller transactions from now on: a broker may allow less than it usually does."""
-        self._most = max(1, self._most // 2)
+        """From now on half as many as there are now: a broker may allow less than it usually does."""
+        self._most = max(1, min(self._most, len(self.keys)) // 2)
