@@ -87,6 +87,12 @@ class ClusterUnreachable(FerryError):
     exit_code = ExitCode.UNREACHABLE
 
 
+class TooFewBrokers(ClusterUnreachable):
+    """A topic cannot have as many replicas as it is to have; it was not created with fewer, because they would stay fewer for good."""
+
+    next_step = "start the brokers that are down, or set the key that the message names, then run again"
+
+
 class AuthenticationFailed(ClusterUnreachable):
     """A cluster refuses the credentials (SASL) or the certificate (TLS)."""
 
@@ -256,6 +262,12 @@ class TargetRecreated(PartitionError):
     next_step = "set ferry.on.target.recreate=restart to copy the topic anew, then run again"
 
 
+class TargetMissing(PartitionError):
+    """The remote topic does not exist, and the target does not create it."""
+
+    next_step = "correct what the message names, or create the remote topic by hand, then run again"
+
+
 class TargetTooNarrow(PartitionError):
     """The remote topic has fewer partitions than the source and could not be grown."""
 
@@ -332,10 +344,7 @@ class PartitionUnavailable(PartitionError):
 
 
 # Names that reports carry without a class of their own.
-_STEPS_OF_REPORTS = {
-    "RunUnfinished": "run again: nothing is copied twice",
-    "TargetMissing": "correct the right or the limit on the target, or create the remote topic by hand, then run again",
-}
+_STEPS_OF_REPORTS = {"RunUnfinished": "run again: nothing is copied twice"}
 
 
 def next_step_of(name: str) -> str:

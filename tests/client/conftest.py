@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ferry.config import FerryConfig, Flow, load_config
+from ferry.config.replicas import WantedReplicas
 from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
@@ -134,7 +135,7 @@ def _run(flow: Flow) -> None:
 
 
 def _write_checkpoints(flow: Flow, topic: str, remote: str) -> None:
-    ensure_mm2_topic(flow.target, topic, 1, dry_run=False)
+    ensure_mm2_topic(flow.target, topic, WantedReplicas("heartbeats.topic.replication.factor", 1, given=True), dry_run=False)
     checkpoints = [
         Checkpoint("g.1", remote, 0, 5, 5),
         Checkpoint("g.1", remote, 0, 10, 11, "näher"),

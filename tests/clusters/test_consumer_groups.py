@@ -136,6 +136,9 @@ def test_a_group_that_the_user_may_not_see(
             assert isinstance(found[hidden], NotAuthorized)
             assert f"grant Describe on group {hidden}" in str(found[hidden])
             assert not isinstance(found[seen], NotAuthorized)
+        with ConsumerGroups(reader, to_write=True) as writing:
+            for found in (writing.offsets([hidden]), writing.describe([hidden])):
+                assert f"grant Read on group {hidden}" in str(found[hidden]), "with Describe alone it would be refused again"
         for group, problem in groups.commit_all({seen: offsets, hidden: offsets}).items():
             assert isinstance(problem, NotAuthorized)
             assert f"group {group}" in str(problem)

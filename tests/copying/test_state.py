@@ -33,7 +33,7 @@ ENTRIES: st.SearchStrategy[StateEntry] = st.one_of(
     st.builds(Head, NAMES, st.integers(0, 9), NUMBERS, NAMES, NAMES, NAMES, NAMES, st.integers(-1, 99), NAMES, NAMES),
     st.builds(FlowRecord, NAMES, st.integers(0, 500), NUMBERS, st.booleans(), NUMBERS),
     st.builds(Claim, NAMES, NAMES, NAMES),
-    st.builds(LossAcknowledged, NAMES, st.integers(0, 9), NUMBERS),
+    st.builds(LossAcknowledged, NAMES, st.integers(0, 9), NUMBERS, NAMES),
     st.builds(SyncDone, NAMES, NUMBERS, NAMES),
     st.builds(OwnedAcl, ACLS, st.lists(ACLS, max_size=2).map(tuple)),
 )

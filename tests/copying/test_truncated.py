@@ -9,13 +9,17 @@ import pytest
 from confluent_kafka import Producer
 
 from ferry.config import Flow
+from ferry.copying.pipeline import plan_run
+from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.reporting.run_report import RunReport
+from ferry.reporting.status import flow_status
 from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
 
 RunFlow = Callable[..., RunReport]
+NEXT = RunRequest("", "next")
 CHECKPOINTS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint", ".kafka_cleanshutdown")
 
 
@@ -75,6 +79,8 @@ def test_a_truncated_source_log_is_named_and_nothing_is_copied_over(
 
     assert report.exit_code is ExitCode.PARTLY_FAILED
     assert [(failure.partition, failure.error) for failure in report.failed] == [(0, "SourceTruncated")]
+    found = [[(failure.partition, failure.error) for failure in look] for look in (plan_run(flow, NEXT).failed, flow_status(flow).stopped)]
+    assert found == [[(0, "SourceTruncated")]] * 2, "plan and status say what the next run will say"
     copied = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
     assert [[record.value for record in part] for part in copied] == [
         [f"{number}".encode() for number in range(20)],

@@ -23,7 +23,7 @@ CONFIGS = {
     "transaction.max.timeout.ms": "900000",
 }
 CAN = Capabilities(NEWEST, FEATURES, Clock(12, 3))
-GOOD = ClusterFacts("B", "b1:9092, b2:9092", "ferry (SASL_SSL, PLAIN)", None, "id", 3, CAN, CONFIGS)
+GOOD = ClusterFacts("B", "b1:9092, b2:9092", "ferry (SASL_SSL, PLAIN)", None, "id", 3, 3, CAN, CONFIGS)
 
 
 def can(**changes: object) -> ClusterFacts:

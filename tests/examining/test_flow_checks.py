@@ -17,6 +17,7 @@ from ferry.examining.finding import Finding, Verdict, exit_code
 from ferry.examining.flow_checks import flow_findings, memory_finding
 from ferry.examining.flow_facts import FlowFacts
 from ferry.examining.machine import MachineFacts
+from ferry.mirroring.few_replicas import FewReplicas
 from ferry.reporting.status import FlowStatus, PartitionStatus
 
 pytestmark = pytest.mark.unit
@@ -31,7 +32,7 @@ CONFIGS = {
     "offsets.retention.minutes": "10080",
 }
 OPEN = RightsFacts(False, None, None)
-A = ClusterFacts("A", "a:9092", "ANONYMOUS", None, "id-a", 3, Capabilities({}), CONFIGS)
+A = ClusterFacts("A", "a:9092", "ANONYMOUS", None, "id-a", 3, 3, Capabilities({}), CONFIGS)
 B = replace(A, alias="B", bootstrap="b:9092", cluster_id="id-b")
 FACTS = FlowFacts(A, B, OPEN, OPEN, FlowStatus("A->B", (), ()), None, 2)
 DAY = 86_400.0
@@ -77,6 +78,22 @@ def test_one_cluster_under_two_names(flow_of: FlowOf) -> None:
             "failure",
             "min.insync.replicas=4",
             "replication.factor=4",
+        ),
+        (
+            replace(FACTS, target=replace(B, brokers=1, known_brokers=1, configs={**CONFIGS, "default.replication.factor": "3"})),
+            None,
+            "replicas",
+            "failure",
+            "replication.factor wants 2 replicas, and B has 1 brokers",
+            "set replication.factor=1",
+        ),
+        (
+            replace(FACTS, few_replicas=(FewReplicas("A.orders", "replication.factor", 1, 2, ((2,), (3,))),), brokers=frozenset({1, 2, 3})),
+            None,
+            "replicas",
+            "warning",
+            "fewer replicas than replication.factor wants (2): A.orders (1)",
+            '{"topic":"A.orders","partition":0,"replicas":[2,1]},{"topic":"A.orders","partition":1,"replicas":[3,2]}',
         ),
         (
             replace(FACTS, source_configs={"orders": {"max.message.bytes": "9"}}, remote_configs={"orders": {"max.message.bytes": "8"}}),

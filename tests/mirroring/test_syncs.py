@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
+from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Cluster, Flow
 from ferry.config.mirroring import MirroringSettings
+from ferry.copying.state import SyncDone, encode_state
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.mirroring import syncs
 from ferry.mirroring.outcome import LISTED, Change, SyncOutcome
@@ -53,6 +56,16 @@ def test_an_interval_that_has_passed(flow_factory: FlowFactory, calls: list[bool
     flow = replace(flow_factory(), mirroring=MirroringSettings(sync_topic_configs_interval=0))
     run_sync(flow, SyncName.CONFIGS)
     run_sync(flow, SyncName.CONFIGS)
+    assert len(calls) == 2
+
+
+def test_a_sync_that_was_done_in_the_future_is_due(flow_factory: FlowFactory, calls: list[bool]) -> None:
+    """A machine whose clock was ten minutes ahead did the last one."""
+    flow = flow_factory()
+    run_sync(flow, SyncName.CONFIGS)
+    ahead = SyncDone(SyncName.CONFIGS.value, round((time.time() + 600) * 1000))
+    append_records(flow.target, state_topic(flow.source.alias), [encode_state(ahead)])
+    assert not run_sync(flow, SyncName.CONFIGS, run_id="one").left_out
     assert len(calls) == 2
 
 

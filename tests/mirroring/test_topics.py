@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Callable
 
 import pytest
@@ -16,7 +18,7 @@ from confluent_kafka.admin import (
 )
 
 from ferry.config import Flow
-from ferry.copying.pipeline import prepare_topics
+from ferry.copying.pipeline import plan_run, prepare_topics
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.mirroring.outcome import Change
@@ -35,9 +37,9 @@ def test_topics_are_created_and_grown(
     flow_factory: FlowFactory, topic_factory: TopicFactory, source_cluster: SandboxCluster, target_cluster: SandboxCluster
 ) -> None:
     topic = topic_factory(source_cluster, partitions=2, config={"retention.ms": "86400000", "min.insync.replicas": "1"})
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.replication.factor = 3")
+    flow = flow_factory(f"A->B.topics = {topic}")
     remote = f"{flow.source.alias}.{topic}"
-    reason = f"{flow.source.alias} has topic {topic}; replication.factor=3, but {flow.target.alias} has 1 brokers"
+    reason = f"{flow.source.alias} has topic {topic}"
     creation = Change(f"topic {remote}", "create", "2 partitions, 1 replicas, retention.ms=86400000", reason)
 
     planned = sync_topics(flow, True)
@@ -143,3 +145,35 @@ def own_config(cluster: SandboxCluster, topic: str) -> dict[str, str | None]:
     client, resource = AdminClient(cluster.client_settings()), ConfigResource(ResourceType.TOPIC, topic)
     entries = client.describe_configs([resource])[resource].result(30)
     return {name: entry.value for name, entry in entries.items() if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG}
+
+
+def test_why_a_remote_topic_is_not_created_is_told_by_plan_and_report(
+    flow_factory: FlowFactory,
+    topic_factory: TopicFactory,
+    produce: Callable[..., None],
+    run_flow: RunFlow,
+    copy_only: tuple[str, ...],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    """Names that are too long, or that the target takes for another topic's."""
+    mark = secrets.token_hex(4)
+    topics = {"long": f"{mark}-{'x' * 235}", "alike": f"{mark}.y", "good": f"{mark}-good"}
+    for topic in topics.values():
+        topic_factory(source_cluster, name=topic)
+        produce(source_cluster, topic, [(0, None, b"x")])
+    flow = flow_factory(f"A->B.topics = {mark}.*", *copy_only)
+    topic_factory(target_cluster, name=f"{flow.source.alias}.{mark}_y")
+    reasons = {"long": "length 249", "alike": f"collides with existing topic.*{mark}_y"}
+    planned = plan_run(flow, RunRequest(flow.name, "plan"))
+    report = run_flow(flow)
+    for failed in (planned.failed, report.failed):
+        assert {(failure.topic, failure.error) for failure in failed} == {(topics[kind], "TargetMissing") for kind in reasons}
+        for kind, reason in reasons.items():
+            (problem,) = (failure.problem for failure in failed if failure.topic == topics[kind])
+            assert re.search(reason, problem)
+            assert "grant" not in problem
+    assert (report.exit_code, report.records) == (ExitCode.PARTLY_FAILED, 1)
+    assert {failure.what: failure.error for failure in sync_topics(flow, True).failed} == {
+        f"topic {flow.source.alias}.{topics[kind]}": "ChangeRefused" for kind in reasons
+    }

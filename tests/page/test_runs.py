@@ -71,6 +71,9 @@ def test_a_run_without_a_result_runs_or_died() -> None:
     assert only(opened._replace(timestamp=round((NOW - 25 * 3600) * 1000)))["state"] == "failed"
     later = kept("opened", RunOpened("s", "2026-11-21T10:05:00.000+00:00", "latest"), age=5.0)
     assert {run["run_id"]: run["state"] for run in sorted_out([opened, later], "", NOW)["runs"]} == {"r": "failed", "s": "running"}
+    # The newest is the last in the log: the machine of the one before had a clock that was ahead.
+    ahead = opened._replace(timestamp=round((NOW + 600) * 1000))
+    assert {run["run_id"]: run["state"] for run in sorted_out([ahead, later], "", NOW)["runs"]} == {"r": "failed", "s": "running"}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ferry.copying.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
 from ferry.copying.state import FlowRecord, FlowState, encode_state, fold_state
 from ferry.errors import ArgumentError, NewerFormat
 from ferry.mirroring.translated_groups import GroupLeftOut, TranslatedGroups
-from ferry.recovery.readings import narrowed
+from ferry.recovery.readings import narrowed, told_age
 from ferry.recovery.records import cut_of, done_groups, stage_of
 from ferry.recovery.stages import Stage, groups_are_moving
 from ferry.translation.model import TranslatedPosition, Translation
@@ -92,3 +92,17 @@ def test_a_stage_that_is_not_known_holds_groups() -> None:
     assert stage_of(RECORD) is Stage.FAILING_BACK
     unknown = RecoveryRecord("A->B", "r", "p", "sailing", "", 1, 1)
     assert groups_are_moving(stage_of(unknown))
+
+
+@pytest.mark.parametrize(
+    ("as_of", "said"),
+    [
+        (None, []),
+        (0, ["positions are those of the newest checkpoints; when those were brought up to date is not known"]),
+        (100_000, ["positions are those of the checkpoints of 30 s ago: what groups read since then, they read again"]),
+        (725_000, ["positions are those of the newest checkpoints; when those were brought up to date is not known"]),
+    ],
+    ids=["the source answers", "nobody wrote it down", "written down", "by a clock that was ahead"],
+)
+def test_how_old_the_checkpoints_are(as_of: int | None, said: list[str]) -> None:
+    assert list(told_age(as_of, 130.0)) == said

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from ferry.cli.watch_screen import one_line
+from ferry.reporting.run_report import PartitionFailure
 from ferry.reporting.spans import span
 from ferry.reporting.status import FlowStatus, PartitionStatus
-from ferry.reporting.watching import MOVED_SECONDS, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, frame
+from ferry.reporting.watching import MOVED_SECONDS, STOPPED_SHOWN, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, frame
 
 pytestmark = pytest.mark.unit
 
@@ -45,6 +46,13 @@ def test_heartbeats_do_not_count() -> None:
     shown = frame(two, frame(one), one)
     assert (shown.state, shown.lag_records, shown.lag_seconds, shown.headroom_seconds) == ("up to date", 0, 0.0, None)
     assert (shown.copied_rate, shown.produced_rate, shown.topics) == (0.0, 0.0, ())
+
+
+def test_partitions_that_are_stopped_are_named() -> None:
+    stopped = tuple(PartitionFailure("x", number, "SourceTruncated", "cut") for number in range(STOPPED_SHOWN + 2))
+    shown = frame(Look("A->B", 1.0, FlowStatus("A->B", (partition("x", 5, 5),), (), stopped=stopped)))
+    assert shown.warnings[0] == "stopped: x-0: SourceTruncated: cut"
+    assert shown.warnings[STOPPED_SHOWN:] == ("and 2 more partitions are stopped: ferry status names them",)
 
 
 def test_a_partition_that_is_new_or_went_back_does_not_count() -> None:

@@ -72,7 +72,7 @@ class Beginning:
         while source_facts.cluster_id and source_facts.cluster_id == target_facts.cluster_id:
             self._again(ConfigError(f"{source.alias} and {target.alias} are the same cluster {source_facts.cluster_id}"))
             target, target_facts = self._cluster(SideOptions("target", alias=target.alias), "B", source)
-        replicas = min(WANTED_REPLICAS, target_facts.brokers or WANTED_REPLICAS)
+        replicas = min(WANTED_REPLICAS, target_facts.known_brokers or WANTED_REPLICAS)
         answers = FirstFile(source, target, replication_factor=replicas)
         # What is wrong with it now, no answer about topics mends.
         with self._loaded(answers):

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Runs the lanes in this process: for small jobs where starting Spark would take longer than the copy.
 INLINE = "inline"
+# Of topics with too few replicas, in a run: ferry plan names them all.
+FEW_NAMED = 5
 
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="An mm2.properties file.")]
 FlowName = Annotated[str, typer.Option("--flow", "-f", help="The flow, as in the config: 'A->B'.", autocompletion=flow_names)]
@@ -111,6 +113,8 @@ def carry_out(
         check_master(master)  # before anything is created
     if not planned.partitions and not planned.failed:
         notice(f"warning: flow {flow.name} has nothing to copy: no topic that {flow.source.alias} shows to the user matches topics")
+    for few in planned.few_replicas[:FEW_NAMED]:
+        notice(f"warning: {few}: ferry doctor says how to add them")
     codes = []
     if planned.needs_preparation:
         _prepare(flow, request, spark_follows=planned.needs_copy)
@@ -278,6 +282,8 @@ def _show_plan(planned: RunPlan) -> None:
         line(f"create {new.remote_topic}: {new.partitions} partitions, replication factor {new.replication_factor}")
     for growth in planned.topics.grow:
         line(f"grow {growth.remote_topic}: {growth.now} to {growth.partitions} partitions")
+    for few in planned.few_replicas:
+        line(f"{few}: ferry doctor says how to add them")
     rows = [
         (
             plan.facts.topic,

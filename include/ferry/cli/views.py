@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,11 +12,11 @@ import typer
 
 from ferry.cli.copies import AnyFlow, AsJson, Config, FlowName, OneTopic, load_flow
 from ferry.cli.output import document, line, notice, table
-from ferry.errors import ArgumentError, ExitCode, UnreadableRecord, worst_exit_code
+from ferry.errors import ArgumentError, ExitCode, UnreadableRecord, next_step_of, worst_exit_code
 
 if TYPE_CHECKING:
     from ferry.config import Cluster, Flow
-    from ferry.reporting.status import FlowStatus
+    from ferry.reporting.status import FlowStatus, PartitionStatus
 
 VIEW_VERSION = 1
 Decode = Callable[[Any, Any], Any]
@@ -37,7 +37,7 @@ def status(
     flow: AnyFlow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Lag in records, bytes and seconds, retention headroom, losses, stuck source transactions."""
+    """Lag in records, bytes and seconds, retention headroom, losses, stuck source transactions, and partitions that are not copied on."""
     from ferry.config import load_config  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.reporting.status import flow_status  # noqa: PLC0415 - see above
 
@@ -51,7 +51,8 @@ def status(
     lost = [ExitCode.DATA_LOST for entry in found if entry.losses]
     stuck = [ExitCode.PARTLY_FAILED for entry in found if any(held.overdue for held in entry.held_back)]
     beyond = [ExitCode.PARTLY_FAILED for entry in found if entry.broken]
-    raise typer.Exit(worst_exit_code([*lost, *stuck, *beyond]))
+    stopped = [ExitCode.PARTLY_FAILED for entry in found if entry.stopped]
+    raise typer.Exit(worst_exit_code([*lost, *stuck, *beyond, *stopped]))
 
 
 def ledger(
@@ -134,6 +135,7 @@ def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Decode]:
 
 
 def _show_status(found: FlowStatus) -> None:
+    errors = {(failure.topic, failure.partition): failure.error for failure in found.stopped}
     rows = [
         (
             entry.topic,
@@ -144,7 +146,7 @@ def _show_status(found: FlowStatus) -> None:
             "" if entry.lag_bytes < 0 else entry.lag_bytes,
             "" if entry.lag_seconds < 0 else round(entry.lag_seconds, 1),
             "" if entry.headroom_seconds is None else round(entry.headroom_seconds),
-            "" if entry.open_transaction_at is None else f"open transaction at {entry.open_transaction_at}",
+            _note(entry, errors),
         )
         for entry in found.partitions
     ]
@@ -152,6 +154,8 @@ def _show_status(found: FlowStatus) -> None:
     table(f"{found.flow}: status", columns, rows)
     if found.stage_since:
         line(f"{found.flow} is {found.stage} since {_moment(found.stage_since)}: groups are not synced")
+    for failure in found.stopped:
+        line(f"STOPPED: {failure}; next: {next_step_of(failure.error)}")
     for held in found.held_back:
         line(f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}")
     for broken in found.broken:
@@ -160,6 +164,12 @@ def _show_status(found: FlowStatus) -> None:
         line(f"{lack.what}: {lack.reason}")
     for loss in found.losses:
         line(f"lost: {loss.topic}-{loss.partition} [{loss.upstream_start}, {loss.upstream_end}): {loss.reason}")
+
+
+def _note(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> str:
+    notes = [f"stopped: {errors[entry.topic, entry.partition]}"] if (entry.topic, entry.partition) in errors else []
+    notes += [f"open transaction at {entry.open_transaction_at}"] if entry.open_transaction_at is not None else []
+    return "; ".join(notes)
 
 
 def _moment(milliseconds: int) -> str:

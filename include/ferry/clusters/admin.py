@@ -30,7 +30,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
+from ferry.clusters.describe import Brokers, ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
 from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
@@ -102,9 +102,14 @@ class ClusterAdmin:
                 raise explained(self._cluster, "logging in", refusal)
         return str(self._result("describing the cluster", future, CONTACT_SECONDS).cluster_id)
 
-    def brokers(self) -> int:
-        """How many brokers are up."""
-        return len(self._result("describing the cluster", self._client.describe_cluster(request_timeout=REQUEST_SECONDS)).nodes)
+    def brokers(self) -> Brokers:
+        """Which brokers the cluster has, those that are down as far as replicas name them."""
+        try:
+            found = self._client.list_topics(timeout=CONTACT_SECONDS)
+        except KafkaException as problem:
+            raise self._explained("listing brokers", problem) from problem
+        held = (replica for topic in found.topics.values() for part in topic.partitions.values() for replica in part.replicas)
+        return Brokers(frozenset(found.brokers), frozenset(found.brokers) | frozenset(held))
 
     def topic_names(self) -> tuple[str, ...]:
         """The name of every topic that the user may describe, in order."""
@@ -144,10 +149,15 @@ class ClusterAdmin:
             raise problem
         return found
 
-    def visible_configs(self, names: Iterable[str]) -> tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]:
-        """Effective config of topics, and what went wrong by topic; topics that are gone are in neither."""
+    def visible_configs(
+        self, names: Iterable[str], *, to_alter: bool = False
+    ) -> tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]:
+        """Effective config of topics, and what went wrong by topic; topics that are gone are in neither.
+
+        `to_alter`: they are altered next, so who may not describe them is told to get what that takes, which describing needs less than.
+        """
         found, problems = {}, {}
-        for name, answer in self._configs(ResourceType.TOPIC, names):
+        for name, answer in self._configs(ResourceType.TOPIC, names, "AlterConfigs" if to_alter else "DescribeConfigs"):
             if isinstance(answer, FerryError):
                 problems[name] = answer
             else:
@@ -157,7 +167,7 @@ class ClusterAdmin:
     def broker_configs(self) -> dict[str, ConfigValue]:
         """Effective config of one broker."""
         nodes = self._result("describing the cluster", self._client.describe_cluster(request_timeout=REQUEST_SECONDS)).nodes
-        for _, answer in self._configs(ResourceType.BROKER, [str(nodes[0].id)]):
+        for _, answer in self._configs(ResourceType.BROKER, [str(nodes[0].id)], "DescribeConfigs"):
             if isinstance(answer, FerryError):
                 raise answer
             return answer
@@ -178,20 +188,20 @@ class ClusterAdmin:
         found, problems = self._list_offsets(partitions, milliseconds, committed=True)
         return {key: offset if offset >= 0 else None for key, offset in found.items()}, problems
 
-    def create_topic(self, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Create a topic; one that exists already is fine."""
-        futures = self._client.create_topics(
-            [NewTopic(name, partitions, replication_factor, config=dict(config))], request_timeout=REQUEST_SECONDS
-        )
-        self._tolerating(f"creating topic {name}", futures[name], KafkaError.TOPIC_ALREADY_EXISTS, f"Create on topic {name}")
+    def create_topics(self, wanted: Iterable[WantedTopic], *, dry_run: bool = False) -> dict[str, FerryError]:
+        """Create many topics, several a request; what went wrong by topic. One that exists already is fine.
 
-    def create_topics(self, wanted: Iterable[WantedTopic]) -> dict[str, FerryError]:
-        """Create many topics, several a request; what went wrong by topic. One that exists already is fine."""
+        `dry_run`: nothing is created; what would go wrong.
+        """
         problems = {}
         for chunk in _by_width(wanted):
             topics = [NewTopic(one.name, one.partitions, one.replication_factor, config=dict(one.config)) for one in chunk]
-            for name, future in self._client.create_topics(topics, request_timeout=REQUEST_SECONDS).items():
-                problem = self._refusal(f"creating topic {name}", future, f"Create on topic {name}", KafkaError.TOPIC_ALREADY_EXISTS)
+            rights = {one.name: one.rights for one in chunk}
+            futures = self._client.create_topics(topics, request_timeout=REQUEST_SECONDS, validate_only=dry_run)
+            for name, future in futures.items():
+                problem = self._refusal(
+                    f"creating topic {name}", future, f"{rights[name]} on topic {name}", KafkaError.TOPIC_ALREADY_EXISTS
+                )
                 if problem is not None:
                     problems[name] = problem
         return problems
@@ -244,7 +254,7 @@ class ClusterAdmin:
             problems[key] = str(explained(self._cluster, "listing its offsets", error, grant=f"Describe on topic {key.topic}"))
         return found, problems
 
-    def _configs(self, kind: ResourceType, names: Iterable[str]) -> Iterator[tuple[str, dict[str, ConfigValue] | FerryError]]:
+    def _configs(self, kind: ResourceType, names: Iterable[str], right: str) -> Iterator[tuple[str, dict[str, ConfigValue] | FerryError]]:
         of_topics = kind == ResourceType.TOPIC
         for chunk in _chunks(sorted(names), TOPICS_A_REQUEST):
             resources = [ConfigResource(kind, name) for name in chunk]
@@ -254,7 +264,7 @@ class ClusterAdmin:
                 except KafkaException as problem:
                     if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         what = f"topic {resource.name}" if of_topics else f"broker {resource.name}"
-                        grant = f"DescribeConfigs on {what if of_topics else 'the cluster'}"
+                        grant = f"{right} on {what if of_topics else 'the cluster'}"
                         yield resource.name, self._explained(f"describing the config of {what}", problem, grant)
                     continue
                 yield resource.name, {name: _config_value(entry) for name, entry in entries.items()}
@@ -303,7 +313,7 @@ def _description(found: Any) -> TopicDescription:
         name=found.name,
         topic_id=_uuid_text(found.topic_id),
         partitions=len(found.partitions),
-        replication_factor=len(found.partitions[0].replicas) if found.partitions else 0,
+        replicas=tuple(tuple(node.id for node in partition.replicas) for partition in found.partitions),
         internal=found.is_internal,
         led=all(partition.leader is not None and partition.leader.id >= 0 for partition in found.partitions),
     )

@@ -62,10 +62,14 @@ Refusals = dict[TopicPartition, str]
 
 
 class ConsumerGroups:
-    """The groups of one cluster; a context manager around its connections. Not for use by several threads."""
+    """The groups of one cluster; a context manager around its connections. Not for use by several threads.
 
-    def __init__(self, cluster: Cluster) -> None:
+    `to_write`: whoever may not describe a group is told to get what writing its offsets takes, which describing needs less than.
+    """
+
+    def __init__(self, cluster: Cluster, *, to_write: bool = False) -> None:
         self._cluster = cluster
+        self._to_look = "Read on group" if to_write else "Describe on group"
         self._loop: EventLoop
         self._connections: list[ClusterConnection] = []
         self._coordinators: dict[str, int] = {}
@@ -103,16 +107,15 @@ class ConsumerGroups:
         otherwise the offsets before that transaction are taken. A partition whose first commit ever is undecided is left out by the broker.
         """
         ask = _bound(self._fetch, stable)
-        return self._each(GroupQuestion("reading the offsets of", "Describe on group", ask, GROUPS_A_FETCH), groups)
+        return self._each(GroupQuestion("reading the offsets of", self._to_look, ask, GROUPS_A_FETCH), groups)
 
     def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription | FerryError]:
         """The state and the members of each classic or consumer group; anything else, share groups too, is DEAD here."""
-        grant = "Describe on group"
-        classic = GroupQuestion[GroupDescription]("describing", grant, self._describe_classic, GROUPS_A_DESCRIPTION)
+        classic = GroupQuestion[GroupDescription]("describing", self._to_look, self._describe_classic, GROUPS_A_DESCRIPTION)
         found = self._each(classic, groups)
         absent = [group for group, entry in found.items() if isinstance(entry, GroupDescription) and not entry.exists]
         if absent:
-            newer = GroupQuestion[GroupDescription]("describing", grant, self._describe_consumer, GROUPS_A_DESCRIPTION)
+            newer = GroupQuestion[GroupDescription]("describing", self._to_look, self._describe_consumer, GROUPS_A_DESCRIPTION)
             described = self._each(newer, absent)
             found.update(described)
         return found

@@ -5,28 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
 class TopicDescription:
-    """One topic. `topic_id` in the text form of uuids, None on clusters older than 2.8; `led`: every partition has a leader."""
+    """One topic. `topic_id` in the text form of uuids, None on clusters older than 2.8; `led`: every partition has a leader.
+
+    `replicas`: ids of the brokers that hold each partition, those that are down too, the preferred leader first.
+    """
 
     name: str
     topic_id: str | None
     partitions: int
-    replication_factor: int
+    replicas: tuple[tuple[int, ...], ...] = ()
     internal: bool = False
     led: bool = True
+
+    @property
+    def replication_factor(self) -> int:
+        """Of the partition that has the fewest; 0 where that is not known."""
+        return min(map(len, self.replicas), default=0)
+
+
+class Brokers(NamedTuple):
+    """Ids of a cluster's brokers: those that are up, and with them those that hold replicas of a topic that the user sees."""
+
+    up: frozenset[int]
+    known: frozenset[int]
 
 
 @dataclass(frozen=True)
 class WantedTopic:
-    """A topic to create; a replication factor of -1 is the broker's default."""
+    """A topic to create; a replication factor of -1 is the broker's default. `rights`: what to ask for where it may not be created,
+    which is more than creating takes: whoever creates it goes on to use it."""
 
     name: str
     partitions: int
     replication_factor: int
     config: Mapping[str, str] = field(default_factory=dict)
+    rights: str = "Create"
 
 
 class ConfigOrigin(StrEnum):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from ferry.clusters.refusals import NOT_ACCEPTED, REFUSALS, certificate_problem, refused
-from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, NotAuthorized
+from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, NotAuthorized, TooFewBrokers
 
 if TYPE_CHECKING:
     from ferry.config import ClientRole, Cluster
@@ -39,7 +39,6 @@ _REFUSED = frozenset(
     {
         KafkaError.INVALID_CONFIG,
         KafkaError.INVALID_PARTITIONS,
-        KafkaError.INVALID_REPLICATION_FACTOR,
         KafkaError.INVALID_REPLICA_ASSIGNMENT,
         KafkaError.INVALID_REQUEST,
         KafkaError.POLICY_VIOLATION,
@@ -135,7 +134,9 @@ def recipient(cluster: Cluster) -> str:
 
 
 def refusal(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaError | None = None, *, grant: str = "") -> FerryError:
-    """As `explained`, for a change: ChangeRefused when the cluster will not have it, now or later."""
+    """As `explained`, for a change: ChangeRefused when the cluster will not have it, now or later; TooFewBrokers."""
+    if error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
+        return TooFewBrokers(f"cluster {cluster.alias} ({cluster.bootstrap}) refuses {doing}: {error.str().rstrip('.')}")
     if error.code() in _REFUSED:
         return ChangeRefused(f"cluster {cluster.alias} ({cluster.bootstrap}) refuses {doing}: {error.str().rstrip('.')}")
     return explained(cluster, doing, error, earlier, grant=grant)

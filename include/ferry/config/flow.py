@@ -18,6 +18,7 @@ from ferry.config.mirroring import MirroringSettings, read_mirroring
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.registry import FLOW_PROPERTIES, Effect
+from ferry.config.replicas import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, REPLICA_KEYS, WantedReplicas
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
 from ferry.errors import ConfigError
 from ferry.policy.filters import config_property_filter, group_filter, topic_filter
@@ -54,7 +55,8 @@ class Flow:
     """A flow `A->B`. Sizes in bytes, times in seconds; `start` is where a partition that was never copied begins (a time is aware).
 
     `copies` False: the flow is only what stands around the records (a connector's file). `tasks_max` None means as many as there are cores.
-    Replication factors may be -1, the broker's default. `reverse_heartbeat`: whether MM2 would write heartbeats of the other direction,
+    Replication factors may be -1, the broker's default; `replicas_given` are the keys of those that the file sets.
+    `reverse_heartbeat`: whether MM2 would write heartbeats of the other direction,
     which is no flow of its own, to the source: because nobody switched them off (`default`), or because the file asks for them by the
     pair's own key (`asked`). `settings` are the flow's other MM2 properties by name, defaults included, as texts. `class_properties` are
     what policies and filters of a user's own are configured with.
@@ -94,8 +96,20 @@ class Flow:
     reverse_heartbeat: Literal["off", "default", "asked"] = "off"
     handling: HandlingSettings = field(default_factory=HandlingSettings)
     alerts: AlertSettings = field(default_factory=AlertSettings)
+    replicas_given: frozenset[str] = frozenset()
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     class_properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def wanted_replicas(self, key: str) -> WantedReplicas:
+        """What one of REPLICA_KEYS says."""
+        factors = {
+            REMOTE_TOPICS: self.replication_factor,
+            OWN_TOPICS: self.internal_topics_replication_factor,
+            HEARTBEATS: self.mirroring.heartbeats_topic_replication_factor,
+            CHECKPOINTS: self.mirroring.checkpoints_topic_replication_factor,
+            OFFSET_SYNCS: self.mirroring.offset_syncs_topic_replication_factor,
+        }
+        return WantedReplicas(key, factors[key], key in self.replicas_given)
 
 
 @dataclass(frozen=True)
@@ -169,6 +183,7 @@ class FlowReader:
             reverse_heartbeat=self._reverse_heartbeat(),
             handling=read_handling(self.value, self._entry, self.problems),
             alerts=read_alerts(self.value, self._entry, self.problems),
+            replicas_given=frozenset(key for key in REPLICA_KEYS if self._entry(key) is not None),
             settings=self._settings(),
             class_properties=self._class_properties(),
         )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.coordination import ProducerIdentity
-from ferry.clusters.failures import granting, recipient
+from ferry.clusters.failures import recipient
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.copying.fencing import RunHold
 from ferry.copying.formats import place_of
@@ -25,13 +25,14 @@ from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, transactional_id
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
 from ferry.copying.patience import until_it_answers
-from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions
+from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions, stopped_without_topic
 from ferry.copying.progress import Progress, ProgressObserver
 from ferry.copying.request import RunRequest
 from ferry.copying.state import FLOW_KEY, Claim, FlowRecord, decode_state, encode_state
 from ferry.copying.survey import Survey, refuse_newer_state, survey
 from ferry.copying.upkeep import is_due, keep_ledger_tidy
 from ferry.errors import ClusterUnreachable, FerryError, Superseded, UnreadableRecord
+from ferry.mirroring.topics import plan_topics, why_missing
 from ferry.policy.naming import ledger_topic, position_group, state_topic
 from ferry.reporting.run_report import PartitionFailure, Skipped
 from ferry.reporting.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
@@ -120,7 +121,7 @@ class CopyDriver:
         held = self._take_over(hold)
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = survey(self._flow, self._request, source, target, settled=True)
-        plans = list(decide(seen))
+            plans = self._without_topic(decide(seen), seen, source, target)
         _check_hold(hold, plans)
         self._note_failures(seen, plans)
         self._claim(hold, seen, plans)
@@ -203,40 +204,37 @@ class CopyDriver:
         """Survey and plan; what fails is noted (only for partitions of `lanes`, when some lanes are planned again)."""
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = survey(self._flow, self._request, source, target, settled=True, ends=ends, for_a_run=True)
-        plans = plan_partitions(seen.facts, rules_of(self._flow, self._request))
+            plans = self._without_topic(plan_partitions(seen.facts, rules_of(self._flow, self._request)), seen, source, target)
         _check_hold(hold, plans)
         self._note_failures(seen, plans, lanes)
         self._tally.skipped = [Skipped(what, reason) for what, reason in (*seen.selection.skipped, *seen.lacking)]
         return seen, plans
 
     def _note_failures(self, seen: Survey, plans: Iterable[PartitionPlan], lanes: Collection[int] | None = None) -> None:
-        unread = self._unread({plan.facts.topic for plan in plans if plan.failure is None and plan.facts.remote_topic_id is None})
         for plan in plans:
             if not self._concerns(lanes, plan.facts.topic, plan.facts.partition):
                 continue
             if plan.failure is not None:
                 self._fail(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
-            elif plan.facts.topic in unread:
-                problem = unread[plan.facts.topic]
-                self._fail(plan.facts.topic, plan.facts.partition, type(problem).__name__, str(problem))
-            elif plan.facts.remote_topic_id is None:
-                missing = (
-                    f"remote topic {plan.facts.remote_topic} does not exist and could not be created: create it, or "
-                    f"{granting(self._flow.target, f'Create on topic {plan.facts.remote_topic}')}"
-                )
-                self._fail(plan.facts.topic, plan.facts.partition, "TargetMissing", missing)
         for (topic, partition), trouble in seen.partition_problems.items():
             if self._concerns(lanes, topic, partition):
                 self._fail(topic, partition, "PartitionUnavailable", trouble)
         for denied in seen.denied:
             self._fail(denied.topic, denied.partition, denied.error, denied.problem)
 
-    def _unread(self, topics: Collection[str]) -> Mapping[str, FerryError]:
-        """Why remote topics were not created: those whose configs the source does not tell."""
-        if not topics:
-            return {}
-        with ClusterAdmin(self._flow.source) as source:
-            return source.visible_configs(topics)[1]
+    def _without_topic(
+        self, plans: Iterable[PartitionPlan], seen: Survey, source: ClusterAdmin, target: ClusterAdmin
+    ) -> list[PartitionPlan]:
+        """The plans; partitions whose remote topic was not created stop with the reason, for which the target is asked once more."""
+        found = list(plans)
+        missing = {
+            (plan.facts.topic, plan.facts.remote_topic) for plan in found if plan.failure is None and plan.facts.remote_topic_id is None
+        }
+        if not missing:
+            return found
+        topics = plan_topics(self._flow, sorted(missing), seen.source_topics, seen.target_topics, source=source, target=target)
+        nothing = dict.fromkeys((topic for topic, _ in missing), "it was not created, and nothing is in its way now: run again")
+        return stopped_without_topic(found, nothing | why_missing(self._flow, topics, target))
 
     def _concerns(self, lanes: Collection[int] | None, topic: str, partition: int) -> bool:
         return lanes is None or lane_of(topic, partition, self._flow.lanes) in lanes

@@ -14,12 +14,14 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.copying.driver import CopyDriver, rules_of
 from ferry.copying.held_back import HeldBack, held_back, overdue
 from ferry.copying.lane_runner import InlineLaneRunner, LaneRunner
-from ferry.copying.plan import PartitionPlan, plan_partitions
+from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.survey import Survey, survey
+from ferry.mirroring.few_replicas import FewReplicas, few_replicas, wanted_on_target
 from ferry.mirroring.internal_topics import ensure_internal_topics, internal_topics
+from ferry.mirroring.replication import broker_default
 from ferry.mirroring.topic_plan import TopicPlan
-from ferry.mirroring.topics import TopicChanges, apply_topics, plan_topics
+from ferry.mirroring.topics import TopicChanges, apply_topics, plan_topics, why_missing
 from ferry.policy.naming import policy_for
 from ferry.reporting.assemble import assemble_report
 from ferry.reporting.run_report import PartitionFailure, RunReport, Skipped
@@ -44,6 +46,7 @@ class RunPlan:
     heartbeats: frozenset[str] = frozenset()
     held_back: tuple[HeldBack, ...] = ()
     internal_topics_missing: bool = False
+    few_replicas: tuple[FewReplicas, ...] = ()
 
     @property
     def needs_copy(self) -> bool:
@@ -72,32 +75,34 @@ class RunPlan:
             "skipped": [vars(skipped) for skipped in self.skipped],
             "failed": [vars(failure) for failure in self.failed],
             "open_transactions": [entry.document() for entry in self.held_back],
+            "few_replicas": [{"topic": few.topic, "key": few.key, "has": few.has, "wanted": few.wanted} for few in self.few_replicas],
         }
 
 
 def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
     """What a run would do now, and which open transactions are in its way. Writes nothing."""
-    return _planned_run(flow, request, looks_for_open=True)
+    return _planned_run(flow, request, whole=True)
 
 
-def _planned_run(flow: Flow, request: RunRequest, *, looks_for_open: bool) -> RunPlan:
+def _planned_run(flow: Flow, request: RunRequest, *, whole: bool) -> RunPlan:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = survey(flow, request, source, target, settled=False, for_a_run=True)
         topics = _plan_topics(flow, seen, source, target)
-        behind = held_back(flow, seen, source, target) if looks_for_open else ()
-    plans = plan_partitions(seen.facts, rules_of(flow, request))
+        refused = why_missing(flow, topics, target) if topics.create or topics.unread else {}
+        behind = held_back(flow, seen, source, target) if whole else ()
+        few = _few_replicas(flow, seen, target) if whole else ()
+    plans = stopped_without_topic(plan_partitions(seen.facts, rules_of(flow, request)), refused)
     failed = [
         PartitionFailure(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
         for plan in plans
         if plan.failure is not None and not _will_be_grown(plan, topics)
     ]
     failed += [*seen.denied, *overdue(behind)]
-    failed += [PartitionFailure(topic, -1, type(problem).__name__, str(problem)) for (topic, _), problem in topics.unread.items()]
     failed += [PartitionFailure(topic, number, "PartitionUnavailable", why) for (topic, number), why in seen.partition_problems.items()]
     skipped = tuple(Skipped(what, reason) for what, reason in (*seen.selection.skipped, *seen.lacking))
     heartbeats = frozenset(topic for topic in seen.source_topics if policy_for(flow).is_heartbeats_topic(topic))
     missing = not internal_topics(flow) <= set(seen.target_topics)
-    return RunPlan(flow.name, request, topics, tuple(plans), skipped, tuple(failed), heartbeats, behind, missing)
+    return RunPlan(flow.name, request, topics, tuple(plans), skipped, tuple(failed), heartbeats, behind, missing, few)
 
 
 def prepare_topics(flow: Flow, request: RunRequest, *, spark_follows: bool | None = None) -> TopicChanges:
@@ -106,7 +111,7 @@ def prepare_topics(flow: Flow, request: RunRequest, *, spark_follows: bool | Non
     `spark_follows`: whether a copy by Spark comes next, where the caller knows it; else the run is planned again.
     """
     changes = _create_and_grow(flow, request)
-    if not (_planned_run(flow, request, looks_for_open=False).needs_copy if spark_follows is None else spark_follows):
+    if not (_planned_run(flow, request, whole=False).needs_copy if spark_follows is None else spark_follows):
         copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
     return changes
 
@@ -140,7 +145,7 @@ def _create_and_grow(flow: Flow, request: RunRequest) -> TopicChanges:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         ensure_internal_topics(flow, target)
         seen = survey(flow, request, source, target, settled=False)
-        return apply_topics(_plan_topics(flow, seen, source, target), target)
+        return apply_topics(flow, _plan_topics(flow, seen, source, target), target)
 
 
 def _plan_topics(flow: Flow, seen: Survey, source: ClusterAdmin, target: ClusterAdmin) -> TopicPlan:
@@ -152,6 +157,12 @@ def _plan_topics(flow: Flow, seen: Survey, source: ClusterAdmin, target: Cluster
     }
     selected = tuple(pair for pair in seen.selection.selected if pair[0] not in lost)
     return plan_topics(flow, selected, seen.source_topics, seen.target_topics, source=source, target=target)
+
+
+def _few_replicas(flow: Flow, seen: Survey, target: ClusterAdmin) -> tuple[FewReplicas, ...]:
+    wanted = wanted_on_target(flow, (remote for _, remote in seen.selection.selected))
+    default = broker_default(target) if any(one.factor < 0 for one in wanted.values()) else 1
+    return few_replicas(wanted, seen.target_topics, target.brokers(), default)
 
 
 def _will_be_grown(plan: PartitionPlan, topics: TopicPlan) -> bool:

@@ -27,6 +27,7 @@ from ferry.errors import (
     PositionDisagrees,
     SourceRecreated,
     SourceTruncated,
+    TargetMissing,
     TargetRecreated,
     TargetTooNarrow,
 )
@@ -123,6 +124,20 @@ class _Settled:
 def plan_partitions(facts: Iterable[PartitionFacts], rules: PlanRules) -> list[PartitionPlan]:
     """One plan per partition, in the order given."""
     return [_plan(partition, rules) for partition in facts]
+
+
+def stopped_without_topic(plans: Iterable[PartitionPlan], why: Mapping[str, str]) -> list[PartitionPlan]:
+    """The plans; those of topics in `why` (by source topic: the reason) stop, because their remote topic is not there."""
+    return [
+        PartitionPlan(plan.facts, failure=_missing(plan.facts, why[plan.facts.topic]))
+        if plan.failure is None and plan.facts.remote_topic_id is None and plan.facts.topic in why
+        else plan
+        for plan in plans
+    ]
+
+
+def _missing(facts: PartitionFacts, why: str) -> TargetMissing:
+    return TargetMissing(facts.topic, facts.partition, f"remote topic {facts.remote_topic} does not exist, and cannot be created: {why}")
 
 
 def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:

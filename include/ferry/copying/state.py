@@ -75,11 +75,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class LossAcknowledged:
-    """An operator has seen the loss that starts at `upstream_start`."""
+    """An operator has seen the loss that starts at `upstream_start`. `topic`: where topic ids are zeros and tell no topic from another."""
 
     source_topic_id: str
     partition: int
     upstream_start: int
+    topic: str = ""
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,7 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
             key, value = {"acl": entry.binding.as_list()}, {"sources": [source.as_list() for source in entry.sources]}
         case LossAcknowledged():
             key, value = {"ack": [entry.source_topic_id, entry.partition, entry.upstream_start]}, {}
+            key |= {"topic": entry.topic} if entry.topic else {}
     return _compact(key), _compact({"version": FORMAT_VERSION, **value})
 
 
@@ -195,7 +197,7 @@ def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> St
         if "acl" in name:
             return OwnedAcl(AclBinding.from_list(name["acl"]), tuple(AclBinding.from_list(source) for source in what["sources"]))
         topic_id, partition, start = name["ack"]
-        return LossAcknowledged(text(topic_id), number(partition), number(start))
+        return LossAcknowledged(text(topic_id), number(partition), number(start), text(name.get("topic", "")))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise UnreadableRecord(f"{where}: record {key!r} is not readable: {problem}") from problem
 

@@ -94,7 +94,7 @@ def survey(
     remote_ends = _remote_ends(target, wanted, remote, target_topics, explained)
     coverage = read_coverage(flow, wanted, source_topics, target_topics, remote) if request.since is not None else {}
     moving = {key.topic for key in wanted if key not in offsets.at_rest}
-    configs, unread = _remote_configs(target, {remote[topic] for topic in moving} & set(target_topics))
+    configs, unread = _remote_configs(flow, target, {remote[topic] for topic in moving} & set(target_topics))
     denied += [
         PartitionFailure(topic, -1, type(unread[name]).__name__, str(unread[name])) for topic, name in remote.items() if name in unread
     ]
@@ -306,7 +306,9 @@ def _remote_ends(
     return {(key.topic, key.partition): offset for key, offset in found.items()}
 
 
-def _remote_configs(target: ClusterAdmin, topics: set[str]) -> tuple[dict[str, dict[str, str]], dict[str, FerryError]]:
+def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple[dict[str, dict[str, str]], dict[str, FerryError]]:
     """By remote topic, and what went wrong: a topic whose limits are not known is not written to."""
-    configs, problems = target.visible_configs(sorted(name for name in topics if not is_ferry_topic(name)))
+    configs, problems = target.visible_configs(
+        sorted(name for name in topics if not is_ferry_topic(name)), to_alter=flow.mirroring.sync_topic_configs_enabled
+    )
     return {topic: {name: entry.value or "" for name, entry in entries.items()} for topic, entries in configs.items()}, problems

@@ -30,6 +30,7 @@ _NAMING = {
 class ClusterFacts:
     """One cluster. `problem`: why it could not be asked at all. `configs`: a broker's, empty where it does not show them (`no_configs`).
 
+    `brokers` are up, of `known_brokers` (as of ClusterAdmin.brokers).
     `operations`: what the user may do to the cluster (KIP-430's names, as AclOperation's), None where it does not say.
     """
 
@@ -39,6 +40,7 @@ class ClusterFacts:
     problem: FerryError | None = None
     cluster_id: str = ""
     brokers: int = 0
+    known_brokers: int = 0
     capabilities: Capabilities = NOTHING
     configs: Mapping[str, str] = field(default_factory=dict, hash=False)
     no_configs: str = ""
@@ -106,7 +108,9 @@ def gather_cluster(cluster: Cluster) -> ClusterFacts:
         capabilities = ask_capabilities(cluster)
     except FerryError as problem:
         return ClusterFacts(alias, bootstrap, login, problem)
-    return ClusterFacts(alias, bootstrap, login, None, cluster_id, brokers, capabilities, configs, no_configs, operations)
+    return ClusterFacts(
+        alias, bootstrap, login, None, cluster_id, len(brokers.up), len(brokers.known), capabilities, configs, no_configs, operations
+    )
 
 
 def gather_rights(cluster: Cluster, existing: Iterable[str], named: Iterable[str]) -> RightsFacts:

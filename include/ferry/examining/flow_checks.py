@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ferry.errors import ExitCode, NotAuthorized
+from ferry.config.replicas import OWN_TOPICS, REMOTE_TOPICS
+from ferry.errors import ExitCode, NotAuthorized, next_step_of
 from ferry.examining.cluster_facts import ClusterFacts, RightsFacts
 from ferry.examining.finding import Finding, Verdict, failure, ok, warning
 from ferry.examining.flow_facts import FlowFacts
 from ferry.examining.granted import Granted, granted
 from ferry.examining.machine import MachineFacts
+from ferry.mirroring.few_replicas import reassignment, told
 from ferry.permissions.commands import commands
 from ferry.permissions.required import required_rights
 from ferry.reporting.spans import span
@@ -47,6 +50,7 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
     yield from rights_findings("rights at the source", flow, flow.source, needed.source, facts.source_rights)
     yield from rights_findings("rights at the target", flow, flow.target, needed.target, facts.target_rights)
     yield from _replicas(where, flow, target)
+    yield from _few_replicas(where, flow, facts)
     yield from _limits(where, facts)
     yield from _expirations(where, target, pause)
     yield memory_finding(where, flow, machine)
@@ -104,21 +108,25 @@ def memory_finding(where: str, flow: Flow, machine: MachineFacts) -> Finding:
 
 
 def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Iterator[Finding]:
-    least = target.config("min.insync.replicas")
-    if least is None:
-        return
-    default = target.config("default.replication.factor") or 1
-    factors = {
-        "replication.factor": flow.replication_factor,
-        "ferry.internal.topics.replication.factor": flow.internal_topics_replication_factor,
-    }
-    for key, wanted in factors.items():
-        factor = default if wanted < 0 else min(wanted, target.brokers)
+    least, default = target.config("min.insync.replicas") or 1, target.config("default.replication.factor") or 1
+    for key in (REMOTE_TOPICS, OWN_TOPICS):
+        factor = flow.wanted_replicas(key).on(target.known_brokers, default)
+        if factor > target.known_brokers:
+            found = f"{key} wants {factor} replicas, and {target.alias} has {target.known_brokers} brokers: no topic can be created"
+            yield failure(where, "replicas", found, f"start as many brokers, or set {key}={target.known_brokers}")
+            return
         if factor < least:
             found = f"new topics get {factor} replicas, and {target.alias} wants min.insync.replicas={least}: nothing can be written"
             yield failure(where, "replicas", found, f"set {key}={least} or more, and have as many brokers")
             return
     yield ok(where, "replicas", f"replication.factor {flow.replication_factor}, min.insync.replicas {least}")
+
+
+def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]:
+    """Topics that are there already: they keep what they were created with."""
+    for _, entries in groupby(facts.few_replicas, lambda entry: entry.key):
+        found = list(entries)
+        yield warning(where, "replicas", told(found), reassignment(flow.target.bootstrap, found, facts.brokers))
 
 
 def _limits(where: str, facts: FlowFacts) -> Iterator[Finding]:
@@ -174,6 +182,10 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
     if facts.status is None:
         return
     yield from _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
+    for stopped in facts.status.stopped[:NAMES_SHOWN]:
+        yield failure(where, "partitions", str(stopped), next_step_of(stopped.error))
+    if len(facts.status.stopped) > NAMES_SHOWN:
+        yield failure(where, "partitions", f"{len(facts.status.stopped) - NAMES_SHOWN} more are stopped", "ferry status names them all")
     for held in facts.status.held_back:
         if held.overdue:
             yield failure(where, "open transactions", held.what, held.remedy)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ferry.clusters.admin import ClusterAdmin
 from ferry.errors import FerryError
 from ferry.examining.cluster_facts import ClusterFacts, RightsFacts, gather_rights
+from ferry.mirroring.few_replicas import FewReplicas, few_replicas, wanted_on_target
 from ferry.permissions.required import required_rights
 from ferry.policy.selection import select_topics, topic_rules
 from ferry.reporting.status import FlowStatus, flow_status
@@ -25,6 +26,7 @@ Configs = Mapping[str, Mapping[str, str]]
 class FlowFacts:
     """A flow whose clusters both answer. `remote_configs` by source topic, of remote topics that exist.
 
+    `few_replicas`: topics of the target that have less than the config wants; `brokers`: ids of those that it has.
     `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies.
     """
 
@@ -37,6 +39,8 @@ class FlowFacts:
     selected: int = 0
     source_configs: Configs = field(default_factory=dict, hash=False)
     remote_configs: Configs = field(default_factory=dict, hash=False)
+    few_replicas: tuple[FewReplicas, ...] = ()
+    brokers: frozenset[int] = frozenset()
 
 
 def gather_flow(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
@@ -48,6 +52,10 @@ def gather_flow(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFac
         source_configs, _ = source.visible_configs(selected)
         existing = {remote: topic for topic, remote in selected.items() if remote in set(target_names)}
         remote_configs, _ = target.visible_configs(existing)
+        wanted = wanted_on_target(flow, existing)
+        brokers = target.brokers()
+        topics = target.topics(wanted.keys() & set(target_names))
+        few = few_replicas(wanted, topics, brokers, target_facts.config("default.replication.factor") or 1)
     status, problem = _status(flow)
     return FlowFacts(
         source_facts,
@@ -59,6 +67,8 @@ def gather_flow(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFac
         len(selected),
         {name: _plain(config) for name, config in source_configs.items()},
         {existing[name]: _plain(config) for name, config in remote_configs.items()},
+        few,
+        brokers.known,
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config.replicas import CHECKPOINTS
 from ferry.mirroring.mm2_topics import PARTITION, Contents, decoded, ensure_mm2_topic, write_mm2_records
 from ferry.mirroring.outcome import Change, SyncFailure, SyncOutcome
 from ferry.mirroring.translated_groups import TranslatedGroups, translated_groups
@@ -46,7 +47,7 @@ def sync_checkpoints(flow: Flow, dry_run: bool) -> SyncOutcome:
     queried = time.time_ns() // 1_000_000
     groups = translated_groups(flow)
     plan = plan_checkpoints(groups, newest_checkpoints(contents.records))
-    changes = ensure_mm2_topic(flow.target, topic, flow.mirroring.checkpoints_topic_replication_factor, dry_run=dry_run)
+    changes = ensure_mm2_topic(flow.target, topic, flow.wanted_replicas(CHECKPOINTS), dry_run=dry_run)
     measured: tuple[Measurement, ...] = ()
     if plan.due and not dry_run:
         records = [(checkpoint.encode_key(), checkpoint.encode_value()) for checkpoint, _ in plan.due]

@@ -32,7 +32,7 @@ def sync_configs(flow: Flow, dry_run: bool) -> SyncOutcome:
         scope = sync_scope(flow, source, target)
         pairs = {remote: topic for topic, remote in scope.pairs if remote in scope.target_topics}
         here, unread_here = source.visible_configs(pairs.values())
-        there, unread_there = target.visible_configs(pairs)
+        there, unread_there = target.visible_configs(pairs, to_alter=True)
         plans = _plans(
             flow, target, {remote: (here[topic], there[remote]) for remote, topic in pairs.items() if topic in here and remote in there}
         )

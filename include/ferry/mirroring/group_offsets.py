@@ -84,7 +84,7 @@ def write_groups(flow: Flow, positions: Positions, tally: GroupTally, *, dry_run
         widths = {name: topic.partitions for name, topic in admin.topics().items()}
     alias = flow.target.alias
     names = sorted(positions)
-    with ConsumerGroups(flow.target) as target:
+    with ConsumerGroups(flow.target, to_write=True) as target:
         types = {entry.group: entry.type for entry in target.list()}
         for start in range(0, len(names), GROUPS_AT_ONCE):
             chunk = names[start : start + GROUPS_AT_ONCE]

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ferry.config.replicas import HEARTBEATS
 from ferry.errors import FerryError, NotAuthorized
 from ferry.mirroring.mm2_topics import ensure_mm2_topic, write_mm2_records
 from ferry.mirroring.outcome import Change, SyncFailure, SyncOutcome
@@ -69,7 +70,7 @@ def _reverse(flow: Flow, done: _Done, *, dry_run: bool) -> None:
 def _beat(flow: Flow, on: Cluster, other: Cluster, *, dry_run: bool) -> list[Change]:
     """One heartbeat other -> on, written to cluster `on`."""
     topic = policy_for(flow).heartbeats_topic()
-    changes = [*ensure_mm2_topic(on, topic, flow.mirroring.heartbeats_topic_replication_factor, dry_run=dry_run)]
+    changes = [*ensure_mm2_topic(on, topic, flow.wanted_replicas(HEARTBEATS), dry_run=dry_run, rights="Create, Write")]
     beat = Heartbeat(other.alias, on.alias, time.time_ns() // 1_000_000)
     if not dry_run:
         write_mm2_records(on, topic, [(beat.encode_key(), beat.encode_value())], timestamp=beat.timestamp)

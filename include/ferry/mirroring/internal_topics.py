@@ -8,8 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.describe import WantedTopic
+from ferry.config.replicas import OWN_TOPICS
 from ferry.errors import ConfigError
+from ferry.mirroring.replication import replicas_for, with_key
 from ferry.mirroring.topics import wait_for_leaders
+from ferry.permissions.required import rights_on_topic
 from ferry.policy.naming import ledger_topic, runs_topic, state_topic
 
 if TYPE_CHECKING:
@@ -34,7 +38,7 @@ def internal_topics(flow: Flow) -> frozenset[str]:
 
 
 def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
-    """Create what is missing, with at most as many replicas as there are brokers; the names created. ConfigError for a wrong policy."""
+    """Create what is missing; the names created. ConfigError for a wrong policy, TooFewBrokers rather than fewer replicas."""
     alias = flow.source.alias
     wanted = {
         ledger_topic(alias): (flow.ledger_partitions, COMPACTED),
@@ -53,10 +57,10 @@ def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
     missing = [name for name in wanted if name not in existing]
     if not missing:
         return ()
-    factor = flow.internal_topics_replication_factor
-    factor = factor if factor < 0 else min(factor, target.brokers())
-    for name in missing:
-        partitions, config = wanted[name]
-        target.create_topic(name, partitions, factor, config)
+    replicas = flow.wanted_replicas(OWN_TOPICS)
+    factor = replicas_for(replicas, target, missing)
+    topics = [WantedTopic(name, wanted[name][0], factor, wanted[name][1], rights_on_topic(flow, name)) for name in missing]
+    for problem in target.create_topics(topics).values():
+        raise with_key(problem, replicas, target)
     wait_for_leaders(target, {name: wanted[name][0] for name in missing})
     return tuple(missing)

@@ -1,7 +1,7 @@
 """MirrorMaker 2's internal topics as Ferry keeps them: heartbeats, checkpoints, offset syncs.
 
 Created as MM2 creates them (MirrorUtils.createSinglePartitionCompactedTopic): one partition, compacted, no other config; only the
-replication factor is capped by the number of brokers. Records lie in partition 0, whatever their key. Others write there too, so a record
+replication factor gives way as replication.py says. Records lie in partition 0, whatever their key. Others write there too, so a record
 that cannot be read is named and left alone; nothing here writes a tombstone or another version, which would end MM2's readers.
 """
 
@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.describe import WantedTopic
 from ferry.clusters.internal_producer import append_records
 from ferry.mirroring.outcome import Change
+from ferry.mirroring.replication import replicas_for, with_key
 from ferry.mirroring.topics import wait_for_leaders
 
 if TYPE_CHECKING:
     from ferry.clusters.internal_reader import InternalRecord
     from ferry.config import Cluster
+    from ferry.config.replicas import WantedReplicas
 
 T = TypeVar("T")
 
@@ -41,18 +44,22 @@ class Contents(Generic[T]):
         return (*self.unreadable[:NAMED_RECORDS], *((f"… and {more} more records that cannot be read",) if more > 0 else ()))
 
 
-def ensure_mm2_topic(cluster: Cluster, topic: str, replication_factor: int, *, dry_run: bool) -> tuple[Change, ...]:
+def ensure_mm2_topic(
+    cluster: Cluster, topic: str, replicas: WantedReplicas, *, dry_run: bool, rights: str = "Create, Read, Write"
+) -> tuple[Change, ...]:
     """Create `topic` where it is missing; what was (or would be) done.
 
-    NotAuthorized when the user may not create it: a topic that the user may write to would be visible.
+    NotAuthorized when the user may not create it: a topic that the user may write to would be visible. TooFewBrokers rather than fewer
+    replicas. `rights`: as of WantedTopic.
     """
     with ClusterAdmin(cluster) as admin:
         if topic in admin.topic_names():
             return ()
-        factor = replication_factor if replication_factor < 0 else min(replication_factor, admin.brokers())
+        factor = replicas_for(replicas, admin, [topic])
         change = Change(f"topic {topic} on {cluster.alias}", "create", f"1 partition, replication factor {factor}, cleanup.policy=compact")
         if not dry_run:
-            admin.create_topic(topic, 1, factor, CONFIG)
+            for problem in admin.create_topics([WantedTopic(topic, 1, factor, CONFIG, rights)]).values():
+                raise with_key(problem, replicas, admin)
             wait_for_leaders(admin, {topic: 1})
     return (change,)
 

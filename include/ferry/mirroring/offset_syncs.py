@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config.replicas import OFFSET_SYNCS
 from ferry.copying.formats import place_of
 from ferry.copying.receipts import Receipt, ReceiptKind, Run
 from ferry.copying.state import Head, fold_state
@@ -47,7 +48,7 @@ def offset_syncs_place(flow: Flow) -> tuple[Cluster, str]:
 def sync_offset_syncs(flow: Flow, dry_run: bool) -> SyncOutcome:
     """Write syncs for what was copied since the last ones. NotAuthorized or ClusterUnreachable when topic or ledger cannot be used."""
     cluster, topic = offset_syncs_place(flow)
-    changes = ensure_mm2_topic(cluster, topic, flow.mirroring.offset_syncs_topic_replication_factor, dry_run=dry_run)
+    changes = ensure_mm2_topic(cluster, topic, flow.wanted_replicas(OFFSET_SYNCS), dry_run=dry_run)
     contents = read_offset_syncs(cluster, topic)
     last = {(sync.topic, sync.partition): sync for sync in contents.records}
     heads = _read_heads(flow)

@@ -38,7 +38,7 @@ def sync_source_group(flow: Flow, dry_run: bool) -> SyncOutcome:
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()
     wanted, skipped = published(_heads(flow), topics)
-    with ConsumerGroups(flow.source) as groups:
+    with ConsumerGroups(flow.source, to_write=True) as groups:
         found = groups.offsets([group], stable=False)[group]
         if isinstance(found, FerryError):
             raise found

@@ -83,14 +83,17 @@ def _keep(flow: Flow, run_id: str, outcome: SyncOutcome) -> None:
 
 
 def not_now(flow: Flow, name: SyncName) -> str:
-    """Why a run leaves this sync out: not enabled, or done too short a while ago; empty when it is to be done."""
+    """Why a run leaves this sync out: not enabled, or done too short a while ago; empty when it is to be done.
+
+    One that was done in the future, by a machine whose clock is ahead, is to be done: else it would wait for that moment too.
+    """
     disabled = not_enabled(flow, name)
     if disabled:
         return disabled
     entry = SYNCS[name]
     interval = entry.interval(flow)
     age = _age_seconds(flow, name) if interval else None
-    return "" if age is None or age >= interval else f"done {age:.0f} s ago, {entry.key}.interval.seconds={interval}"
+    return "" if age is None or not 0 <= age < interval else f"done {age:.0f} s ago, {entry.key}.interval.seconds={interval}"
 
 
 def _age_seconds(flow: Flow, name: SyncName) -> float | None:

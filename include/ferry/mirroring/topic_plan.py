@@ -60,19 +60,6 @@ class TopicPlan:
         return {"create": [asdict(entry) for entry in self.create], "grow": [asdict(entry) for entry in self.grow]}
 
 
-@dataclass(frozen=True)
-class Replicas:
-    """The flow's replication.factor (-1: the broker's default) and how many brokers the target has."""
-
-    wanted: int
-    brokers: int
-
-    @property
-    def factor(self) -> int:
-        """At most one replica a broker: MM2 would fail to create the topic."""
-        return self.wanted if self.wanted < 0 else min(self.wanted, self.brokers)
-
-
 def plan_from(
     pairs: Iterable[tuple[str, str]],
     source_topics: Mapping[str, TopicDescription],
@@ -80,15 +67,17 @@ def plan_from(
     *,
     configs: Mapping[str, Entries],
     rules: ConfigRules,
-    replicas: Replicas,
+    replicas: int,
 ) -> TopicPlan:
-    """Compare both listings of (source topic, remote topic) pairs; `configs` are those of source topics without a remote one."""
+    """Compare both listings of (source topic, remote topic) pairs; `configs` are those of source topics without a remote one,
+    `replicas` how many a new topic gets (-1: the broker's default).
+    """
     create, grow, wider = [], [], []
     for topic, remote in pairs:
         partitions = source_topics[topic].partitions
         if remote not in target_topics:
             config, left = creation_config(configs.get(topic, {}), rules)
-            create.append(NewTopicPlan(topic, remote, partitions, replicas.factor, config, left))
+            create.append(NewTopicPlan(topic, remote, partitions, replicas, config, left))
             continue
         growth = GrowthPlan(topic, remote, partitions, target_topics[remote].partitions)
         if growth.now < growth.partitions:

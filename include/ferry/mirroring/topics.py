@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import WantedTopic
-from ferry.errors import ClusterUnreachable
+from ferry.config.replicas import REMOTE_TOPICS
+from ferry.errors import ClusterUnreachable, FerryError
 from ferry.mirroring.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules
 from ferry.mirroring.outcome import Change, SyncFailure, SyncOutcome
+from ferry.mirroring.replication import replicas_for, with_key
 from ferry.mirroring.scope import SyncScope, sync_scope
-from ferry.mirroring.topic_plan import GrowthPlan, NewTopicPlan, Replicas, TopicPlan, plan_from
+from ferry.mirroring.topic_plan import GrowthPlan, NewTopicPlan, TopicPlan, plan_from
+from ferry.permissions.required import rights_on_topic
 from ferry.policy.filters import config_property_filter
 from ferry.reporting.run_report import Skipped
 
@@ -58,9 +61,8 @@ def sync_topics(flow: Flow, dry_run: bool) -> SyncOutcome:
         gone = frozenset() if flow.on_target_recreate == "restart" else scope.lost
         pairs = [pair for pair in scope.pairs if pair not in gone]
         plan = plan_topics(flow, pairs, scope.source_topics, scope.target_topics, source=source, target=target)
-        done = TopicChanges() if dry_run else apply_topics(plan, target)
+        done = TopicChanges(failed=would_fail(flow, plan, target)) if dry_run else apply_topics(flow, plan, target)
     refused = {failure.remote_topic for failure in done.failed}
-    failures = _unread(plan) if dry_run else done.failed
     changes = [_creation(new, flow) for new in plan.create if new.remote_topic not in refused]
     changes += [_growth(growth) for growth in plan.grow if growth.remote_topic not in refused]
     skipped = [
@@ -72,7 +74,7 @@ def sync_topics(flow: Flow, dry_run: bool) -> SyncOutcome:
         "topics",
         tuple(changes),
         (*scope.skipped, *scope.claimed, *skipped),
-        (*scope.failed, *(SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in failures)),
+        (*scope.failed, *(SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)),
         notices=tuple(_wider(growth) for growth in plan.wider),
         counts=_counts(scope, plan),
     )
@@ -95,7 +97,7 @@ def plan_topics(
     left = {pair: unread[pair[0]] for pair in pairs if pair[0] in unread}
     pairs = [pair for pair in pairs if pair not in left]
     limit = batch_limit(target) if missing else DEFAULT_BATCH_LIMIT
-    replicas = Replicas(flow.replication_factor, target.brokers() if missing else 0)
+    replicas = replicas_for(flow.wanted_replicas(REMOTE_TOPICS), target, [remote for _, remote in pairs if remote not in target_topics])
     rules = ConfigRules(config_property_filter(flow), limit)
     return replace(plan_from(pairs, source_topics, target_topics, configs=configs, rules=rules, replicas=replicas), unread=left)
 
@@ -105,23 +107,49 @@ def batch_limit(cluster: ClusterAdmin) -> int:
     return int(cluster.broker_configs()["message.max.bytes"].value or DEFAULT_BATCH_LIMIT)
 
 
-def apply_topics(plan: TopicPlan, target: ClusterAdmin) -> TopicChanges:
-    """Create and grow; one topic's failure does not keep the others."""
-    problems = target.create_topics(
-        WantedTopic(new.remote_topic, new.partitions, new.replication_factor, new.config) for new in plan.create
+def why_missing(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> dict[str, str]:
+    """By source topic, why its remote topic cannot be created. Creates nothing."""
+    return {failure.topic: failure.problem for failure in would_fail(flow, plan, target)}
+
+
+def would_fail(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[TopicFailure, ...]:
+    """Remote topics that the target would not create, in its own words: it judges names, limits and rights. Creates nothing."""
+    problems = _created(flow, plan, target, dry_run=True)
+    return (
+        *(_failure(new.topic, new.remote_topic, problems[new.remote_topic]) for new in plan.create if new.remote_topic in problems),
+        *_unread(plan),
     )
+
+
+def _created(flow: Flow, plan: TopicPlan, target: ClusterAdmin, *, dry_run: bool = False) -> dict[str, FerryError]:
+    """What went wrong, by remote topic."""
+    topics = [
+        WantedTopic(new.remote_topic, new.partitions, new.replication_factor, new.config, rights_on_topic(flow, new.remote_topic))
+        for new in plan.create
+    ]
+    wanted = flow.wanted_replicas(REMOTE_TOPICS)
+    return {name: with_key(problem, wanted, target) for name, problem in target.create_topics(topics, dry_run=dry_run).items()}
+
+
+def apply_topics(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> TopicChanges:
+    """Create and grow; one topic's failure does not keep the others."""
+    problems = _created(flow, plan, target)
     problems |= target.create_partitions({growth.remote_topic: growth.partitions for growth in plan.grow})
     created = {new.remote_topic: new.partitions for new in plan.create if new.remote_topic not in problems}
     grown = {growth.remote_topic: growth.partitions for growth in plan.grow if growth.remote_topic not in problems}
     wait_for_leaders(target, created | grown)
     entries: tuple[NewTopicPlan | GrowthPlan, ...] = (*plan.create, *plan.grow)
     upstream = {entry.remote_topic: entry.topic for entry in entries}
-    failed = [TopicFailure(upstream[name], name, str(problem), type(problem).__name__) for name, problem in problems.items()]
+    failed = [_failure(upstream[name], name, problem) for name, problem in problems.items()]
     return TopicChanges(tuple(created), tuple(grown), (*failed, *_unread(plan)))
 
 
 def _unread(plan: TopicPlan) -> tuple[TopicFailure, ...]:
-    return tuple(TopicFailure(topic, remote, str(problem), type(problem).__name__) for (topic, remote), problem in plan.unread.items())
+    return tuple(_failure(topic, remote, problem) for (topic, remote), problem in plan.unread.items())
+
+
+def _failure(topic: str, remote: str, problem: FerryError) -> TopicFailure:
+    return TopicFailure(topic, remote, str(problem), type(problem).__name__)
 
 
 def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int]) -> None:
@@ -153,7 +181,7 @@ def _creation(new: NewTopicPlan, flow: Flow) -> Change:
     config = "".join(f", {name}={value}" for name, value in new.config.items())
     reason = f"{flow.source.alias} has topic {new.topic}"
     if 0 < new.replication_factor < flow.replication_factor:
-        reason += f"; replication.factor={flow.replication_factor}, but {flow.target.alias} has {new.replication_factor} brokers"
+        reason += f"; {flow.target.alias} has {new.replication_factor} brokers, or replication.factor would be {flow.replication_factor}"
     return Change(f"topic {new.remote_topic}", "create", f"{new.partitions} partitions, {replicas} replicas{config}", reason)
 
 

@@ -73,10 +73,10 @@ def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dic
                 begun.setdefault(run_id, record.timestamp)
         except (UnreadableRecord, UnicodeDecodeError):
             unreadable += 1
-    latest = max(begun.values(), default=0)
+    latest = next(reversed(begun), "")  # in the log: clocks of several machines may differ
     found = [_summarised(replace(summary, lag=lags.get(run_id, summary.lag))) for run_id, summary in summaries.items()]
     found += [
-        _unsummarised(run_id, run, alive=begun[run_id] == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS)
+        _unsummarised(run_id, run, alive=run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS)
         for run_id, run in runs.items()
         if run_id not in summaries
     ]

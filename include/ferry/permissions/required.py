@@ -48,6 +48,13 @@ def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
     return RequiredRights(least(source), least(target), tuple(_notes(flow)))
 
 
+def rights_on_topic(flow: Flow, name: str) -> str:
+    """All that the flow does to a topic of the target, for one who asks for it: `Alter, AlterConfigs, Create, Read, Write`."""
+    rights = required_rights(flow).target
+    found = [Right(topic(name), right.operation, ()) for right in rights if right.resource.covers(topic(name))]
+    return ", ".join(sorted(right.operation.value for right in least(found)))
+
+
 def _source_records(flow: Flow) -> Iterator[Right]:
     for found in source_topics(flow):
         yield Right(found, READ, ("the copy",))

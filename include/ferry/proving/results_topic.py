@@ -89,8 +89,8 @@ def read_finished(flow: Flow, run_id: str) -> dict[str, RangeResult]:
 
 
 def counts(moment: int, now: int) -> bool:
-    """Whether a result that was written at `moment` may stand for a look of now, both in ms (pure)."""
-    return moment > now - RESULT_MILLISECONDS
+    """Whether a result that was written at `moment` may stand for a look of now, both in ms (pure). One of the future is of unknown age."""
+    return now - RESULT_MILLISECONDS < moment <= now
 
 
 def read_report(flow: Flow, run_id: str) -> VerifyReport | None:

@@ -8,6 +8,7 @@ loses or doubles a record: what of the source had not been copied arrives behind
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from ferry.recovery.group_moves import without_taken
 from ferry.recovery.losses import open_losses
 from ferry.recovery.moving import move_groups, plan_moves, refused_groups
 from ferry.recovery.not_copied import NotCopied, not_copied, perhaps_not_copied
-from ferry.recovery.readings import GroupReading, age_seconds, cluster_id_of, is_away, read_groups
+from ferry.recovery.readings import cluster_id_of, is_away, read_groups, told_age
 from ferry.recovery.records import DONE, RecoveryKeeper, current_record, done_groups, read_recovery, stage_of
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, reverse_name, seed_reverse, start_positions
@@ -113,7 +114,7 @@ def plan_failover(flow: Flow, reverse: Flow | None, options: RecoveryOptions, ch
         missing=missing,
         known_until=known_until,
         losses=losses,
-        notices=(*checked.notices, *_age(reading), *notices),
+        notices=(*checked.notices, *told_age(reading.checkpoints_as_of, time.time()), *notices),
         problems=(*checked.problems, *problems),
         steps=(*checked.steps, *watch.steps),
     )
@@ -196,15 +197,6 @@ def count_missing(flow: Flow, options: RecoveryOptions, *, away: bool) -> tuple[
     except FerryError as problem:
         return (*perhaps_not_copied(flow), (f"what is not copied cannot be counted: {type(problem).__name__}: {problem}",))
     return not_copied(planned), None, tuple(str(failure) for failure in planned.failed)
-
-
-def _age(reading: GroupReading) -> tuple[str, ...]:
-    if not reading.by_checkpoints:
-        return ()
-    if not reading.checkpoints_as_of:
-        return ("positions are those of the newest checkpoints; when those were brought up to date is not known",)
-    age = age_seconds(reading.checkpoints_as_of)
-    return (f"positions are those of the checkpoints of {age:,.0f} s ago: what groups read since then, they read again",)
 
 
 def _way_back(flow: Flow, reverse: Flow | None, away: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.copying.formats import place_of
 from ferry.copying.receipts import Receipt, is_loss
 from ferry.copying.state import FlowState, LossAcknowledged, encode_state, fold_state
@@ -39,5 +40,9 @@ def acknowledge_losses(flow: Flow) -> list[Receipt]:
 
 
 def acknowledgement(loss: Receipt) -> LossAcknowledged:
-    """The state record that marks this loss as seen."""
-    return LossAcknowledged(loss.source_topic_id, loss.partition, loss.upstream_start)
+    """The state record that marks this loss as seen.
+
+    It names the topic where the source has no topic ids (before 2.8): without the name it would mark those of other topics too.
+    """
+    topic = loss.topic if loss.source_topic_id == str(NO_TOPIC_ID) else ""
+    return LossAcknowledged(loss.source_topic_id, loss.partition, loss.upstream_start, topic)

@@ -107,7 +107,7 @@ class _Side:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.marker = f"ferry:{__version__}:{datetime.now(UTC).isoformat(timespec='seconds')}"
-        self.groups = ConsumerGroups(cluster)
+        self.groups = ConsumerGroups(cluster, to_write=True)
 
     def __enter__(self) -> _Side:
         with ClusterAdmin(self._cluster) as admin:

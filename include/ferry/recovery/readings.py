@@ -7,7 +7,6 @@ with it, a refused login above all, is an error, for it would be wrong to lose e
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -127,6 +126,11 @@ def _expression(only: str | None) -> re.Pattern[str]:
         raise ArgumentError(f"--groups {only!r} is no regular expression: {problem}") from problem
 
 
-def age_seconds(moment_ms: int) -> float:
-    """How long ago."""
-    return max(0.0, time.time() - moment_ms / 1000)
+def told_age(checkpoints_as_of: int | None, now: float) -> tuple[str, ...]:
+    """How old positions are that go by checkpoints (as of GroupReading), `now` in seconds: pure. A clock may have been ahead."""
+    if checkpoints_as_of is None:
+        return ()
+    age = now - checkpoints_as_of / 1000
+    if not checkpoints_as_of or age < 0:
+        return ("positions are those of the newest checkpoints; when those were brought up to date is not known",)
+    return (f"positions are those of the checkpoints of {age:,.0f} s ago: what groups read since then, they read again",)

@@ -1,7 +1,7 @@
 """Whether the run that was due has ended: what nobody inside of Airflow can tell when its scheduler is down or the DAG is paused.
 
 A run is due at each time of the flow's schedule, and has until the deadline to end. Any run that ended since counts, one by hand too: its
-summary stands in the runs topic.
+summary stands in the runs topic. A summary of the future was written by a machine whose clock is ahead, and says nothing about when.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
     topic = runs_topic(flow.source.alias)
     with InternalTopicReader(flow.target) as reader:
         since = reader.offsets_at(topic, round(due.timestamp() * 1000))
-        ended = any(record.key.startswith(KEY_PREFIX) for record in reader.read(topic, since, complete=False))
+        until = round(moment.timestamp() * 1000)
+        ended = any(record.key.startswith(KEY_PREFIX) and record.timestamp <= until for record in reader.read(topic, since, complete=False))
     return None if ended else BrokenLimit(DEADLINE_SECONDS, "", round((moment - due).total_seconds(), 3), deadline)
 
 

@@ -19,8 +19,9 @@ from ferry.recovery.stages import Stage
 from ferry.reporting.ages import first_ages
 from ferry.reporting.assemble import loss_report
 from ferry.reporting.limits import BrokenLimit, broken_limits
-from ferry.reporting.run_report import LossReport, RunReport
+from ferry.reporting.run_report import LossReport, PartitionFailure, RunReport
 from ferry.reporting.silence import overdue_run
+from ferry.reporting.stopped import stopped_partitions
 from ferry.wire.ranges import end_of_range_at, within
 from ferry.wire.ranges import size as held
 
@@ -59,6 +60,7 @@ class PartitionStatus:
 @dataclass(frozen=True)
 class FlowStatus:
     """A whole flow. `broken`: the limits of `ferry.alert.*` that it is beyond; `lacking`: what its clusters' releases cannot do.
+    `stopped`: partitions (-1: topics) that the next run will not copy.
     `stage`: a ferry.recovery.stages.Stage, where groups are; `stage_since` (ms): since when they move, 0 while the flow replicates."""
 
     flow: str
@@ -69,6 +71,7 @@ class FlowStatus:
     lacking: tuple[Lack, ...] = ()
     stage: str = Stage.REPLICATING.value
     stage_since: int = 0
+    stopped: tuple[PartitionFailure, ...] = ()
 
     @property
     def judged(self) -> tuple[PartitionStatus, ...]:
@@ -114,7 +117,16 @@ def look_at(flow: Flow) -> Look:
     seen, partitions, behind = _seen(flow, average_sizes(receipts), for_a_run=False)
     losses = tuple(loss_report(loss) for loss in unacknowledged(receipts, seen.state))
     return Look(
-        FlowStatus(flow.name, partitions, losses, behind, broken_limits(flow.alerts, partitions), seen.lacking, *_stage(seen)),
+        FlowStatus(
+            flow.name,
+            partitions,
+            losses,
+            behind,
+            broken_limits(flow.alerts, partitions),
+            seen.lacking,
+            *_stage(seen),
+            stopped_partitions(flow, seen),
+        ),
         seen,
         receipts,
     )
@@ -129,7 +141,16 @@ def status_after_run(flow: Flow, report: RunReport | None = None) -> FlowStatus:
     sizes = {(entry.topic, entry.partition): entry.bytes / entry.records for entry in copied if entry.records}
     seen, partitions, behind = _seen(flow, sizes, for_a_run=True)
     losses = report.losses if report is not None else ()
-    return FlowStatus(flow.name, partitions, losses, behind, broken_limits(flow.alerts, partitions), seen.lacking, *_stage(seen))
+    return FlowStatus(
+        flow.name,
+        partitions,
+        losses,
+        behind,
+        broken_limits(flow.alerts, partitions),
+        seen.lacking,
+        *_stage(seen),
+        stopped_partitions(flow, seen),
+    )
 
 
 def _stage(seen: Survey) -> tuple[str, int]:

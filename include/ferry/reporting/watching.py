@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ferry.reporting.status import FlowStatus, PartitionStatus
 
 TOPICS_SHOWN = 8
+STOPPED_SHOWN = 3
 # A run that moved nothing for so long is not called copying any more.
 MOVED_SECONDS = 15.0
 
@@ -106,7 +107,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         topics=topics[:TOPICS_SHOWN],
         lagging_topics=len(topics),
         losses=look.losses,
-        warnings=(*map(str, status.broken), *(held.what for held in status.held_back if held.overdue), *_unread(unread)),
+        warnings=(*map(str, status.broken), *(held.what for held in status.held_back if held.overdue), *_stopped(status), *_unread(unread)),
         run=look.run,
         outage_seconds=look.at - before.since if before is not None and before.state == UNREACHABLE else None,
         moved_at=moved_at,
@@ -121,6 +122,12 @@ UNKNOWN = -1.0
 def headroom_unknown(entry: PartitionStatus) -> bool:
     """Whether nobody knows when the source drops what waits there, because the age of the first record could not be read."""
     return entry.lag_records > 0 and entry.lag_seconds < 0
+
+
+def _stopped(status: FlowStatus) -> tuple[str, ...]:
+    more = len(status.stopped) - STOPPED_SHOWN
+    named = tuple(f"stopped: {failure}" for failure in status.stopped[:STOPPED_SHOWN])
+    return (*named, f"and {more} more partitions are stopped: ferry status names them") if more > 0 else named
 
 
 def _unread(partitions: int) -> tuple[str, ...]:

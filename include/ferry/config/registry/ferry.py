@@ -70,7 +70,7 @@ FERRY: tuple[Property, ...] = (
         "ferry.internal.topics.replication.factor",
         kinds.REPLICATION_FACTOR,
         "3",
-        "replication factor of Ferry's internal topics, at most the number of brokers",
+        "replication factor of Ferry's internal topics; the default gives way to a cluster that has fewer brokers",
         "target",
     ),
     _ferry(
