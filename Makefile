@@ -114,9 +114,9 @@ how-tos: setup ## Every how-to as written, in a fresh clone
 	python -m tests.documents.how_tos
 
 lock: setup ## Compile the locks anew from pyproject.toml
-	uv pip compile pyproject.toml --override requirements-override.txt --generate-hashes --no-emit-index-url --no-header \
+	uv pip compile pyproject.toml --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet -o requirements.txt
-	uv pip compile pyproject.toml --group dev -c requirements.txt --override requirements-override.txt --generate-hashes \
+	uv pip compile pyproject.toml --group dev -c requirements.txt --generate-hashes \
 		--no-emit-index-url --no-header --python-version 3.11 --quiet -o requirements-dev.txt
 	sed -i '1i # Compiled by `make lock` (uv); install with --no-deps: the list is complete.' requirements.txt requirements-dev.txt
 
@@ -124,7 +124,7 @@ lock: setup ## Compile the locks anew from pyproject.toml
 pythons: setup ## Requirements resolved, code linted and typed for Python 3.12 and 3.13 as well
 	for version in 3.12 3.13; do \
 		echo "Python $$version" && ruff check --quiet --ignore UP040,UP046,UP047 --target-version py$${version/./} $(PYTHON_DIRECTORIES) && mypy --python-version $$version && \
-		uv pip compile pyproject.toml --group dev -c requirements.txt --override requirements-override.txt --no-annotate --no-header \
+		uv pip compile pyproject.toml --group dev -c requirements.txt --no-annotate --no-header \
 			--no-emit-index-url --python-version $$version --quiet >/dev/null || exit 1; \
 	done
 

@@ -1,4 +1,8 @@
-"""Trust and key stores: PEM, PKCS12 and JKS give the same certificates and key."""
+"""Trust and key stores: PEM, PKCS12 and JKS give the same certificates and key.
+
+`stores` holds what keytool of several releases of Java wrote (Debian's 8u504, 11.0.24, 17.0.15, 17.0.21 and 21.0.12, Temurin's 25.0.3),
+always of the same key, which is used nowhere else: `stores/make.sh` makes the stores of another release.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jks
 import pytest
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    pkcs12,
+)
 
 from ferry.config import ClientRole, Cluster, FerryConfig
 from ferry.errors import ConfigError
@@ -17,6 +29,10 @@ from ferry.errors import ConfigError
 pytestmark = pytest.mark.unit
 
 PASSWORD = "changeit"
+STORES = Path(__file__).parent / "stores"
+RELEASES = ("8", "11", "17.0.15", "17.0.21", "21", "25")
+# Of the keys in JKS stores.
+KEY_PASSWORD = "keysecret"
 Load = Callable[..., FerryConfig]
 
 
@@ -42,17 +58,7 @@ def write_pkcs12(directory: Path, authority: Any) -> dict[str, object]:
     return {"truststore_password": PASSWORD, "keystore_password": PASSWORD, "truststore_type": "PKCS12", "keystore_type": "PKCS12"}
 
 
-def write_jks(directory: Path, authority: Any, key_password: str = PASSWORD) -> dict[str, object]:
-    chain = [authority.client.certificate_der, authority.intermediate.certificate_der]
-    key = jks.PrivateKeyEntry.new("client", chain, authority.client.key_der, "pkcs8")
-    key.encrypt(key_password)
-    jks.KeyStore.new("jks", [key]).save(str(directory / "key.jks"), PASSWORD)
-    trusted = jks.TrustedCertEntry.new("root", authority.root.certificate_der)
-    jks.KeyStore.new("jks", [trusted]).save(str(directory / "trust.jks"), PASSWORD)
-    return {"truststore_password": PASSWORD, "keystore_password": PASSWORD}
-
-
-WRITERS = {"pem": write_pem, "p12": write_pkcs12, "jks": write_jks}
+WRITERS = {"pem": write_pem, "p12": write_pkcs12}
 
 
 def cluster_with(load: Load, directory: Path, suffix: str, options: dict[str, object]) -> Cluster:
@@ -139,12 +145,74 @@ def test_pem_in_the_file_itself_with_blanks_for_line_ends(load: Load, authority:
     assert settings["ssl.key.pem"] == authority.client.key_pem()
 
 
-def test_jks_key_with_a_password_of_its_own(load: Load, tmp_path: Path, authority: Any) -> None:
-    options = write_jks(tmp_path, authority, key_password="other")
-    cluster = cluster_with(load, tmp_path, "jks", {**options, "key_password": "other"})
-    assert cluster.librdkafka(ClientRole.ADMIN)["ssl.key.pem"] == authority.client.key_pem()
-    with pytest.raises(ConfigError, match=r"A\.ssl\.keystore\.location: cannot be opened: .*password of the store or of its key is wrong"):
-        cluster_with(load, tmp_path, "jks", options).librdkafka(ClientRole.ADMIN)
+def source() -> pkcs12.PKCS12KeyAndCertificates:
+    """What all of `stores` were made of."""
+    return pkcs12.load_pkcs12((STORES / "source.p12").read_bytes(), PASSWORD.encode())
+
+
+def passwords_of(kind: str) -> dict[str, object]:
+    """What opens one of `stores`."""
+    own: dict[str, object] = {"key_password": KEY_PASSWORD} if kind == "jks" else {}
+    return {"truststore_password": PASSWORD, "keystore_password": PASSWORD, **own}
+
+
+@pytest.mark.parametrize("kind", ["jks", "p12"])
+@pytest.mark.parametrize("release", RELEASES)
+def test_stores_of_every_java(load: Load, release: str, kind: str) -> None:
+    """The key store also holds a certificate that is trusted: it is no issuer of the client's, so it is not shown to the broker."""
+    expected = source()
+    assert expected.cert is not None
+    assert isinstance(expected.key, ec.EllipticCurvePrivateKey)
+    cluster = cluster_with(load, STORES / release, kind, passwords_of(kind))
+    settings = cluster.librdkafka(ClientRole.CONSUMER)
+    chain = x509.load_pem_x509_certificates(str(settings["ssl.certificate.pem"]).encode())
+    assert [certificate.subject.rfc4514_string() for certificate in chain] == ["CN=client", "CN=intermediate", "CN=root"]
+    assert chain[0] == expected.cert.certificate
+    assert set(chain[1:]) == {entry.certificate for entry in expected.additional_certs}
+    assert settings["ssl.key.pem"] == expected.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    trusted = x509.load_pem_x509_certificates(str(settings["ssl.ca.pem"]).encode())
+    assert set(trusted) == {x509.load_pem_x509_certificate((STORES / f"{name}.pem").read_bytes()) for name in ("root", "other")}
+    context = cluster.kafka_python(ClientRole.CONSUMER)["ssl_context"]
+    assert isinstance(context, ssl.SSLContext)
+    assert sorted(subjects(context)) == ["other", "root"]
+    assert cluster.user_name == "CN=client"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_two_keys_are_one_too_many(load: Load, release: str) -> None:
+    for kind, held in (("jks", r" \(holds: client, second\)"), ("p12", ", and holds 2")):
+        lines = properties(keystore_location=STORES / release / f"two.{kind}", keystore_password=PASSWORD)
+        with pytest.raises(ConfigError, match=rf"A\.ssl\.keystore\.location: must hold exactly one private key{held}"):
+            load(lines).clusters["A"].librdkafka(ClientRole.ADMIN)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(
+    ("name", "options", "problem"),
+    [
+        ("key.jks", {"keystore_password": "wrong"}, "is a JKS store that is damaged, or its password is wrong"),
+        ("key.jks", {"keystore_password": PASSWORD}, "holds the private key client, which ssl.key.password (or, without it,"),
+        ("key.jks", {"keystore_password": PASSWORD, "key_password": "wrong"}, "holds the private key client, which ssl.key.password"),
+        ("key.jks", {}, "needs ssl.keystore.password or ssl.key.password"),
+        ("key.p12", {"keystore_password": "wrong"}, "is no JKS or PKCS12 store, or its password is wrong"),
+        ("key.p12", {}, "is no JKS or PKCS12 store, or its password is missing"),
+        ("trust.jks", {"keystore_password": PASSWORD}, "must hold exactly one private key (holds: none)"),
+        ("trust.p12", {"keystore_password": PASSWORD}, "must hold exactly one private key (holds: none)"),
+    ],
+)
+def test_key_stores_that_do_not_open(load: Load, release: str, name: str, options: dict[str, object], problem: str) -> None:
+    cluster = load(properties(keystore_location=STORES / release / name, **options)).clusters["A"]
+    with pytest.raises(ConfigError) as caught:
+        cluster.librdkafka(ClientRole.ADMIN)
+    assert f"A.ssl.keystore.location: {problem}" in str(caught.value)
+
+
+def test_a_certificate_of_another_key_is_named(load: Load, authority: Any) -> None:
+    lines = {"keystore_key": authority.broker.key_pem(), "keystore_certificate_chain": authority.client.certificate_pem}
+    flat = {name: pem.replace("\n", " ") for name, pem in lines.items()}
+    cluster = load(properties(keystore_type="PEM", **flat)).clusters["A"]
+    with pytest.raises(ConfigError, match=r"A\.ssl\.keystore\.key: holds what OpenSSL refuses: key values mismatch"):
+        cluster.kafka_python(ClientRole.ADMIN)
 
 
 def test_content_decides_between_jks_and_pkcs12_as_in_java(load: Load, tmp_path: Path, authority: Any) -> None:
@@ -153,26 +221,18 @@ def test_content_decides_between_jks_and_pkcs12_as_in_java(load: Load, tmp_path:
     assert cluster.librdkafka(ClientRole.ADMIN)["ssl.ca.pem"] == authority.root.certificate_pem
 
 
-def test_trust_store_without_a_password(load: Load, tmp_path: Path, authority: Any) -> None:
-    write_jks(tmp_path, authority)
-    cluster = load(properties(truststore_location=tmp_path / "trust.jks")).clusters["A"]
-    assert cluster.librdkafka(ClientRole.ADMIN)["ssl.ca.pem"] == authority.root.certificate_pem
-
-
-def test_two_keys_are_one_too_many(load: Load, tmp_path: Path, authority: Any) -> None:
-    entries = [jks.PrivateKeyEntry.new(name, [authority.client.certificate_der], authority.client.key_der, "pkcs8") for name in ("x", "y")]
-    jks.KeyStore.new("jks", entries).save(str(tmp_path / "two.jks"), PASSWORD)
-    cluster = load(properties(keystore_location=tmp_path / "two.jks", keystore_password=PASSWORD)).clusters["A"]
-    with pytest.raises(ConfigError, match=r"must hold exactly one private key \(holds: x, y\)"):
-        cluster.librdkafka(ClientRole.ADMIN)
+def test_trust_store_without_a_password(load: Load) -> None:
+    cluster = load(properties(truststore_location=STORES / "8" / "trust.jks")).clusters["A"]
+    assert str(cluster.librdkafka(ClientRole.ADMIN)["ssl.ca.pem"]).count("BEGIN CERTIFICATE") == 2
 
 
 @pytest.mark.parametrize(
     ("name", "content", "options", "problem"),
     [
         ("truststore", None, {}, "cannot be read: No such file or directory"),
-        ("truststore", b"rubbish", {}, "is no JKS or PKCS12 store, or its password is wrong"),
-        ("truststore", b"\xfe\xed\xfe\xedrubbish", {}, "cannot be opened: the store is damaged"),
+        ("truststore", b"rubbish", {}, "is no JKS or PKCS12 store, or its password is missing"),
+        ("truststore", b"\xfe\xed\xfe\xedrubbish", {}, "is a damaged JKS store"),
+        ("keystore", b"\xce\xce\xce\xce", {}, "is a JCEKS store, which Ferry does not read"),
         ("truststore", b"rubbish", {"truststore_type": "PEM"}, "holds no PEM certificate"),
         (
             "truststore",

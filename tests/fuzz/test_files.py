@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.fuzz.damage import EXAMPLES, damaged, fuzzed
 from tests.policy.expressions import ACCEPTED
 
-from ferry.config import load_config
+from ferry.config import ClientRole, load_config
 from ferry.config.jaas import parse_jaas
 from ferry.config.properties import parse_properties
 from ferry.errors import ArgumentError, ConfigError
@@ -59,6 +59,7 @@ JAAS = b"""org.apache.kafka.common.security.scram.ScramLoginModule required user
 SEEDS = b'topic,partition,position\nt,0,5\nt,1,17\n"a,b",2,0\n'
 PASSWORD = "hun"
 PROVIDERS = "org.apache.kafka.common.config.provider"
+STORES = sorted((Path(__file__).parents[1] / "config" / "stores").glob("*/*.*[s2]"))
 # Beyond this a message is not worth printing; Java's own are shorter.
 READABLE = 4_000
 
@@ -112,6 +113,24 @@ def test_a_line_that_goes_on_with_a_password(key: str, tmp_path: Path) -> None:
         load_config(path)
     except ConfigError as problem:
         refused(problem, "mm2.properties")
+
+
+@with_files
+@given(
+    store=st.sampled_from(STORES).flatmap(lambda path: st.tuples(st.just(path), damaged(st.just(path.read_bytes())))), trusted=st.booleans()
+)
+def test_stores(store: tuple[Path, bytes], trusted: bool, tmp_path: Path) -> None:
+    """Their passwords are given or not: without that of a JKS store its digest is not looked at."""
+    path, kind = tmp_path / "store", "truststore" if trusted else "keystore"
+    path.write_bytes(store[1])
+    opened = "" if trusted and store[0].suffix == ".jks" else f"A.ssl.{kind}.password = changeit\n"
+    lines = f"A.security.protocol = SSL\nA.ssl.{kind}.location = {path}\n{opened}A.ssl.key.password = keysecret\n"
+    (tmp_path / "mm2.properties").write_bytes(MM2 + lines.encode())
+    cluster = load_config(tmp_path / "mm2.properties").clusters["A"]
+    try:
+        cluster.kafka_python(ClientRole.ADMIN)
+    except ConfigError as problem:
+        refused(problem, f"A.ssl.{kind}.location")
 
 
 @fuzzed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from ferry.clusters.refusals import NOT_ACCEPTED, REFUSALS, certificate_problem, refused
-from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, NotAuthorized, TooFewBrokers
+from ferry.errors import ChangeRefused, ClusterUnreachable, ConfigError, FerryError, NotAuthorized, TooFewBrokers
 
 if TYPE_CHECKING:
     from ferry.config import ClientRole, Cluster
@@ -101,7 +101,10 @@ def made(cluster: Cluster, role: ClientRole, client: Callable[[], T]) -> T:
     try:
         return client()
     except KafkaException as problem:
-        raise explained(cluster, "logging in", problem.args[0], role=role) from problem
+        error: KafkaError = problem.args[0]
+        if error.code() == KafkaError._INVALID_ARG:  # noqa: SLF001 - a public name
+            raise ConfigError(f"cluster {cluster.alias}: its settings are refused: {error.str()}") from problem
+        raise explained(cluster, "logging in", error, role=role) from problem
 
 
 def _no_login(cluster: Cluster, role: ClientRole | None, cause: KafkaError) -> FerryError:

@@ -6,6 +6,8 @@ import secrets
 import socket
 import ssl
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
@@ -76,11 +78,24 @@ def _context(settings: ClientSettings) -> ssl.SSLContext:
     if trusted is None:
         context.load_default_certs()
     else:
-        context.load_verify_locations(cadata=trusted)
+        with _named(settings, "ssl.truststore.location", "ssl.truststore.certificates"):
+            context.load_verify_locations(cadata=trusted)
     identity = client_identity(settings)
     if identity is not None:
-        _load_identity(context, identity)
+        with _named(settings, "ssl.keystore.location", "ssl.keystore.key"):
+            _load_identity(context, identity)
     return context
+
+
+@contextmanager
+def _named(settings: ClientSettings, *names: str) -> Iterator[None]:
+    """What OpenSSL refuses (a key that is too short, a certificate of another key) is a problem of the property that it came from."""
+    try:
+        yield
+    except ssl.SSLError as problem:
+        name = next(name for name in names if settings.given(name))
+        reason = (problem.reason or str(problem)).lower().replace("_", " ")
+        raise settings.problem(name, f"holds what OpenSSL refuses: {reason}") from None
 
 
 def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:

@@ -7,12 +7,13 @@ whatever its type says. Passwords never reach a message.
 from __future__ import annotations
 
 import re
+import ssl
 import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -23,13 +24,17 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from ferry.config.client_settings import ClientSettings
+from ferry.config.jks import MAGIC as JKS_MAGIC
+from ferry.config.jks import Unreadable, read_jks, uncovered
 from ferry.config.problems import PropertyError
 from ferry.config.secret import Secret
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _TRUSTED_PEM = "ssl.truststore.certificates"
 _OWN_PEM = ("ssl.keystore.key", "ssl.keystore.certificate.chain")
-_JKS_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+_JCEKS_MAGIC = b"\xce\xce\xce\xce"
+# Object identifiers in a PKCS12 store, whose list of keys is not encrypted though each key is. A symmetric key of Java has both.
+_PKCS12_KEY, _PKCS12_SECRET = bytes.fromhex("060b2a864886f70d010c0a0102"), bytes.fromhex("060b2a864886f70d010c0a0105")
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ def trusted_certificates(settings: ClientSettings) -> str | None:
     certificates = [*content.trusted, *(chain[0] for _, _, chain in content.keys if chain)]
     if not certificates:
         raise settings.problem("ssl.truststore.location", "holds no certificate")
-    return "".join(_pem(certificate) for certificate in certificates)
+    return "".join(ssl.DER_cert_to_PEM_cert(certificate) for certificate in certificates)
 
 
 def client_identity(settings: ClientSettings) -> Identity | None:
@@ -113,10 +118,13 @@ def client_identity(settings: ClientSettings) -> Identity | None:
     if len(content.keys) != 1:
         held = ", ".join(sorted(alias for alias, _, _ in content.keys)) or "none"
         raise settings.problem("ssl.keystore.location", f"must hold exactly one private key (holds: {held})")
-    _, key, chain_der = content.keys[0]
+    _, key, certificates = content.keys[0]
     if not key:
         raise settings.problem("ssl.keystore.location", "needs ssl.keystore.password or ssl.key.password to read its private key")
-    return _identity(settings, "ssl.keystore.location", key.decode(), [x509.load_der_x509_certificate(der) for der in chain_der])
+    try:
+        return _identity(settings, "ssl.keystore.location", key.decode(), [x509.load_der_x509_certificate(der) for der in certificates])
+    except ValueError:
+        raise settings.problem("ssl.keystore.location", "holds a certificate that cannot be read") from None
 
 
 def _read(settings: ClientSettings, name: str, location: str) -> bytes:
@@ -169,54 +177,58 @@ def _identity(settings: ClientSettings, name: str, key: str, chain: list[x509.Ce
     return Identity(text, Secret(key), chain[0].subject.rfc4514_string())
 
 
-def _pem(der: bytes) -> str:
-    return x509.load_der_x509_certificate(der).public_bytes(Encoding.PEM).decode()
-
-
 def _open(settings: ClientSettings, store: str, data: bytes) -> _Content:
     password = settings.text(f"ssl.{store}.password")
+    own = settings.text("ssl.key.password")
+    if data.startswith(_JCEKS_MAGIC):
+        what = "is a JCEKS store, which Ferry does not read: make a PKCS12 store of it with keytool -importkeystore"
+        raise settings.problem(f"ssl.{store}.location", what)
     try:
-        if data[:4] in _JKS_MAGIC:
-            own = settings.text("ssl.key.password")
+        if data.startswith(JKS_MAGIC):
             return _open_jks(data, password, None if store == "truststore" else (own if own is not None else password))
-        return _open_pkcs12(data, password)
-    except _Unreadable as problem:
+        return _open_pkcs12(data, password, alone=store == "keystore")
+    except Unreadable as problem:
         raise settings.problem(f"ssl.{store}.location", str(problem)) from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise settings.problem(f"ssl.{store}.location", "holds a certificate or a private key that cannot be read") from None
 
 
-class _Unreadable(Exception):
-    """A store cannot be opened; the text says why, without the password."""
-
-
-def _open_pkcs12(data: bytes, password: str | None) -> _Content:
+def _open_pkcs12(data: bytes, password: str | None, *, alone: bool) -> _Content:
+    """`alone`: whether the key must be the only one; of several, cryptography shows one."""
     try:
         store = pkcs12.load_pkcs12(data, password.encode() if password is not None else None)
-    except ValueError:
-        raise _Unreadable("is no JKS or PKCS12 store, or its password is wrong") from None
-    trusted = [entry.certificate.public_bytes(Encoding.DER) for entry in store.additional_certs]
-    if store.key is None:
-        return _Content(([store.cert.certificate.public_bytes(Encoding.DER)] if store.cert else []) + trusted, [])
+    except ValueError as problem:  # also where a certificate is not quite as its standard says: cryptography is strict there
+        password_is = "missing" if password is None else "wrong"
+        raise Unreadable(f"is no JKS or PKCS12 store, or its password is {password_is} ({problem})") from None
+    if alone and (held := data.count(_PKCS12_KEY) - data.count(_PKCS12_SECRET)) > 1:
+        raise Unreadable(f"must hold exactly one private key, and holds {held}")
+    others = [entry.certificate for entry in store.additional_certs]
+    if store.key is None or store.cert is None:
+        trusted = ([store.cert.certificate] if store.cert else []) + others
+        return _Content([_der(certificate) for certificate in trusted], [])
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    own = [store.cert.certificate.public_bytes(Encoding.DER)] if store.cert else []
-    name = store.cert.friendly_name.decode(errors="replace") if store.cert and store.cert.friendly_name else "1"
-    # PKCS12 keeps a key's issuers as plain certificates.
-    return _Content(trusted, [(name, key, own + trusted)])
+    name = (store.cert.friendly_name or b"1").decode(errors="replace")
+    chain = _chain(store.cert.certificate, others)
+    return _Content([_der(certificate) for certificate in others], [(name, key, [_der(certificate) for certificate in chain])])
+
+
+def _chain(own: x509.Certificate, others: list[x509.Certificate]) -> list[x509.Certificate]:
+    """A certificate and its issuers, found by their names as in Java: PKCS12 keeps them among other certificates, in any order."""
+    chain = [own]
+    while issuer := next((other for other in others if other.subject == chain[-1].issuer and other not in chain), None):
+        chain.append(issuer)
+    return chain
+
+
+def _der(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(Encoding.DER)
 
 
 def _open_jks(data: bytes, password: str | None, key_password: str | None) -> _Content:
-    """Private keys are decrypted only when there is a password for them."""
-    import jks  # noqa: PLC0415 - slow to import, and few clusters have a JKS store
-
-    try:
-        store: Any = jks.KeyStore.loads(data, password, try_decrypt_keys=False)
-        keys = [(alias, _jks_key(entry, key_password), [der for _, der in entry.cert_chain]) for alias, entry in store.private_keys.items()]
-    except (jks.KeystoreException, ValueError, TypeError):
-        raise _Unreadable("cannot be opened: the store is damaged, or the password of the store or of its key is wrong") from None
-    return _Content([entry.cert for entry in store.certs.values()], keys)
-
-
-def _jks_key(entry: Any, password: str | None) -> bytes:
-    if password is None:
-        return b""
-    entry.decrypt(password)
-    return load_der_private_key(entry.pkey_pkcs8, None).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    """A private key is uncovered when it is the only one and there is a password for it."""
+    trusted, keys = read_jks(data, password)
+    plain = b""
+    if len(keys) == 1 and key_password is not None:
+        key = load_der_private_key(uncovered(keys[0], key_password), None)
+        plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return _Content(trusted, [(key.alias, plain, key.chain) for key in keys])

@@ -1,0 +1,131 @@
+"""Reads stores in Java's own format, JKS.
+
+The format is that of `sun.security.provider.JavaKeyStore`, big-endian: magic, version, number of entries, the entries, and a SHA-1 digest
+of the password and all that. A private key is covered by a stream of digests (`sun.security.provider.KeyProtector`), below an algorithm
+identifier whose empty parameters are a NULL, or are left out by Java 21 and by newer updates of Java 17 (JDK-8301793).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat import asn1
+
+MAGIC = b"\xfe\xed\xfe\xed"
+_VERSION = 2  # 1 is of Java 1.1
+_KEY, _CERTIFICATE = 1, 2
+_KEY_PROTECTOR = x509.ObjectIdentifier("1.3.6.1.4.1.42.2.17.1.1")
+_WHITENER = b"Mighty Aphrodite"
+_DIGEST_BYTES = 20
+
+
+class Unreadable(Exception):
+    """A store cannot be opened; the text says why, without the password."""
+
+
+@dataclass(frozen=True)
+class CoveredKey:
+    """A private key as its own password covers it, and the DER of its certificate and its issuers'."""
+
+    alias: str
+    covered: bytes = field(repr=False)
+    chain: list[bytes] = field(repr=False)
+
+
+@asn1.sequence
+class _Algorithm:
+    name: x509.ObjectIdentifier
+    parameters: asn1.Null | None
+
+
+@asn1.sequence
+class _CoveredKeyInfo:
+    """EncryptedPrivateKeyInfo of PKCS#8."""
+
+    algorithm: _Algorithm
+    covered: bytes
+
+
+def read_jks(data: bytes, password: str | None) -> tuple[list[bytes], list[CoveredKey]]:
+    """DER of the trusted certificates, and the keys. Without a password the digest is not looked at, as in Java."""
+    body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
+    try:
+        found = _Entries(body).read()
+    except (struct.error, ValueError):
+        raise Unreadable("is a damaged JKS store") from None
+    if password is not None and _sha1(_spelled(password) + _WHITENER + body) != digest:
+        raise Unreadable("is a JKS store that is damaged, or its password is wrong")
+    return found
+
+
+def uncovered(key: CoveredKey, password: str) -> bytes:
+    """DER of the private key (PKCS#8, not encrypted)."""
+    try:
+        info = asn1.decode_der(_CoveredKeyInfo, key.covered)
+    except ValueError:
+        raise Unreadable(f"holds the private key {key.alias}, which is damaged") from None
+    if info.algorithm.name != _KEY_PROTECTOR:
+        raise Unreadable(f"holds the private key {key.alias}, which is encrypted in a way that is not JKS's")
+    salt, covered, digest = info.covered[:_DIGEST_BYTES], info.covered[_DIGEST_BYTES:-_DIGEST_BYTES], info.covered[-_DIGEST_BYTES:]
+    spelled, stream, last = _spelled(password), bytearray(), salt
+    while len(stream) < len(covered):
+        last = _sha1(spelled + last)
+        stream += last
+    plain = bytes(one ^ other for one, other in zip(covered, stream, strict=False))
+    if _sha1(spelled + plain) != digest:
+        raise Unreadable(f"holds the private key {key.alias}, which ssl.key.password (or, without it, ssl.keystore.password) does not open")
+    return plain
+
+
+@dataclass
+class _Entries:
+    """What stands before the digest; a field that reaches beyond the end is a struct.error."""
+
+    data: bytes
+    at: int = 0
+
+    def read(self) -> tuple[list[bytes], list[CoveredKey]]:
+        trusted: list[bytes] = []
+        keys: list[CoveredKey] = []
+        magic, version, count = self._fields(">4sII")
+        if magic != MAGIC or version != _VERSION:
+            raise ValueError(version)
+        for _ in range(count):
+            (kind,) = self._fields(">I")
+            alias = self._sized(">H").decode(errors="replace")
+            self._fields(">Q")  # when it was made
+            if kind == _KEY:
+                covered = self._sized(">I")
+                keys.append(CoveredKey(alias, covered, [self._certificate() for _ in range(*self._fields(">I"))]))
+            elif kind == _CERTIFICATE:
+                trusted.append(self._certificate())
+            else:
+                raise ValueError(kind)
+        return trusted, keys
+
+    def _certificate(self) -> bytes:
+        self._sized(">H")  # X.509
+        return self._sized(">I")
+
+    def _sized(self, length: str) -> bytes:
+        (size,) = self._fields(length)
+        found: bytes = self._fields(f"{size}s")[0]
+        return found
+
+    def _fields(self, layout: str) -> tuple[Any, ...]:
+        found = struct.unpack_from(layout, self.data, self.at)
+        self.at += struct.calcsize(layout)
+        return found
+
+
+def _spelled(password: str) -> bytes:
+    """The password as Java hashes it: its chars, two bytes each."""
+    return password.encode("utf-16-be", "surrogatepass")
+
+
+def _sha1(data: bytes) -> bytes:
+    return hashlib.sha1(data, usedforsecurity=False).digest()
