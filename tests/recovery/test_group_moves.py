@@ -15,7 +15,7 @@ from ferry.mirroring.group_writing import GroupTally
 from ferry.recovery.checkpointed_groups import checkpoint_image
 from ferry.recovery.group_moves import Action, PlaceShown, described_move, with_consent, without_taken
 from ferry.recovery.moving import outcome_of
-from ferry.recovery.report import group_rows
+from ferry.recovery.report import group_rows, how
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
 from ferry.translation.offset_map import LogBounds, OffsetMap
 from ferry.wire.internal_records import Checkpoint
@@ -49,6 +49,24 @@ def test_one_action_for_each_partition() -> None:
     assert rows[0] == "still has 2 members where it comes from"
     assert rows[1:4] == ["exact", "stands there already, exact", "left there: B is ahead: at 7, translated 5; a group never goes back"]
     assert [row[-1] for row in group_rows([move], backwards=True)][3] == "goes BACK, exact"
+
+
+@pytest.mark.parametrize(
+    ("translation", "most"),
+    [
+        (Translation(10, 7), 0),
+        (Translation(10, 7, Inexact.MERGED), 13),
+        (Translation(10, 7, Inexact.AHEAD, 4), 17),
+        (Translation(10, 25, Inexact.AHEAD, 4), 4),
+    ],
+)
+def test_how_many_are_read_again_is_always_said(translation: Translation, most: int) -> None:
+    """A group at the tail of its log is ahead of what was copied: that is read again too, once it is there."""
+    position = TranslatedPosition("g-tail", "t", 0, "A.t", 10, translation)
+    decision = decide_group("g-tail", [position], TargetGroup(DESCRIPTION, {}), {"A.t": 1}, alias="B", marker=MARKER)
+    (move,) = described_move(decision, 0, {TopicPartition("A.t", 0): 20}).partitions
+    assert move.re_reads == most
+    assert how(move).startswith(f"reads at most {most} again" if most else "exact")
 
 
 def test_a_group_with_members_is_never_written() -> None:

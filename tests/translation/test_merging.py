@@ -125,7 +125,7 @@ def test_readers_of_what_came_from_the_other_side_alone() -> None:
     assert [(entry.image, entry.reason) for entry in said[:5]] == [(offset, None) for offset in range(5)]
     assert (said[6].image, said[6].reason) == (5, None)
     # The forward flow's own reason tells more than that two images were compared.
-    assert said[7].reason is Inexact.AHEAD
+    assert (said[7].reason, said[7].ahead) == (Inexact.AHEAD, 1)
 
 
 def test_what_the_other_side_copied_in_another_order_is_not_exact() -> None:

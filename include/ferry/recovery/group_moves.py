@@ -16,7 +16,6 @@ from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.recovery_entries import GroupTaken
 from ferry.mirroring.group_decision import GroupDecision, PartitionDecision
-from ferry.translation.model import Inexact
 
 # Group, topic and partition on the side that is written; the offset there that a person was shown.
 PlaceShown = tuple[str, str, int, int]
@@ -165,7 +164,5 @@ def _re_reads(entry: PartitionDecision, ends: Mapping[TopicPartition, int], *, e
         return None
     if exact:
         return 0
-    if translation.reason is Inexact.AHEAD:
-        return None  # as many as it was ahead, once they are copied: told by the reason
     end = ends.get(entry.remote)
-    return None if end is None else max(0, end - translation.image)
+    return None if end is None else max(0, end - translation.image) + translation.ahead

@@ -35,4 +35,4 @@ def merged(forward: OffsetMap, opposite: OffsetMap, offset: int) -> Translation:
         exact = image >= forward.copied_end
     if exact:
         return Translation(offset, image)
-    return Translation(offset, image, own.reason if own.reason in _TELLING else Inexact.MERGED)
+    return Translation(offset, image, own.reason if own.reason in _TELLING else Inexact.MERGED, own.ahead)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -22,11 +22,15 @@ class Inexact(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """One offset and its image on the other side; `reason` is None exactly when the image is exact."""
+    """One offset and its image on the other side; `reason` is None exactly when the image is exact.
+
+    `ahead`: how many offsets lie between what was copied and `offset`, where it is beyond that: once copied, they are read again.
+    """
 
     offset: int
     image: int
     reason: Inexact | None = None
+    ahead: int = field(default=0, compare=False)
 
     @property
     def exact(self) -> bool:

@@ -78,7 +78,7 @@ class OffsetMap:
         """Where a reader that stands at upstream `offset` goes on downstream."""
         found = self.image(offset)
         image = max(self.end if found is None else found, self.bounds.target_start)
-        return Translation(offset, image, self._why_inexact(offset, image))
+        return Translation(offset, image, self._why_inexact(offset, image), 0 if self.position is None else max(0, offset - self.position))
 
     def image(self, offset: int) -> int | None:
         """The smallest downstream offset that may hold a record of upstream `offset` or behind; None when there is no such record."""
@@ -108,7 +108,7 @@ class OffsetMap:
         found = self.origin(offset)
         position = self.bounds.source_start if self.position is None else self.position
         image = max(position if found is None else found, self.bounds.source_start)
-        return Translation(offset, image, self._why_no_origin(offset, image, found))
+        return Translation(offset, image, self._why_no_origin(offset, image, found), max(0, offset - max(self.end, self.bounds.target_end)))
 
     def origin(self, offset: int) -> int | None:
         """The smallest upstream offset that may be that of a record at downstream `offset` or behind; None when there is no such record."""
