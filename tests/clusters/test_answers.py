@@ -24,6 +24,7 @@ from ferry.clusters.fetching import log_bounds
 from ferry.clusters.leaders import Leader, Leaders
 from ferry.clusters.offset_listing import LEADER_PAUSE_SECONDS, OffsetListing
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import ClientRole
 from ferry.copying import source_feed
 from ferry.errors import FerryError, NotAuthorized
 from ferry.proving import log_reader
@@ -120,6 +121,9 @@ class Broker(feed_bench.Source):
     async def answer_to(self, submitted: Any) -> Any:
         return await submitted
 
+    def learn_brokers(self, answer: Any) -> None:
+        assert answer.topics
+
     def denied(self, doing: str, right: str) -> NotAuthorized:
         return NotAuthorized(f"{doing}: grant {right}")
 
@@ -179,7 +183,7 @@ def test_bounds_of_many_logs(code: int) -> None:
     """Asked again with the leader learned anew, for the codes of Metadata and of ListOffsets; the others are told at once."""
     for answers in ([led(0), listed(code)], [led(code)])[: 2 if code else 1]:
         broker: Any = Broker(*answers, led(0), listed(0))
-        listing: Any = OffsetListing(SimpleNamespace())  # type: ignore[arg-type] - its connection is put in
+        listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
         listing._loop.close()
         listing._loop, listing._connection = SimpleNamespace(sleep=broker.sleep, run=lambda ask, *wanted: asyncio.run(ask(*wanted))), broker
         found, problems = listing.offsets([TopicPartition("t", 0)], -1, committed=False)

@@ -1,14 +1,19 @@
-"""Connections to a real broker that stops answering."""
+"""Connections to real brokers beside one that does not answer, and to one that stops answering."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import pytest
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
-from ferry.clusters.connections import ClusterConnection, EventLoop
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestNotSent
+from ferry.clusters.leaders import Leaders
 from ferry.clusters.produce_frames import BatchesRequest
 from ferry.config import ClientRole, Flow
 from ferry.sandbox import SandboxCluster
@@ -49,3 +54,80 @@ def test_a_connection_that_is_dropped_with_unsent_bytes_is_replaced(
     finally:
         connection.close()
         loop.close()
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """A port that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
+        yield server.getsockname()[1]
+
+
+@contextmanager
+def connected(flow: Flow) -> Iterator[tuple[EventLoop, ClusterConnection]]:
+    loop = EventLoop()
+    connection = ClusterConnection(loop, flow.source, ClientRole.CONSUMER)
+    try:
+        loop.run(connection.open)
+        yield loop, connection
+    finally:
+        connection.close()
+        loop.close()
+
+
+def knowing(ports: dict[int, int]) -> Any:
+    """A Metadata answer with these brokers: port by node id."""
+    brokers = [(node, "127.0.0.1", port, None) for node, port in ports.items()]
+    return SimpleNamespace(API_VERSION=9, brokers=brokers, controller_id=-1, cluster_id="x")
+
+
+def test_one_silent_server_of_several_keeps_nobody_out(
+    flow_factory: Callable[..., Flow], source_cluster: SandboxCluster, silent: int
+) -> None:
+    """Ten times: the order of the servers is a matter of luck."""
+    for order in range(10):
+        servers = [f"127.0.0.1:{silent}", source_cluster.bootstrap]
+        flow = flow_factory(source=SimpleNamespace(bootstrap=",".join(servers[:: 1 - order % 2 * 2])))
+        with connected(flow) as (_, connection):
+            assert connection.brokers() == (1,)
+
+
+def test_one_silent_broker_of_several_keeps_no_answer_back(
+    flow_factory: Callable[..., Flow], source_cluster: SandboxCluster, silent: int
+) -> None:
+    flow = flow_factory()
+    for _ in range(10):
+        with connected(flow) as (loop, connection):
+            connection.learn_brokers(knowing({1: source_cluster.port, 2: silent}))
+            assert loop.run(connection.send, ApiVersionsRequest(client_software_name="ferry", client_software_version="1")).error_code == 0
+
+
+def test_a_broker_that_came_back_is_known_with_its_partitions(
+    flow_factory: Callable[..., Flow], source_cluster: SandboxCluster, topic_factory: Callable[..., str]
+) -> None:
+    topic = topic_factory(source_cluster)
+    with connected(flow_factory()) as (loop, connection):
+        connection.learn_brokers(knowing({9: source_cluster.port}))
+        leaders = Leaders(connection, [topic])
+        loop.run(leaders.refresh)
+        assert loop.run(connection.send, MetadataRequest(topics=[]), leaders.of(topic, 0).node).brokers
+
+
+def test_a_broker_that_nobody_told_of_is_looked_for(flow_factory: Callable[..., Flow], source_cluster: SandboxCluster) -> None:
+    """As the coordinator of a group that moved to a broker that has just joined."""
+
+    async def until_known() -> int:
+        failed = 0
+        while True:
+            try:
+                await connection.send(MetadataRequest(topics=[]), 1)
+            except RequestNotSent:
+                failed += 1
+                assert failed < 1_000
+                await loop.sleep(0.02)
+            else:
+                return failed
+
+    with connected(flow_factory()) as (loop, connection):
+        connection.learn_brokers(knowing({9: source_cluster.port}))
+        assert loop.run(until_known) > 0

@@ -56,11 +56,11 @@ def test_an_open_transaction_that_holds_the_end_back_is_named(
     producer.begin_transaction()
     producer.produce(topic, b"open", partition=1)
     producer.flush(30)
-    monkeypatch.setattr(internal_reader, "STALLED_SECONDS", 0.5)
     found = []
     with InternalTopicReader(flow_factory().target) as reader:
+        assert len(list(reader.read(topic, complete=False))) == RECORDS
+        monkeypatch.setattr(internal_reader, "STALLED_SECONDS", 0.5)  # now that it is connected
         with pytest.raises(ClusterUnreachable, match=f"{topic}-1 could not be read to the end: nothing came for"):
             found.extend(record.key for record in reader.read(topic))
         assert len(found) == RECORDS
-        assert len(list(reader.read(topic, complete=False))) == RECORDS
     producer.abort_transaction(30)

@@ -11,7 +11,15 @@ from uuid import UUID
 import pytest
 
 from ferry.clusters import leaders as module
-from ferry.clusters.leaders import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, NO_LEADER, NO_TOPIC_ID, Leader, Leaders
+from ferry.clusters.leaders import (
+    FIRST_PAUSE_SECONDS,
+    GONE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    NO_LEADER,
+    NO_TOPIC_ID,
+    Leader,
+    Leaders,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -28,9 +36,13 @@ class Listing:
 
     def __init__(self, *answers: list[Any]) -> None:
         self._answers = list(answers)
+        self.learned: list[Any] = []
 
     async def send(self, _: Any) -> Any:
         return SimpleNamespace(topics=self._answers.pop(0))
+
+    def learn_brokers(self, answer: Any) -> None:
+        self.learned.append(answer)
 
 
 def refreshed(*answers: list[Any], expected: dict[str, UUID] | None = None) -> Leaders:
@@ -92,3 +104,29 @@ def test_a_refresh_that_fails_counts_as_one(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(IndexError):
         asyncio.run(leaders.refresh())
     assert not leaders.rested
+
+
+def test_the_connection_learns_the_brokers_of_every_answer() -> None:
+    """A broker that was away when the connection was opened leads again."""
+    connection: Any = Listing([topic("t", FIRST)], [topic("t", FIRST)])
+    leaders = Leaders(connection, ["t"])
+    asyncio.run(leaders.refresh())
+    asyncio.run(leaders.refresh())
+    assert [[found.name for found in answer.topics] for answer in connection.learned] == [["t"], ["t"]]
+
+
+@pytest.mark.parametrize(
+    ("errors", "gone"),
+    [((3, 3), True), ((100, 3), True), ((3, 0), False), ((3, 0, 3), False), ((0,), False), ((3, 5), False), ((3,), False)],
+)
+def test_a_topic_is_gone_when_all_answers_of_some_seconds_say_so(
+    errors: tuple[int, ...], gone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now=9.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(module, "time", clock)
+    connection: Any = Listing(*([topic("t", FIRST, error)] for error in errors))
+    leaders = Leaders(connection, ["t"])
+    for _ in errors:
+        clock.now += GONE_SECONDS + 1
+        asyncio.run(leaders.refresh())
+    assert leaders.is_gone("t") is gone

@@ -8,6 +8,7 @@ from confluent_kafka import TopicPartition as Place
 
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import ClientRole
 
 pytestmark = pytest.mark.brokers
 
@@ -28,7 +29,7 @@ def test_beginnings_ends_and_times(source_cluster, flow_factory, topic_factory, 
     producer.begin_transaction()
     producer.produce(topics[1], b"open", partition=2, timestamp=9 * HOUR)
     producer.flush(30)
-    listing = OffsetListing(flow_factory().source)
+    listing = OffsetListing(flow_factory().source, ClientRole.ADMIN)
     consumer = Consumer({**source_cluster.client_settings(), "group.id": "compares", "isolation.level": "read_uncommitted"})
     try:
         watermarks = {key: consumer.get_watermark_offsets(Place(*key), timeout=30) for key in keys}

@@ -41,6 +41,7 @@ class Source:
         self.requests: list[tuple[Any, int, Future]] = []
         self.leaders: dict[int, Leader] = {}
         self.ids: dict[str, UUID | None] = {"t": TOPIC_ID}
+        self.gone: set[str] = set()
         self.throttled_nodes: set[int] = set()
         self.bounds: tuple[int, int] | Exception = (0, 100)
         self.refreshed, self.refusing, self.woken, self.slept = 0, False, 0, list[float]()
@@ -56,6 +57,9 @@ class Source:
 
     def topic_id(self, topic: str) -> UUID | None:
         return self.ids.get(topic)
+
+    def is_gone(self, topic: str) -> bool:
+        return topic in self.gone
 
     def name_of(self, *_: object) -> str:
         return "t"

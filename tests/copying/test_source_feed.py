@@ -270,6 +270,9 @@ def test_another_topic_of_that_name_and_a_topic_that_is_gone_stop(bench: Callabl
     made.source.ids["t"] = None
     made.cursors[0].troubled_since = 5.0
     made.feed.check_identities()
+    assert [cursor.failure for cursor in made.cursors] == [None, None], "one broker may not have heard of it yet"
+    made.source.gone = {"t"}
+    made.feed.check_identities()
     gone = Failure("SourceMissing", "the source topic was deleted while it was copied", passing=False)
     assert [cursor.failure for cursor in made.cursors] == [gone, None], "only one that is in trouble: a leader may know it later"
     made = bench()

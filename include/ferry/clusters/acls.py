@@ -6,8 +6,7 @@ a cluster without authorizer, looks like a cluster without ACLs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka.admin import AclBinding as KafkaAcl
@@ -15,7 +14,7 @@ from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionT
 from kafka.protocol.admin import DescribeAclsRequest
 
 from ferry.clusters.acl_binding import OPERATIONS, AclBinding, AclPattern, AclResource
-from ferry.clusters.admin import REQUEST_SECONDS, ClusterAdmin
+from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.failures import denied
 from ferry.errors import ClusterUnreachable, FerryError
@@ -88,26 +87,20 @@ class AclAdmin(ClusterAdmin):
 
     def create_acls(self, bindings: Iterable[AclBinding]) -> dict[AclBinding, FerryError]:
         """Create ACLs of topics, groups and transactional ids, many a request; what went wrong by ACL. One that exists already is fine."""
-        return self._each("creating", sorted(set(bindings)), self._client.create_acls, KafkaAcl)
+        return self._each("creating", sorted(set(bindings)), "create_acls", KafkaAcl)
 
     def delete_acls(self, bindings: Iterable[AclBinding]) -> dict[AclBinding, FerryError]:
         """Delete exactly these ACLs; what went wrong by ACL. One that is gone already is fine."""
-        return self._each("deleting", sorted(set(bindings)), self._client.delete_acls, AclBindingFilter)
+        return self._each("deleting", sorted(set(bindings)), "delete_acls", AclBindingFilter)
 
-    def _each(
-        self,
-        doing: str,
-        bindings: Sequence[AclBinding],
-        ask: Callable[..., dict[Any, Future[Any]]],
-        kind: type[KafkaAcl],
-    ) -> dict[AclBinding, FerryError]:
+    def _each(self, doing: str, bindings: Sequence[AclBinding], method: str, kind: type[KafkaAcl]) -> dict[AclBinding, FerryError]:
         problems = {}
         for start in range(0, len(bindings), ACLS_A_REQUEST):
-            asked = {_kafka_acl(binding, kind): binding for binding in bindings[start : start + ACLS_A_REQUEST]}
-            for acl, future in ask(list(asked), request_timeout=REQUEST_SECONDS).items():
-                problem = self._refusal(f"{doing} ACL {asked[acl]}", future, "Alter on the cluster")
+            asked = {binding: _kafka_acl(binding, kind) for binding in bindings[start : start + ACLS_A_REQUEST]}
+            for binding, answer in self._answers(method, asked).items():
+                problem = self._refusal(f"{doing} ACL {binding}", answer, "Alter on the cluster")
                 if problem is not None:
-                    problems[asked[acl]] = problem
+                    problems[binding] = problem
         return problems
 
 

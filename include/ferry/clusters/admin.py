@@ -2,16 +2,21 @@
 
 Every call is bounded in time, and errors name the cluster, its address and what was asked. Errors of single partitions are returned beside
 the results, never left out.
+
+librdkafka sends nearly all of this to the one broker that it was told is the controller, and stays with it when it is dead. So what nobody
+answers, or not now, is asked again of a new client, which finds its brokers anew, until a controller is elected. All of it may be done
+twice: what was done already is no error.
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
 from uuid import UUID
 
 from confluent_kafka import (
@@ -22,6 +27,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
@@ -30,19 +36,25 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from ferry.clusters.answers import ADMIN, Action
 from ferry.clusters.describe import Brokers, ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
 from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
-from ferry.errors import FerryError
+from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError
 
 if TYPE_CHECKING:
     from ferry.config import Cluster
 
-T = TypeVar("T")
+Key = TypeVar("Key")
 
-# A cluster that does not answer by then is reported as unreachable instead of holding up a run.
+# A controller that is well answers within this; a dead one must not take more of the time. Further attempts have longer.
+FIRST_ATTEMPT_SECONDS = 5.0
+# A controller that is busy with a large change.
 REQUEST_SECONDS = 30.0
+# A cluster that answered and has no controller for so long is reported. Longer than electing one takes: some 10 s, with ZooKeeper 20 s.
+PATIENCE_SECONDS = 60.0
+ATTEMPT_PAUSE_SECONDS = 0.5
 # The first contact: a wrong address or password should show quickly.
 CONTACT_SECONDS = 10.0
 # The client tells of connections that fail only when asked; as long as this, the answer may be there already.
@@ -51,6 +63,16 @@ CONTACT_POLL_SECONDS = 0.02
 TOPICS_A_REQUEST = 500
 # A controller refuses a request that creates more than 10,000 partitions.
 PARTITIONS_A_REQUEST = 2_000
+# Nobody has answered.
+_UNANSWERED = frozenset(
+    {
+        KafkaError._TIMED_OUT,  # noqa: SLF001 - public names
+        KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError._DESTROY_BROKER,  # noqa: SLF001
+    }
+)
 _ORIGINS = {
     ConfigSource.DYNAMIC_TOPIC_CONFIG: ConfigOrigin.TOPIC,
     ConfigSource.DYNAMIC_BROKER_CONFIG: ConfigOrigin.BROKER,
@@ -68,20 +90,27 @@ class ClusterAdmin:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
+        self._answered = False
         self._client: AdminClient
         self._offsets: OffsetListing
 
     def __enter__(self) -> Self:
         from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
 
+        self._client = self._new_client()
+        self._offsets = OffsetListing(self._cluster, ClientRole.ADMIN)
+        return self
+
+    def _new_client(self) -> AdminClient:
+        from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
         # The client holds the deque's method, not this object: a cycle would let the garbage collector destroy the client in librdkafka's
         # own thread, which crashes the process (confluent-kafka-python, pull requests 2129 and 2131).
         settings = self._cluster.librdkafka(ClientRole.ADMIN)
         settings |= {"error_cb": self._errors.append, "log_level": 2, "log.connection.close": False}
-        self._client = made(self._cluster, ClientRole.ADMIN, partial(AdminClient, settings))
-        self._client.__enter__()
-        self._offsets = OffsetListing(self._cluster)
-        return self
+        client: AdminClient = made(self._cluster, ClientRole.ADMIN, partial(AdminClient, settings))
+        client.__enter__()
+        return client
 
     def __exit__(self, *details: object) -> None:
         self._offsets.close()
@@ -94,52 +123,43 @@ class ClusterAdmin:
 
     def cluster_id(self) -> str:
         """The cluster's own id. The first contact: ClusterUnreachable within ten seconds, AuthenticationFailed sooner."""
-        future = self._client.describe_cluster(request_timeout=CONTACT_SECONDS)
+        future = self._client.describe_cluster(request_timeout=FIRST_ATTEMPT_SECONDS)
         while not future.done():
             self._client.poll(CONTACT_POLL_SECONDS)
             refusal = refused_login(self._errors)
             if refusal is not None:  # the client would go on trying
                 raise explained(self._cluster, "logging in", refusal)
-        return str(self._result("describing the cluster", future, CONTACT_SECONDS).cluster_id)
+        found = _settled(future, FIRST_ATTEMPT_SECONDS)
+        return str(self._metadata("describing the cluster").cluster_id if isinstance(found, KafkaError) else found.cluster_id)
 
     def brokers(self) -> Brokers:
         """Which brokers the cluster has, those that are down as far as replicas name them."""
-        try:
-            found = self._client.list_topics(timeout=CONTACT_SECONDS)
-        except KafkaException as problem:
-            raise self._explained("listing brokers", problem) from problem
+        found = self._metadata("listing brokers")
         held = (replica for topic in found.topics.values() for part in topic.partitions.values() for replica in part.replicas)
         return Brokers(frozenset(found.brokers), frozenset(found.brokers) | frozenset(held))
 
     def topic_names(self) -> tuple[str, ...]:
         """The name of every topic that the user may describe, in order."""
-        try:
-            return tuple(sorted(self._client.list_topics(timeout=CONTACT_SECONDS).topics))
-        except KafkaException as problem:
-            raise self._explained("listing topics", problem) from problem
+        return tuple(sorted(self._metadata("listing topics").topics))
 
     def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
         """Every topic that the user may describe, or those of `names` that exist."""
         found = {}
         for chunk in _chunks(self.topic_names() if names is None else sorted(names), TOPICS_A_REQUEST):
-            for name, future in self._client.describe_topics(TopicCollection(list(chunk)), request_timeout=REQUEST_SECONDS).items():
-                try:
-                    found[name] = _description(_settled(future))
-                except KafkaException as problem:
-                    if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # deleted in between
-                        raise self._explained(f"describing topic {name}", problem, f"Describe on topic {name}") from problem
+            for name, answer in self._answers("describe_topics", {name: name for name in chunk}, TopicCollection).items():
+                if not isinstance(answer, KafkaError):
+                    found[name] = _description(answer)
+                elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # deleted in between
+                    raise self._explained(f"describing topic {name}", answer, f"Describe on topic {name}")
         return found
 
     def denied_topics(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of `names` that the user may not describe, so that `topics` leaves them out, whether they exist or not."""
         denied = []
         for chunk in _chunks(sorted(names), TOPICS_A_REQUEST):
-            for name, future in self._client.describe_topics(TopicCollection(list(chunk)), request_timeout=REQUEST_SECONDS).items():
-                try:
-                    _settled(future)
-                except KafkaException as problem:
-                    if problem.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                        denied.append(name)
+            for name, answer in self._answers("describe_topics", {name: name for name in chunk}, TopicCollection).items():
+                if isinstance(answer, KafkaError) and answer.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    denied.append(name)
         return tuple(denied)
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
@@ -166,11 +186,16 @@ class ClusterAdmin:
 
     def broker_configs(self) -> dict[str, ConfigValue]:
         """Effective config of one broker."""
-        nodes = self._result("describing the cluster", self._client.describe_cluster(request_timeout=REQUEST_SECONDS)).nodes
-        for _, answer in self._configs(ResourceType.BROKER, [str(nodes[0].id)], "DescribeConfigs"):
-            if isinstance(answer, FerryError):
-                raise answer
-            return answer
+        problem: FerryError | None = None
+        for node in sorted(self._metadata("describing the cluster").brokers):  # one that has just died may be among them
+            for _, answer in self._configs(ResourceType.BROKER, [str(node)], "DescribeConfigs"):
+                if not isinstance(answer, ClusterUnreachable):
+                    if isinstance(answer, FerryError):
+                        raise answer
+                    return answer
+                problem = answer
+        if problem is not None:
+            raise problem
         return {}
 
     def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
@@ -195,12 +220,11 @@ class ClusterAdmin:
         """
         problems = {}
         for chunk in _by_width(wanted):
-            topics = [NewTopic(one.name, one.partitions, one.replication_factor, config=dict(one.config)) for one in chunk]
+            topics = {one.name: NewTopic(one.name, one.partitions, one.replication_factor, config=dict(one.config)) for one in chunk}
             rights = {one.name: one.rights for one in chunk}
-            futures = self._client.create_topics(topics, request_timeout=REQUEST_SECONDS, validate_only=dry_run)
-            for name, future in futures.items():
+            for name, answer in self._answers("create_topics", topics, validate_only=dry_run).items():
                 problem = self._refusal(
-                    f"creating topic {name}", future, f"{rights[name]} on topic {name}", KafkaError.TOPIC_ALREADY_EXISTS
+                    f"creating topic {name}", answer, f"{rights[name]} on topic {name}", KafkaError.TOPIC_ALREADY_EXISTS
                 )
                 if problem is not None:
                     problems[name] = problem
@@ -210,12 +234,14 @@ class ClusterAdmin:
         """Grow topics to so many partitions, several a request; what went wrong by topic."""
         problems = {}
         for chunk in _chunks(sorted(widths), TOPICS_A_REQUEST):
-            growths = [NewPartitions(name, widths[name]) for name in chunk]
-            for name, future in self._client.create_partitions(growths, request_timeout=REQUEST_SECONDS).items():
-                problem = self._refusal(f"growing topic {name} to {widths[name]} partitions", future, f"Alter on topic {name}")
+            growths = {name: NewPartitions(name, widths[name]) for name in chunk}
+            for name, answer in self._answers("create_partitions", growths).items():
+                problem = self._refusal(f"growing topic {name} to {widths[name]} partitions", answer, f"Alter on topic {name}")
                 if problem is not None:
                     problems[name] = problem
-        return problems
+        # An attempt whose answer was lost may have grown them.
+        grown = self.topics(name for name, problem in problems.items() if isinstance(problem, ChangeRefused))
+        return {name: problem for name, problem in problems.items() if name not in grown or grown[name].partitions != widths[name]}
 
     def alter_topic_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> dict[str, FerryError]:
         """Set (None: remove) entries of topics' own configs by IncrementalAlterConfigs, several topics a request; what went wrong by topic.
@@ -224,28 +250,28 @@ class ClusterAdmin:
         """
         problems = {}
         for chunk in _chunks(sorted(changes), TOPICS_A_REQUEST):
-            resources = [
-                ConfigResource(
+            resources = {
+                name: ConfigResource(
                     ResourceType.TOPIC, name, incremental_configs=[_alteration(*entry) for entry in sorted(changes[name].items())]
                 )
                 for name in chunk
-            ]
-            for resource, future in self._client.incremental_alter_configs(resources, request_timeout=REQUEST_SECONDS).items():
-                doing = f"changing {', '.join(sorted(changes[resource.name]))} of topic {resource.name}"
-                problem = self._refusal(doing, future, f"AlterConfigs on topic {resource.name}")
+            }
+            for name, answer in self._answers("incremental_alter_configs", resources).items():
+                doing = f"changing {', '.join(sorted(changes[name]))} of topic {name}"
+                problem = self._refusal(doing, answer, f"AlterConfigs on topic {name}")
                 if problem is not None:
-                    problems[resource.name] = problem
+                    problems[name] = problem
         return problems
 
     def delete_topics(self, names: Sequence[str]) -> None:
         """Delete topics; those that are gone already are fine."""
-        for name, future in self._client.delete_topics(list(names), request_timeout=REQUEST_SECONDS).items():
-            self._tolerating(f"deleting topic {name}", future, KafkaError.UNKNOWN_TOPIC_OR_PART, f"Delete on topic {name}")
+        for name, answer in self._answers("delete_topics", {name: name for name in names}).items():
+            self._tolerating(f"deleting topic {name}", answer, KafkaError.UNKNOWN_TOPIC_OR_PART, f"Delete on topic {name}")
 
     def delete_group(self, group: str) -> None:
         """Delete a group; one that is gone already is fine."""
-        future = self._client.delete_consumer_groups([group], request_timeout=REQUEST_SECONDS)[group]
-        self._tolerating(f"deleting group {group}", future, KafkaError.GROUP_ID_NOT_FOUND, f"Delete on group {group}")
+        answer = self._answers("delete_consumer_groups", {group: group})[group]
+        self._tolerating(f"deleting group {group}", answer, KafkaError.GROUP_ID_NOT_FOUND, f"Delete on group {group}")
 
     def _list_offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Offsets:
         found, errors = self._offsets.offsets((TopicPartition(*key) for key in partitions), at, committed=committed)
@@ -257,55 +283,112 @@ class ClusterAdmin:
     def _configs(self, kind: ResourceType, names: Iterable[str], right: str) -> Iterator[tuple[str, dict[str, ConfigValue] | FerryError]]:
         of_topics = kind == ResourceType.TOPIC
         for chunk in _chunks(sorted(names), TOPICS_A_REQUEST):
-            resources = [ConfigResource(kind, name) for name in chunk]
-            for resource, future in self._client.describe_configs(resources, request_timeout=REQUEST_SECONDS).items():
-                try:
-                    entries = _settled(future)
-                except KafkaException as problem:
-                    if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        what = f"topic {resource.name}" if of_topics else f"broker {resource.name}"
-                        grant = f"{right} on {what if of_topics else 'the cluster'}"
-                        yield resource.name, self._explained(f"describing the config of {what}", problem, grant)
-                    continue
-                yield resource.name, {name: _config_value(entry) for name, entry in entries.items()}
+            resources = {name: ConfigResource(kind, name) for name in chunk}
+            for name, answer in self._answers("describe_configs", resources).items():
+                if not isinstance(answer, KafkaError):
+                    yield name, {key: _config_value(entry) for key, entry in answer.items()}
+                elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    what = f"topic {name}" if of_topics else f"broker {name}"
+                    grant = f"{right} on {what if of_topics else 'the cluster'}"
+                    yield name, self._explained(f"describing the config of {what}", answer, grant)
 
-    def _refusal(self, doing: str, future: Future[Any], grant: str, fine: int | None = None) -> FerryError | None:
+    def _answers(self, method: str, wanted: Mapping[Key, Any], gather: Callable[[list[Any]], Any] = list, **options: Any) -> dict[Key, Any]:
+        """What the client's `method` gave for each of the arguments `wanted`; a KafkaError where it failed."""
+        answers: dict[Key, Any] = {}
+        for seconds in self._attempts():
+            left = {key: argument for key, argument in wanted.items() if key not in answers or _is_passing(answers[key])}
+            futures = getattr(self._client, method)(gather(list(left.values())), request_timeout=seconds, **options) if left else {}
+            answers |= {key: _settled(future, seconds) for key, future in zip(left, futures.values(), strict=True)}
+            if not any(_is_passing(answer) for answer in answers.values()):
+                self._answered = True
+                break
+        return answers
+
+    def _described(self, **options: Any) -> Any:
+        """What the cluster says about itself."""
+        found: Any = None
+        for seconds in self._attempts():
+            found = _settled(self._client.describe_cluster(request_timeout=seconds, **options), seconds)
+            if not _is_passing(found):
+                break
+        if isinstance(found, KafkaError):
+            raise self._explained("describing the cluster", found)
+        return found
+
+    def _metadata(self, doing: str) -> ClusterMetadata:
+        """Brokers and topics, from any broker."""
+        problem = KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - a public name
+        for seconds in self._attempts():
+            try:
+                found = self._client.list_topics(timeout=seconds)
+            except KafkaException as failure:
+                problem = failure
+                if not _is_passing(failure.args[0]):
+                    break
+            else:
+                self._answered = True
+                return found
+        raise self._explained(doing, problem.args[0]) from problem
+
+    def _attempts(self) -> Iterator[float]:
+        """Seconds for each attempt at a request; with a new client each. At least one; few on a cluster that has never answered."""
+        begun, seconds = time.monotonic(), FIRST_ATTEMPT_SECONDS
+        while True:
+            yield seconds
+            if time.monotonic() - begun > PATIENCE_SECONDS or not self._is_there():
+                return
+            time.sleep(ATTEMPT_PAUSE_SECONDS)
+            self._client.__exit__(None, None, None)
+            self._client = self._new_client()
+            seconds = min(max(seconds, time.monotonic() - begun), REQUEST_SECONDS)
+
+    def _is_there(self) -> bool:
+        """Whether any broker has answered so far, or does now."""
+        self._client.poll(0)
+        if refused_login(self._errors) is not None:
+            return False
+        if not self._answered:
+            try:
+                self._client.list_topics(timeout=CONTACT_SECONDS - FIRST_ATTEMPT_SECONDS)
+            except KafkaException:
+                return False
+        self._answered = True
+        return True
+
+    def _refusal(self, doing: str, answer: Any, grant: str, fine: int | None = None) -> FerryError | None:
         """What a change met, the error code `fine` apart; ChangeRefused where the broker will not have it, whoever asks."""
-        try:
-            _settled(future)
-        except KafkaException as problem:
-            code = problem.args[0].code()
-            return None if code == fine else refusal(self._cluster, doing, problem.args[0], self._earlier_error(), grant=grant)
-        return None
+        if not isinstance(answer, KafkaError) or answer.code() == fine:
+            return None
+        return refusal(self._cluster, doing, answer, self._earlier_error(), grant=grant)
 
-    def _tolerating(self, doing: str, future: Future[Any], code: int, grant: str) -> None:
-        try:
-            self._result(doing, future, grant=grant)
-        except FerryError as problem:
-            cause = problem.__cause__
-            if not isinstance(cause, KafkaException) or cause.args[0].code() != code:
-                raise
+    def _tolerating(self, doing: str, answer: Any, code: int, grant: str) -> None:
+        if isinstance(answer, KafkaError) and answer.code() != code:
+            raise self._explained(doing, answer, grant)
 
-    def _result(self, doing: str, future: Future[T], seconds: float = REQUEST_SECONDS, grant: str = "") -> T:
-        try:
-            return _settled(future, seconds)
-        except KafkaException as problem:
-            raise self._explained(doing, problem, grant) from problem
-
-    def _explained(self, doing: str, problem: KafkaException, grant: str = "") -> FerryError:
-        return explained(self._cluster, doing, problem.args[0], self._earlier_error(), grant=grant)
+    def _explained(self, doing: str, problem: KafkaError, grant: str = "") -> FerryError:
+        return explained(self._cluster, doing, problem, self._earlier_error(), grant=grant)
 
     def _earlier_error(self) -> KafkaError | None:
         self._client.poll(0)  # it keeps what it has to tell until it is asked
         return most_telling(self._errors)
 
 
-def _settled(future: Future[T], seconds: float = REQUEST_SECONDS) -> T:
-    """The result of a request that was given `seconds`; KafkaException also when the client itself does not end it in time."""
+def _settled(future: Future[Any], seconds: float) -> Any:
+    """What came of a request that was given `seconds`; a KafkaError also when the client itself does not end it in time."""
     try:
         return future.result(seconds + 1.0)
-    except FutureTimeout as problem:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from problem  # noqa: SLF001 - librdkafka's public name for it
+    except KafkaException as problem:
+        return problem.args[0]
+    except FutureTimeout:
+        return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - librdkafka's public name for it
+
+
+def _is_passing(answer: Any) -> TypeGuard[KafkaError]:
+    """Whether nobody has answered, or somebody who cannot do it now: another broker can, or the same one in a moment."""
+    if not isinstance(answer, KafkaError):
+        return False
+    known = ADMIN.meanings.get(answer.code())
+    return answer.code() in _UNANSWERED or (known is not None and known.action is Action.AGAIN)
 
 
 def _description(found: Any) -> TopicDescription:

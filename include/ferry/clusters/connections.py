@@ -3,12 +3,19 @@
 One event loop serves a source and a target cluster. kafka-python negotiates versions, authenticates, backs off and obeys throttling; this
 module gives it quicker sockets and says of every failed request whether it may have reached the broker: `RequestNotSent` never did,
 `RequestLost` may have.
+
+A broker that accepts connections and stays silent costs a moment, not the run: where any broker will do, at the start and later, the next
+one is asked beside it, and the first answer counts.
 """
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
+from copy import copy
+from itertools import cycle
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import kafka.errors as kafka_errors
@@ -32,6 +39,10 @@ T = TypeVar("T")
 
 # A broker that accepts connections and answers nothing must not hang a run.
 BOOTSTRAP_MILLISECONDS = 30_000
+# After so long without an answer the next bootstrap server is tried beside the last one (as RFC 8305 does it with addresses).
+NEXT_SERVER_SECONDS = 0.25
+# A broker that is well answers a question that any can answer in milliseconds; after this another one is asked too.
+NEXT_BROKER_SECONDS = 2.0
 # Longer than any wait of a broker's: those that requests ask for, and its own `request.timeout.ms` (30 s), which a coordinator gives the
 # replicas of its log. So it is the broker that says what happened. Shorter than the transaction time-out, so that a lane settles its own
 # transaction.
@@ -85,6 +96,50 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
             self.last_failure = problem
         self._refusals += is_refusal(problem)
 
+    async def _do_bootstrap(self, deadline: float | None) -> bool:
+        """Learn the brokers from the server that answers first. KafkaTimeoutError at `deadline` (monotonic), or the refused login.
+
+        kafka-python gives one server, picked at random, all the time that there is.
+        """
+        servers = self.cluster.bootstrap_brokers()
+        try:
+            for server in cycle(servers):
+                if self.cluster.brokers():
+                    self.cluster.start_refresh_loop()
+                    return True
+                if self.closed or (deadline is not None and time.monotonic() > deadline):
+                    raise kafka_errors.KafkaTimeoutError(f"none of {len(servers)} bootstrap servers answers")
+                if server.node_id not in self._conns and not self.connection_delay(server.node_id):
+                    self.call_soon(self._ask_server, server.node_id, self._connect_to_server(server.node_id, deadline))
+                await self._bootstrap_wakeup(NEXT_SERVER_SECONDS)
+        finally:
+            for server in servers:
+                self._drop_server(server.node_id)
+        raise kafka_errors.KafkaConfigurationError("no bootstrap servers")
+
+    def _connect_to_server(self, node_id: str, deadline: float | None) -> Any:
+        milliseconds = self.socket_connection_setup_timeout_ms(node_id)
+        if deadline is not None:
+            milliseconds = min(milliseconds, max(0.0, deadline - time.monotonic()) * 1_000)
+        return self.get_connection(
+            node_id, timeout_ms=milliseconds, pop_on_close=False, refresh_metadata_on_err=False, reset_backoff_on_connect=False
+        )
+
+    async def _ask_server(self, node_id: str, connection: Any) -> None:
+        try:
+            await connection
+            self.cluster.update_metadata(await connection.send_request(self.cluster.metadata_request()))
+        finally:
+            if not self.cluster.brokers():  # it failed, or knows none itself: it is asked again in a moment
+                self._drop_server(node_id)
+                self.update_backoff(node_id)
+            self._bootstrap_wakeup.notify()
+
+    def _drop_server(self, node_id: str) -> None:
+        connection = self._conns.pop(node_id, None)
+        if connection is not None:
+            connection.close(None if connection.connected else kafka_errors.KafkaConnectionError("no answer"))
+
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> KafkaTCPTransport:
         options = self.config
         socket_ = await create_connection(
@@ -124,16 +179,27 @@ class ClusterConnection:
         self._last_problem = ""
         self._offers: Any = None
 
-    async def open(self) -> None:
+    async def open(self, milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
         """Find the brokers. ClusterUnreachable or AuthenticationFailed when they do not answer or refuse."""
         try:
-            await self._manager.bootstrap_async(timeout_ms=BOOTSTRAP_MILLISECONDS)
+            await self._manager.bootstrap_async(timeout_ms=milliseconds)
         except (kafka_errors.KafkaError, FerryError) as problem:
             raise self._explained(problem) from problem
 
     async def refresh_brokers(self) -> None:
-        """Learn the brokers anew, after one was replaced."""
-        await self._manager.cluster.refresh_metadata(self._any_node())
+        """Learn the brokers anew, after one was replaced. RequestNotSent, RequestLost."""
+        self.learn_brokers(await self.send(self._manager.cluster.metadata_request()))
+
+    def learn_brokers(self, answer: Any) -> None:
+        """Take the brokers of a Metadata answer: kafka-python itself asks every five minutes, and a leader may have come back since."""
+        known = SimpleNamespace(
+            API_VERSION=answer.API_VERSION,
+            brokers=answer.brokers,
+            controller_id=answer.controller_id,
+            cluster_id=answer.cluster_id,
+            topics=(),
+        )
+        self._manager.cluster.update_metadata(known)
 
     def brokers(self) -> tuple[int, ...]:
         """The ids of the brokers that are up, as last learned."""
@@ -164,12 +230,15 @@ class ClusterConnection:
         brokers = self.brokers()
         return bool(brokers) and all(self.throttled(broker) for broker in brokers)
 
-    def submit(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Future:
-        """Send `request` to broker `node` (None: any); the future fails with a kafka-python error."""
+    def submit(self, request: Any, node: int, milliseconds: int | None = None) -> Future:
+        """Send `request` to broker `node`; the future fails with a kafka-python error."""
         asked = time.monotonic()
         self._silence.asked(asked)
         try:
-            future = self._manager.send(request, self._any_node() if node is None else node, request_timeout_ms=milliseconds)
+            future = self._manager.send(request, node, request_timeout_ms=milliseconds)
+        except kafka_errors.UnknownBrokerIdError as problem:
+            self._manager.cluster.request_update()  # it may have joined, or come back, since the brokers were learned
+            future = Future().failure(problem)
         except kafka_errors.KafkaError as problem:
             future = Future().failure(problem)
 
@@ -195,10 +264,31 @@ class ClusterConnection:
             )
 
     async def send(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Any:
-        """The answer to `request`, after the pause that a quota asks for. RequestNotSent, RequestLost, or AuthenticationFailed."""
+        """The answer to `request`, after the pause that a quota asks for. RequestNotSent, RequestLost, or AuthenticationFailed.
+
+        Without `node` any broker may answer, and several may be asked: for what may be done twice only.
+        """
         while self._must_wait(node):
             await self._loop.sleep(THROTTLE_CHECK_SECONDS)
+        if node is None:
+            return await self._answer_of_any(request, milliseconds)
         return await self.answer_to(self.submit(request, node, milliseconds))
+
+    async def _answer_of_any(self, request: Any, milliseconds: int | None) -> Any:
+        """The first answer; another broker is asked when one fails or is silent for a moment. The last failure when all fail."""
+        wakeup = Wakeup(self._loop)
+        asked: dict[int, Future] = {}
+        while True:
+            node = self._any_node(asked)
+            if node is not None:
+                asked[node] = self.submit(copy(request), node, milliseconds).add_both(lambda _: wakeup.fire())
+            elif all(future.failed() for future in asked.values()):
+                problem = asked.popitem()[1].exception if asked else kafka_errors.NodeNotReadyError("no broker is known to be up")
+                raise self.classified(problem) from problem
+            await wakeup.wait(NEXT_BROKER_SECONDS)
+            for future in asked.values():
+                if future.succeeded():
+                    return future.value
 
     async def answer_to(self, submitted: Future) -> Any:
         """The answer to a request that was submitted. Raises as `send` does."""
@@ -246,11 +336,17 @@ class ClusterConnection:
             return self.throttled(node)
         return self.all_throttled()
 
-    def _any_node(self) -> int:
-        node = self._manager.least_loaded_node()
-        if node is None:
-            raise kafka_errors.NodeNotReadyError("no broker is known to be up")
-        return int(node)
+    def _any_node(self, asked: Collection[int]) -> int | None:
+        """One that was not `asked` and may be now; at best it is connected and nothing waits for its answer."""
+        manager = self._manager
+        free = [node for node in self.brokers() if node not in asked and not self.throttled(node) and not manager.connection_delay(node)]
+        random.shuffle(free)
+
+        def load(node: int) -> tuple[int, bool]:
+            connection = manager._conns.get(node)  # noqa: SLF001 - its own choice cannot leave brokers out
+            return (0, True) if connection is None else (len(connection.in_flight_requests), not connection.connected)
+
+        return min(free, key=load, default=None)
 
     def _explained(self, problem: BaseException) -> FerryError:
         cause = self._manager.last_failure or problem

@@ -166,7 +166,7 @@ class ConsumerGroups:
         while True:
             try:
                 return await self._list_once()
-            except (RequestNotSent, RequestLost, kafka_errors.KafkaError) as problem:
+            except (RequestNotSent, RequestLost) as problem:
                 if time.monotonic() > deadline:
                     raise ClusterUnreachable(f"cluster {self._cluster.alias}: listing groups failed: {problem}") from problem
             await self._loop.sleep(pause)

@@ -24,6 +24,7 @@ from kafka.protocol.producer import (
 )
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.leaders import GONE_SECONDS
 from ferry.clusters.offset_batches import BATCH_BYTES, OffsetBatches
 from ferry.clusters.silence import PATIENCE_SECONDS
 from ferry.errors import ClusterUnreachable, ConfigError
@@ -193,10 +194,11 @@ class Coordinator:
     async def commit_positions(
         self, identity: ProducerIdentity, positions: Mapping[tuple[str, int], Position], *, transactions_v2: bool
     ) -> None:
-        """Put positions, keyed by remote partition, into the transaction. PositionsRefused when one is gone, or may not be read.
+        """Put positions, keyed by remote partition, into the transaction. PositionsRefused when one stays unknown, or may not be read.
 
         In as many requests as the broker's largest batch asks for: all of them belong to the one transaction, and none that was answered
-        with a refusal can still arrive. OutcomeUnknown when an answer is lost: never asked twice.
+        with a refusal can still arrive. OutcomeUnknown when an answer is lost: never asked twice; an answer that came may be asked for
+        again, in the same transaction.
         """
         batches = OffsetBatches(self._group, positions, attrgetter("mark"), self._batch_bytes)
         while batch := batches.take():
@@ -257,7 +259,14 @@ class Coordinator:
             code = _worst(codes)
             return (NONE, None) if batches.refused(positions, code) else (code, answer)
 
-        return await self._until_settled("TxnOffsetCommit", GROUP_COORDINATOR, ask) is not None
+        deadline = time.monotonic() + GONE_SECONDS
+        while True:
+            try:
+                return await self._until_settled("TxnOffsetCommit", GROUP_COORDINATOR, ask) is not None
+            except PositionsRefused as problem:
+                if problem.right or time.monotonic() > deadline:
+                    raise
+            await self._loop.sleep(LONGEST_PAUSE_SECONDS)
 
     async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:
         """Commit or abort; the pair to go on with. OutcomeUnknown when the answer to a commit is lost: never asked twice.

@@ -17,12 +17,13 @@ import kafka.errors as kafka_errors
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.leaders import ELECTION_SECONDS
 from ferry.errors import FerryError, GroupFailed
 
 T = TypeVar("T")
 
-# Coordinators move and load within seconds; when for so long no group was answered, the rest must not hold up a whole sync. The next asks.
-PATIENCE_SECONDS = 10.0
+# When for so long no group was answered, the rest must not hold up a whole sync. The next asks.
+PATIENCE_SECONDS = ELECTION_SECONDS
 # A broker that hangs: well above a slow answer, and the other groups wait for it.
 ANSWER_MILLISECONDS = 15_000
 FIRST_PAUSE_SECONDS = 0.02
@@ -191,7 +192,7 @@ class GroupRequests:
         for connection in self._connections if state.silent else ():
             try:
                 await connection.refresh_brokers()
-            except kafka_errors.KafkaError:
+            except (RequestNotSent, RequestLost):
                 continue  # no broker is up right now; the next round says so
 
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from ferry.config import Cluster
 
 # Worth waiting for a leader election, not more.
-WRITE_SECONDS = 30.0
+WRITE_SECONDS = 60.0
+# A leader that hangs is given up after this (librdkafka's default is a minute), and the new one is asked.
+ANSWER_MILLISECONDS = 10_000
 
 
 def append_records(
@@ -35,7 +37,14 @@ def append_records(
     from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
 
     # Idempotent only where it is needed: asking for a producer id costs half a second, and a record that stands there twice says the same.
-    settings = {**cluster.librdkafka(ClientRole.PRODUCER), "acks": "all", "linger.ms": 0, "log_level": 2, "enable.idempotence": in_order}
+    settings = {
+        "socket.timeout.ms": ANSWER_MILLISECONDS,
+        **cluster.librdkafka(ClientRole.PRODUCER),
+        "acks": "all",
+        "linger.ms": 0,
+        "log_level": 2,
+        "enable.idempotence": in_order,
+    }
     # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
     settings["partitioner"] = "murmur2_random"
     problems: list[KafkaError] = []

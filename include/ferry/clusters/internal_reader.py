@@ -8,25 +8,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Place
 
-from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refused_login
-from ferry.errors import ClusterUnreachable
+from ferry.clusters.failures import explained, made
+from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import ClusterUnreachable, FerryError
 
 if TYPE_CHECKING:
     from ferry.config import Cluster
 
 # Longer than the 60 s after which a broker aborts an abandoned transaction of ours, which is what may hold the last stable offset back.
 STALLED_SECONDS = 90.0
-# Without it a broker that went away would block for librdkafka's five minutes.
-METADATA_SECONDS = 15.0
-# A refused login shows by then.
-LOGIN_SECONDS = 3.0
+# A cluster that never answered is reported after this.
+CONTACT_MILLISECONDS = 15_000
+# A consumer that knows who leads begins at once.
+CONNECT_SECONDS = 3.0
+# A leader that hangs is given up after this (librdkafka's default is a minute), and the new one is asked. Fetches wait for nothing.
+ANSWER_MILLISECONDS = 10_000
 # A poll returns only when it is full or this has passed, and a run reads several small topics.
 POLL_SECONDS = 0.03
 MESSAGES_A_POLL = 5_000
@@ -57,9 +62,7 @@ class InternalTopicReader:
 
         self._cluster = cluster
         self._closed = False
-        # Held by the client as in ClusterAdmin: the method of a deque, not this object.
-        self._errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
-        settings = dict(cluster.librdkafka(ClientRole.CONSUMER))
+        settings = {"socket.timeout.ms": ANSWER_MILLISECONDS, **cluster.librdkafka(ClientRole.CONSUMER)}
         settings.update(
             {
                 "group.id": "ferry-internal-reader",
@@ -68,14 +71,12 @@ class InternalTopicReader:
                 "isolation.level": "read_committed" if committed else "read_uncommitted",
                 "auto.offset.reset": "earliest",
                 "fetch.wait.max.ms": 20,
-                "error_cb": self._errors.append,
                 "log_level": 2,
             }
         )
         self._role = ClientRole.CONSUMER
         self._consumer = made(cluster, self._role, partial(Consumer, settings))
-        # A read_committed client is told the last stable offset for the end of a log: bounds need the true end.
-        self._ends = made(cluster, self._role, partial(Consumer, {**settings, "isolation.level": "read_uncommitted"}))
+        self._offsets = OffsetListing(cluster, self._role, CONTACT_MILLISECONDS)
 
     def __enter__(self) -> InternalTopicReader:
         return self
@@ -83,41 +84,26 @@ class InternalTopicReader:
     def __exit__(self, *_: object) -> None:
         self._closed = True
         self._consumer.close()
-        self._ends.close()
+        self._offsets.close()
 
     def partitions(self, topic: str) -> tuple[int, ...]:
         """Partition numbers of `topic`; empty when it does not exist. NotAuthorized when the user may not see it."""
-        listing = self._listing(topic)
-        if listing.error is not None and listing.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise explained(self._cluster, f"reading {topic}", listing.error, grant=f"Read on topic {topic}")
-        return () if listing.error is not None else tuple(sorted(listing.partitions))
-
-    def _listing(self, topic: str) -> Any:
-        """In two attempts: the client would go on trying after a refused login."""
-        for seconds in (LOGIN_SECONDS, METADATA_SECONDS - LOGIN_SECONDS):
-            try:
-                return self._consumer.list_topics(topic, timeout=seconds).topics[topic]
-            except KafkaException as problem:
-                self._consumer.poll(0)  # it keeps what it has to tell until it is asked
-                if refused_login(self._errors) is None and seconds == LOGIN_SECONDS:
-                    continue
-                raise explained(
-                    self._cluster, f"reading {topic}", problem.args[0], most_telling(self._errors), role=self._role
-                ) from problem
-        raise AssertionError("one of two attempts returns or raises")
+        found = self._offsets.partitions(topic)
+        if not isinstance(found, KafkaError):
+            return found
+        if found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return ()
+        raise self._problem(topic, found)
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """High watermark per partition."""
-        return {partition: self._watermarks(topic, partition)[1] for partition in self.partitions(topic)}
+        return self._offsets_of(topic, self.partitions(topic), LATEST)
 
     def offsets_at(self, topic: str, milliseconds: int) -> dict[int, int]:
         """Per partition the offset of the first record at or after the time; of its end where there is none."""
-        wanted = [TopicPartition(topic, partition, milliseconds) for partition in self.partitions(topic)]
-        try:
-            found = self._ends.offsets_for_times(wanted, timeout=METADATA_SECONDS) if wanted else []
-        except KafkaException as problem:
-            raise ClusterUnreachable(f"cluster {self._cluster.alias}: offsets of {topic}: {problem.args[0].str()}") from problem
-        return {entry.partition: entry.offset if entry.offset >= 0 else self._watermarks(topic, entry.partition)[1] for entry in found}
+        partitions = self.partitions(topic)
+        found, ends = (self._offsets_of(topic, partitions, at) for at in (milliseconds, LATEST))
+        return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}
 
     def read(
         self,
@@ -137,12 +123,14 @@ class InternalTopicReader:
         partitions = [partition for partition in self.partitions(topic) if only is None or partition == only]
         bounds = {}
         positions = []
-        for partition in partitions:
-            low, high = self._watermarks(topic, partition)
+        # Not the last stable offset, which a read_committed client takes for the end: bounds need the true one.
+        lows, highs = (self._offsets_of(topic, partitions, at) for at in (EARLIEST, LATEST))
+        for partition, high in highs.items():
+            low = lows[partition]
             begin = max(low, (start or {}).get(partition, low))
             if begin < high:
                 bounds[topic, partition] = high
-                positions.append(TopicPartition(topic, partition, begin if begin > low else OFFSET_BEGINNING))
+                positions.append(Place(topic, partition, begin if begin > low else OFFSET_BEGINNING))
         for _, record in self._from(positions, bounds, complete=complete, seconds=seconds):
             yield record
 
@@ -152,14 +140,16 @@ class InternalTopicReader:
         Each partition ends where an open transaction begins: good enough to look at, not to decide by.
         """
         keys = [(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
-        positions = [TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in keys]
+        positions = [Place(topic, partition, OFFSET_BEGINNING) for topic, partition in keys]
         yield from self._from(positions, dict.fromkeys(keys, UNBOUNDED), complete=False)
 
     def _from(
-        self, positions: list[TopicPartition], bounds: dict[tuple[str, int], int], *, complete: bool, seconds: float | None = None
+        self, positions: list[Place], bounds: dict[tuple[str, int], int], *, complete: bool, seconds: float | None = None
     ) -> Iterator[tuple[str, InternalRecord]]:
         if not positions:
             return
+        with suppress(KafkaException):  # then the read itself connects, half a second later
+            self._consumer.list_topics(positions[0].topic, timeout=CONNECT_SECONDS)
         self._consumer.assign(positions)
         try:
             yield from self._until(bounds, complete=complete, seconds=seconds)
@@ -200,15 +190,18 @@ class InternalTopicReader:
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's public name for it
             return not complete or offset >= bound
         if error.fatal() or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise explained(self._cluster, f"reading {key[0]}", error, grant=f"Read on topic {key[0]}")
+            raise self._problem(key[0], error)
         return error.code() in _GONE and not complete
 
-    def _watermarks(self, topic: str, partition: int) -> tuple[int, int]:
-        try:
-            low, high = self._ends.get_watermark_offsets(TopicPartition(topic, partition), timeout=METADATA_SECONDS)
-        except KafkaException as problem:
-            raise ClusterUnreachable(f"cluster {self._cluster.alias}: end of {topic}-{partition}: {problem.args[0].str()}") from problem
-        return low, high
+    def _offsets_of(self, topic: str, partitions: Iterable[int], at: int) -> dict[int, int]:
+        """By partition, at EARLIEST, LATEST or a time in ms; records of open and aborted transactions count."""
+        found, problems = self._offsets.offsets((TopicPartition(topic, partition) for partition in partitions), at, committed=False)
+        for error in problems.values():
+            raise self._problem(topic, error)
+        return {key.partition: offset for key, offset in found.items()}
+
+    def _problem(self, topic: str, error: KafkaError) -> FerryError:
+        return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=self._role)
 
 
 def _record(message: Message) -> InternalRecord:

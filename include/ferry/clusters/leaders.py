@@ -24,6 +24,11 @@ LONGEST_PAUSE_SECONDS = 1.0
 QUIET_SECONDS = 5.0
 # Any other answer says nothing about existence.
 _ANSWERED = frozenset({Action.GO_ON, Action.GONE})
+# A broker that just started, or has not heard of a new topic yet, denies topics that exist: for so long that says nothing.
+GONE_SECONDS = 5.0
+# Electing a leader takes as long as a dead broker's session: 9 s (broker.session.timeout.ms), with ZooKeeper 18 s; and a request that was
+# sent to it must have been given up.
+ELECTION_SECONDS = 40.0
 
 
 class Leader(NamedTuple):
@@ -46,6 +51,7 @@ class Leaders:
         self._leaders: dict[tuple[str, int], Leader] = {}
         self._topic_ids: dict[str, UUID] = {}
         self._names: dict[UUID, str] = {}
+        self._gone_since: dict[str, float] = {}
         self._pause, self._asked = 0.0, float("-inf")
 
     @property
@@ -54,7 +60,7 @@ class Leaders:
         return time.monotonic() - self._asked >= self._pause
 
     async def refresh(self) -> None:
-        """Ask again, now. Topics that are gone lose their entries."""
+        """Ask again, now. Topics that are gone lose their entries; the connection learns the brokers. RequestNotSent, RequestLost."""
         now = time.monotonic()
         quiet = now - self._asked > QUIET_SECONDS
         self._pause = FIRST_PAUSE_SECONDS if quiet else min(2 * self._pause, LONGEST_PAUSE_SECONDS)
@@ -64,6 +70,7 @@ class Leaders:
                 topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in self._topics], allow_auto_topic_creation=False
             )
         )
+        self._connection.learn_brokers(answer)
         self._leaders = {
             (topic.name, partition.partition_index): Leader(partition.leader_id, getattr(partition, "leader_epoch", -1))
             for topic in answer.topics
@@ -75,6 +82,9 @@ class Leaders:
         }
         self._topic_ids = {topic.name: topic.topic_id or NO_TOPIC_ID for topic in answer.topics if topic.error_code == 0}
         self._topic_ids.update({name: topic_id for name, topic_id in known.items() if topic_id is not None})
+        gone = [topic.name for topic in answer.topics if METADATA.action(topic.error_code) is Action.GONE]
+        now = time.monotonic()
+        self._gone_since = {name: self._gone_since.get(name, now) for name in gone}
         self._names = {topic_id: name for name, topic_id in (*self._topic_ids.items(), *self._expected.items())}
 
     def _is_expected(self, topic: Any) -> bool:
@@ -88,6 +98,11 @@ class Leaders:
     def topic_id(self, topic: str) -> UUID | None:
         """Today's id of `topic`; None when it does not exist."""
         return self._topic_ids.get(topic)
+
+    def is_gone(self, topic: str) -> bool:
+        """Whether every refresh for some seconds said that there is no such topic."""
+        since = self._gone_since.get(topic)
+        return since is not None and time.monotonic() - since > GONE_SECONDS
 
     def name_of(self, topic: str | None, topic_id: UUID | None) -> str:
         """The topic's name from an answer that gives either name or id."""

@@ -1,7 +1,7 @@
 """Where many partitions begin and end: one ListOffsets request for all that a broker leads.
 
 Over the raw data path: librdkafka makes an object of its own for every partition, and a plan asks about all partitions of both clusters.
-A partition without a leader, or whose leader has just changed, is asked for again for a short while; what goes wrong is told of each.
+A partition whose leader is dead or has just changed is asked for again until another one can be elected; what goes wrong is told of each.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from ferry.clusters.answers import LIST_OFFSETS, Action
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.leaders import ELECTION_SECONDS, GONE_SECONDS
 from ferry.clusters.partitions import TopicPartition
 
 if TYPE_CHECKING:
-    from ferry.config import Cluster
+    from ferry.config import ClientRole, Cluster
 
 EARLIEST, LATEST = -2, -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 # Few round trips, and a broker answers one in a fraction of a second.
 PARTITIONS_A_REQUEST = 5_000
-# A broker that hangs: the others' partitions wait for it.
+# A broker that hangs: the others' partitions wait for it, and its own ones get another leader. A busy one is given longer each time.
+FIRST_ANSWER_MILLISECONDS = 5_000
 ANSWER_MILLISECONDS = 30_000
-# A topic that was just created, and a partition whose leader just changed, are not answered for a moment; longer is worth naming.
-LEADER_SECONDS = 3.0
 LEADER_PAUSE_SECONDS = 0.2
+# A broker that does not say in time whether it knows a topic has no say.
+VOTE_MILLISECONDS = 3_000
 
 Found = tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaError]]
 Codes = dict[TopicPartition, KafkaError]
@@ -38,11 +40,13 @@ Codes = dict[TopicPartition, KafkaError]
 class OffsetListing:
     """Asks one cluster over a connection of its own, which is opened by the first question. Not for several threads."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, role: ClientRole, contact_milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
+        """`contact_milliseconds`: after so long a cluster that never answered is unreachable."""
+        self._cluster, self._role, self._contact_milliseconds = cluster, role, contact_milliseconds
         self._loop = EventLoop()
         self._connection: ClusterConnection | None = None
         self._leaders: dict[TopicPartition, int] = {}
+        self._hopeless: set[TopicPartition] = set()
 
     def close(self) -> None:
         """Close the connection, if there is one."""
@@ -59,32 +63,63 @@ class OffsetListing:
         isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
         return self._loop.run(self._offsets, keys, at, isolation) if keys else ({}, {})
 
+    def partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
+        """The partition numbers of `topic`. UNKNOWN_TOPIC_OR_PART when no broker that answers knows it. ClusterUnreachable as above."""
+        return self._loop.run(self._partitions, topic)
+
+    async def _partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
+        connection = await self._opened()
+        begun = time.monotonic()
+        while True:
+            try:
+                found = _partitions_in(await connection.send(_metadata_request([topic])))
+                if isinstance(found, KafkaError) and found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    return await self._vote(connection, topic) or found
+            except (RequestNotSent, RequestLost) as problem:
+                found = KafkaError(KafkaError._TRANSPORT, str(problem))  # noqa: SLF001 - a public name
+            if not isinstance(found, KafkaError) or time.monotonic() - begun > _patience(found):
+                return found
+            await self._loop.sleep(LEADER_PAUSE_SECONDS)
+
+    async def _vote(self, connection: ClusterConnection, topic: str) -> tuple[int, ...]:
+        """The partitions by any broker that knows the topic; one that has just started may not have heard of it yet."""
+        for vote in [connection.submit(_metadata_request([topic]), node, VOTE_MILLISECONDS) for node in connection.brokers()]:
+            try:
+                found = _partitions_in(await connection.answer_to(vote))
+            except (RequestNotSent, RequestLost):
+                continue
+            if not isinstance(found, KafkaError):
+                return found
+        return ()
+
     async def _offsets(self, keys: list[TopicPartition], at: int, isolation: int) -> Found:
         connection = await self._opened()
         found: dict[TopicPartition, int] = {}
         problems: Codes = {}
-        deadline = time.monotonic() + LEADER_SECONDS
-        wanted = keys
-        while True:
-            failed = await self._ask_all(connection, wanted, found, at, isolation)
-            passing = {key: error for key, error in failed.items() if LIST_OFFSETS.action(error.code()) is Action.LEADER}
-            problems.update({key: error for key, error in failed.items() if key not in passing})
-            if not passing or time.monotonic() > deadline:
-                return found, problems | passing
-            wanted = list(passing)
-            await self._loop.sleep(LEADER_PAUSE_SECONDS)
+        wanted: Sequence[TopicPartition] = keys
+        begun, milliseconds = time.monotonic(), FIRST_ANSWER_MILLISECONDS
+        while wanted:
+            failed = await self._ask_all(connection, wanted, found, (at, isolation, milliseconds))
+            problems = {key: error for key, error in (problems | failed).items() if key not in found}
+            passed = time.monotonic() - begun
+            milliseconds = min(max(milliseconds, round(passed * 1_000)), ANSWER_MILLISECONDS)
+            wanted = [key for key, error in failed.items() if passed < _patience(error) and key not in self._hopeless]
+            if wanted:
+                await self._loop.sleep(LEADER_PAUSE_SECONDS)
+        self._hopeless.update(problems)  # once for each has been waited long enough
+        return found, problems
 
     async def _ask_all(
-        self, connection: ClusterConnection, keys: Sequence[TopicPartition], found: dict[TopicPartition, int], at: int, isolation: int
+        self, connection: ClusterConnection, keys: Sequence[TopicPartition], found: dict[TopicPartition, int], how: tuple[int, int, int]
     ) -> Codes:
-        """One round: adds to `found`; the errors of the others."""
+        """One round: adds to `found`; the errors of the others. `how`: time, isolation, milliseconds for an answer."""
         problems = await self._learn_leaders(connection, [key for key in keys if key not in self._leaders])
         by_node: dict[int, list[TopicPartition]] = {}
         for key in keys:
             if key in self._leaders:
                 by_node.setdefault(self._leaders[key], []).append(key)
         asked = [(chunk, node) for node, members in by_node.items() for chunk in _chunks(members)]
-        waiting = [(chunk, connection.submit(_request(chunk, at, isolation), node, ANSWER_MILLISECONDS)) for chunk, node in asked]
+        waiting = [(chunk, connection.submit(_request(chunk, how), node, how[-1])) for chunk, node in asked]
         for chunk, future in waiting:
             try:
                 answer = await future
@@ -101,15 +136,13 @@ class OffsetListing:
 
     async def _learn_leaders(self, connection: ClusterConnection, keys: Sequence[TopicPartition]) -> Codes:
         """Ask who leads these; the errors of those whose leader is not known."""
-        topic = MetadataRequest.MetadataRequestTopic
         if not keys:  # of no topics would mean of all
             return {}
         try:
-            answer = await connection.send(
-                MetadataRequest(topics=[topic(name=name) for name in {key.topic for key in keys}], allow_auto_topic_creation=False)
-            )
+            answer = await connection.send(_metadata_request({key.topic for key in keys}))
         except (RequestNotSent, RequestLost) as problem:
-            return dict.fromkeys(keys, KafkaError(KafkaError._TRANSPORT, str(problem)))  # noqa: SLF001 - see above
+            return dict.fromkeys(keys, KafkaError(KafkaError._TRANSPORT, str(problem)))  # noqa: SLF001 - a public name
+        connection.learn_brokers(answer)
         errors = {entry.name: entry.error_code for entry in answer.topics}
         nodes = {(entry.name, part.partition_index): part.leader_id for entry in answer.topics for part in entry.partitions}
         problems: Codes = {}
@@ -124,12 +157,10 @@ class OffsetListing:
         return problems
 
     async def _opened(self) -> ClusterConnection:
-        from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
         if self._connection is None:
-            connection = ClusterConnection(self._loop, self._cluster, ClientRole.ADMIN)
+            connection = ClusterConnection(self._loop, self._cluster, self._role)
             try:
-                await connection.open()
+                await connection.open(self._contact_milliseconds)
             except BaseException:
                 connection.close()
                 raise
@@ -137,11 +168,29 @@ class OffsetListing:
         return self._connection
 
 
+def _patience(error: KafkaError) -> float:
+    """For how many seconds it is worth asking again."""
+    if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        return GONE_SECONDS
+    return ELECTION_SECONDS if LIST_OFFSETS.action(error.code()) is Action.LEADER else 0.0
+
+
+def _partitions_in(answer: Any) -> tuple[int, ...] | KafkaError:
+    (topic,) = answer.topics
+    return KafkaError(topic.error_code) if topic.error_code else tuple(sorted(part.partition_index for part in topic.partitions))
+
+
+def _metadata_request(topics: Iterable[str]) -> MetadataRequest:
+    topic = MetadataRequest.MetadataRequestTopic
+    return MetadataRequest(topics=[topic(name=name) for name in topics], allow_auto_topic_creation=False)
+
+
 def _chunks(keys: Sequence[TopicPartition]) -> Iterable[Sequence[TopicPartition]]:
     return (keys[start : start + PARTITIONS_A_REQUEST] for start in range(0, len(keys), PARTITIONS_A_REQUEST))
 
 
-def _request(keys: Iterable[TopicPartition], at: int, isolation: int) -> ListOffsetsRequest:
+def _request(keys: Iterable[TopicPartition], how: tuple[int, int, int]) -> ListOffsetsRequest:
+    at, isolation, milliseconds = how
     topic = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[int]] = {}
     for name, number in keys:
@@ -154,7 +203,7 @@ def _request(keys: Iterable[TopicPartition], at: int, isolation: int) -> ListOff
             topic(name=name, partitions=[wanted(partition_index=number, current_leader_epoch=-1, timestamp=at) for number in numbers])
             for name, numbers in by_topic.items()
         ],
-        timeout_ms=ANSWER_MILLISECONDS,
+        timeout_ms=milliseconds,
     )
 
 

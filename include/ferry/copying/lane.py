@@ -59,8 +59,6 @@ RECOVERIES = 6
 # A partition that leaves the outcome open this often at one position is stopped, so that it does not stop the lane.
 BLAMES = 4
 RECOVERY_PAUSE_SECONDS = 0.2
-# A broker that just started, or has not heard of a new topic yet, denies topics that exist.
-GONE_SECONDS = 5.0
 
 
 class Lane:
@@ -102,7 +100,6 @@ class Lane:
         self._sent_bytes = 0
         self._registered: set[PartitionKey] = set()
         self._members = Members()
-        self._gone_since: dict[str, float] = {}
         self._blamed: Counter[tuple[PartitionKey, int]] = Counter()
         self._transactions_v2 = True
         self._records: Appender
@@ -141,14 +138,11 @@ class Lane:
 
     def _check_remote_topics(self) -> bool:
         """Stop the cursors whose remote topic is another one now, or has been gone for a while; whether any was stopped."""
-        now, stopped = time.monotonic(), False
+        stopped = False
         for cursor in self._cursors.values():
             task, found = cursor.task, self._target_leaders.topic_id(cursor.task.remote_topic)
-            if found == task.remote_topic_id:
-                self._gone_since.pop(task.remote_topic, None)
-                continue
-            gone_for = now - self._gone_since.setdefault(task.remote_topic, now)
-            if cursor.failure is None and (found is not None or gone_for > GONE_SECONDS):
+            replaced = found is not None and found != task.remote_topic_id
+            if cursor.failure is None and (replaced or self._target_leaders.is_gone(task.remote_topic)):
                 problem = f"remote topic {task.remote_topic} is gone or was deleted and created again since the run was planned"
                 cursor.fail(TargetRecreated(task.topic, task.partition, problem))
                 stopped = True

@@ -242,7 +242,7 @@ class SourceFeed:
                         task.topic, task.partition, f"its topic id was {task.topic_id} and is {found} now; see ferry.on.recreate"
                     )
                 )
-            elif found is None and cursor.troubled_since:
+            elif cursor.troubled_since and self._leaders.is_gone(task.topic):
                 cursor.fail(SourceMissing(task.topic, task.partition, "the source topic was deleted while it was copied"))
 
     async def _out_of_range(self, cursor: PartitionCursor) -> None:

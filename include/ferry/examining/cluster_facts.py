@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import AclOperation
 
 from ferry.clusters.acl_binding import AclBinding
 from ferry.clusters.acls import read_acls
-from ferry.clusters.admin import REQUEST_SECONDS, TOPICS_A_REQUEST, ClusterAdmin
+from ferry.clusters.admin import TOPICS_A_REQUEST, ClusterAdmin
 from ferry.clusters.capabilities import Capabilities, ask_capabilities
 from ferry.errors import FerryError, NotAuthorized
 
@@ -73,23 +73,18 @@ class RightsAdmin(ClusterAdmin):
 
     def cluster_operations(self) -> frozenset[str] | None:
         """What the user may do to the cluster; None on brokers that do not tell."""
-        future = self._client.describe_cluster(include_authorized_operations=True, request_timeout=REQUEST_SECONDS)
-        found = self._result("describing the cluster", future).authorized_operations
+        found = self._described(include_authorized_operations=True).authorized_operations
         return None if found is None else _names(found)
 
     def topic_operations(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
         """What the user may do to those of `names` that exist and that it may describe."""
         found, wanted = {}, sorted(names)
         for start in range(0, len(wanted), TOPICS_A_REQUEST):
-            topics = TopicCollection(wanted[start : start + TOPICS_A_REQUEST])
-            asked = self._client.describe_topics(topics, include_authorized_operations=True, request_timeout=REQUEST_SECONDS)
-            for name, future in asked.items():
-                try:
-                    told = future.result(REQUEST_SECONDS + 1.0).authorized_operations
-                except KafkaException:
-                    continue  # missing or hidden: it is not told of
-                if told is not None:
-                    found[name] = _names(told)
+            chunk = {name: name for name in wanted[start : start + TOPICS_A_REQUEST]}
+            for name, answer in self._answers("describe_topics", chunk, TopicCollection, include_authorized_operations=True).items():
+                # What is missing or hidden is not told of.
+                if not isinstance(answer, KafkaError) and answer.authorized_operations is not None:
+                    found[name] = _names(answer.authorized_operations)
         return found
 
 

@@ -197,6 +197,6 @@ class LogReader:
         except (RequestNotSent, RequestLost):
             return
         today = self._leaders.topic_id(place.topic)
-        if place.topic_id not in {NO_TOPIC_ID, today}:
+        if place.topic_id not in {NO_TOPIC_ID, today} and (today is not None or self._leaders.is_gone(place.topic)):
             text = f"cluster {place.cluster}: the topic was deleted" + (" and created again" if today else "") + " while it was verified"
             raise LogChanged(place.topic, place.partition, text)

@@ -1,0 +1,60 @@
+"""One broker of three dies or hangs: what is asked of the cluster meanwhile is answered by the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.describe import WantedTopic
+from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
+from ferry.sandbox import SandboxBrokers
+
+pytestmark = pytest.mark.brokers
+
+PARTITIONS = [TopicPartition("t", number) for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxBrokers]:
+    with SandboxBrokers.start(tmp_path_factory.mktemp("three"), "three") as cluster:
+        yield cluster
+
+
+def controller_of(admin: ClusterAdmin) -> int:
+    """What this client was told: with KRaft any broker, for clients."""
+    client: AdminClient = admin._client
+    return client.list_topics(timeout=30).controller_id
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["dies", "hangs"])
+def test_the_broker_that_an_admin_client_takes_for_the_controller(
+    hangs: bool, three: SandboxBrokers, flow_factory: Callable[..., Flow], target_cluster: object
+) -> None:
+    cluster = flow_factory(source=three, target=target_cluster).source
+    with ClusterAdmin(cluster) as admin, InternalTopicReader(cluster) as reader:
+        identity = admin.cluster_id()
+        assert admin.create_topics([WantedTopic("t", len(PARTITIONS), 3)]) == {}
+        three.wait_until_in_sync()
+        append_records(cluster, "t", [(b"k%d" % number, b"v") for number in range(100)])
+        held = len(list(reader.read("t")))
+        node = three.nodes[controller_of(admin)]
+        (node.pause if hangs else node.kill)()
+        try:
+            assert admin.topics()["t"].partitions == len(PARTITIONS)
+            assert admin.visible_configs(["t"])[1] == {}
+            ends, problems = admin.end_offsets(PARTITIONS)
+            assert (sum(ends.values()), problems) == (held, {})
+            append_records(cluster, "t", [(b"k%d" % number, b"v") for number in range(100)])
+            assert len(list(reader.read("t"))) >= held + 100, "an answer that was lost has records written twice"
+            assert admin.create_topics([WantedTopic(f"made-{hangs}", 1, 2)]) == {}
+        finally:
+            (node.resume if hangs else node.run)()
+        with ClusterAdmin(cluster) as another:
+            assert another.cluster_id() == identity
+        three.wait_until_in_sync()
