@@ -15,7 +15,7 @@ EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness faults bounces soak page coverage mutants bench scale docs how-tos lock pythons spark-environment clean
+.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak page coverage mutants bench scale docs how-tos lock pythons spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -60,6 +60,9 @@ faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40
 
 soak: setup ## Two clusters under load while everything breaks: make soak MINUTES=30 SEED=7
 	python -m tests.soak.run --minutes $(MINUTES) --seed $(SEED)
+
+endings: setup ## Many short commands at a time, interrupted and not: none may crash: make endings SEED=7
+	python -m tests.endings.run --seed $(SEED)
 
 bounces: setup ## Brokers and copiers bounced, networks broken: Kafka's transactions_test and kafka-mirror-tester's experiments
 	python -m tests.bounces.run

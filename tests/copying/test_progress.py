@@ -23,7 +23,7 @@ def receipt(start: int, end: int, records: int, size: int) -> Receipt:
 
 
 class Ledger:
-    """Answers each look by script: records, or an error that ends the thread; then nothing more."""
+    """Answers each look by script: records, or an error; then nothing more."""
 
     def __init__(self, *looks: list[InternalRecord] | Exception) -> None:
         self.looks, self.asked, self.cluster = list(looks), list[tuple[str, dict[int, int], bool]](), None
@@ -100,18 +100,20 @@ def test_a_look_that_hangs_holds_up_neither_the_run_nor_its_process(monkeypatch:
 
 
 @pytest.mark.parametrize("problem", [ClusterUnreachable("cluster B: gone"), None])
-def test_a_ledger_that_cannot_be_read_ends_the_lines_and_not_the_run(
-    problem: Exception | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    ledger = Ledger(problem or [InternalRecord(0, 10, 0, b"{}", b"{}")])
+def test_a_ledger_that_cannot_be_read_is_told_once_and_read_again(problem: Exception | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    trouble = problem or [InternalRecord(0, 10, 0, b"{}", b"{}")]
+    copied = [InternalRecord(0, 11, 0, *encode_receipt(replace(receipt(0, 50, 40, 1_000_000), run_id="run-1")))]
+    ledger = Ledger(trouble, *([problem] * 3 if problem else []), copied, *([problem] if problem else []))
     observer, said = observed(ledger, monkeypatch)
     with observer:
-        assert ledger.closed.wait(30)
-    assert said == []
+        assert ledger.idle.wait(30)
     why = "cluster B: gone" if problem else "cluster B: topic mm2-ferry-ledger.A.internal"
-    (message,) = [record.getMessage() for record in caplog.records]
-    assert message.startswith("no more progress lines: ")
-    assert why in message
+    told, line, *again = said
+    assert told.startswith("how far the copy is cannot be read now; it goes on, ")
+    assert why in told
+    assert line.startswith("40 records, 1.0 MB, ")
+    assert again == ([told] if problem else []), "trouble that comes back is told again"
+    assert observer.progress.records == 40
 
 
 def test_a_line_tells_what_was_copied_and_how_long_the_rest_takes() -> None:

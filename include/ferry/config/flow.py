@@ -54,7 +54,7 @@ _FIELDS = frozenset(
 class Flow:
     """A flow `A->B`. Sizes in bytes, times in seconds; `start` is where a partition that was never copied begins (a time is aware).
 
-    `copies` False: the flow is only what stands around the records (a connector's file). `tasks_max` None means as many as there are cores.
+    `copies` False: the flow is only what stands around the records (a connector's file). `tasks_max` None: it is not set.
     Replication factors may be -1, the broker's default; `replicas_given` are the keys of those that the file sets.
     `reverse_heartbeat`: whether MM2 would write heartbeats of the other direction,
     which is no flow of its own, to the source: because nobody switched them off (`default`), or because the file asks for them by the

@@ -28,6 +28,7 @@ from ferry.copying.patience import until_it_answers
 from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions, stopped_without_topic
 from ferry.copying.progress import Progress, ProgressObserver
 from ferry.copying.request import RunRequest
+from ferry.copying.slow_steps import named_when_slow
 from ferry.copying.state import FLOW_KEY, Claim, FlowRecord, decode_state, encode_state
 from ferry.copying.survey import Survey, refuse_newer_state, survey
 from ferry.copying.upkeep import is_due, keep_ledger_tidy
@@ -95,8 +96,9 @@ class CopyDriver:
         self._under_the_fence(lambda hold: self._seed(hold, decide))
 
     def _under_the_fence(self, act: Callable[[RunHold], None]) -> None:
-        refuse_newer_state(self._flow)
-        self._write_opened()
+        with named_when_slow(self._say, "reading what earlier runs left on the target"):
+            refuse_newer_state(self._flow)
+            self._write_opened()
         try:
             with RunHold(self._flow, self._group, [self._ledger, self._state]) as hold:
                 act(hold)
@@ -133,9 +135,11 @@ class CopyDriver:
         self._give_up(tasks, lost)
 
     def _copy(self, hold: RunHold) -> None:
-        held = self._take_over(hold)
-        seen, plans = self._plan(hold)
-        self._claim(hold, seen, plans)
+        with named_when_slow(self._say, "taking the flow over from earlier runs"):
+            held = self._take_over(hold)
+        with named_when_slow(self._say, "planning the lanes"):
+            seen, plans = self._plan(hold)
+            self._claim(hold, seen, plans)
         ends = ends_of(plans)
         pending = self._lane_tasks(plans, held)
         job = self._job(seen)

@@ -1,11 +1,11 @@
 """Progress of a copy, seen where it counts: in the ledger, committed transaction by committed transaction.
 
-It works the same for every runner and needs nothing from the workers. A thread reads the ledger's new receipts every few seconds.
+It works the same for every runner and needs nothing from the workers. A thread reads the ledger's new receipts every few seconds. When they
+cannot be read, it says so once and tries again: the copy does not depend on it.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -20,8 +20,6 @@ from ferry.policy.naming import ledger_topic
 
 if TYPE_CHECKING:
     from ferry.config import Flow
-
-log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 2.0
 # The last look must not hold up the end of a run.
@@ -62,6 +60,7 @@ class ProgressObserver:
         self._flow, self._run_id, self._say = flow, run_id, say
         self._positions = dict(ledger_ends)
         self.progress = progress
+        self._readable = True
         self._stop = threading.Event()
         self._started = time.monotonic()
         self._thread = threading.Thread(target=self._watch, name="ferry-progress", daemon=True)
@@ -75,15 +74,23 @@ class ProgressObserver:
         self._thread.join(JOIN_SECONDS)
 
     def _watch(self) -> None:
-        try:
-            with InternalTopicReader(self._flow.target) as reader:
-                while not self._stop.wait(INTERVAL_SECONDS):
-                    before = self.progress.records, self.progress.lanes_done
-                    self._look(reader)
-                    if (self.progress.records, self.progress.lanes_done) != before:
-                        self._say(self.progress.line(time.monotonic() - self._started))
-        except FerryError as problem:
-            log.warning("no more progress lines: %s", problem)
+        while not self._stop.is_set():
+            try:
+                with InternalTopicReader(self._flow.target) as reader:
+                    self._look_again_and_again(reader)
+            except FerryError as problem:
+                if self._readable:
+                    self._say(f"how far the copy is cannot be read now; it goes on, and so do the attempts to read: {problem}")
+                self._readable = False
+                self._stop.wait(INTERVAL_SECONDS)
+
+    def _look_again_and_again(self, reader: InternalTopicReader) -> None:
+        while not self._stop.wait(INTERVAL_SECONDS):
+            before = self.progress.records, self.progress.lanes_done
+            self._look(reader)
+            self._readable = True
+            if (self.progress.records, self.progress.lanes_done) != before:
+                self._say(self.progress.line(time.monotonic() - self._started))
 
     def _look(self, reader: InternalTopicReader) -> None:
         topic = ledger_topic(self._flow.source.alias)

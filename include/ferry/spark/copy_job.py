@@ -22,4 +22,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _copy(flow: Flow, request: RunRequest, context: SparkContext, tasks: int) -> None:
-    copy_ranges(flow, request, SparkLaneRunner(context, tasks), say)
+    copy_ranges(flow, request, SparkLaneRunner(context, tasks, say), say)

@@ -24,23 +24,32 @@ Work = Callable[[Sequence[Item]], Iterable[Result]]
 
 
 def run_groups(
-    context: SparkContext, groups: Sequence[list[Item]], work: Work[Item, Result], *, width: int | None = None
+    context: SparkContext,
+    groups: Sequence[list[Item]],
+    work: Work[Item, Result],
+    say: Callable[[str], None],
+    *,
+    width: int | None = None,
 ) -> Iterator[tuple[list[Item], list[Result] | str]]:
     """Each group with its results as it finishes, or with the reason why it has none; at most `width` at a time (None: all).
 
-    `work` is pickled and runs in a Spark worker; a reason is one line. NoExecutors where nobody is there to run it.
+    `work` is pickled and runs in a Spark worker; a reason is one line. `say` is told what is waited for. NoExecutors where nobody is there
+    to run it.
     """
     if not groups:
         return
     with (
+        ExecutorWatch(context, len(groups), say) as watch,
         ThreadPoolExecutor(min(width or len(groups), len(groups)), thread_name_prefix="ferry-group") as pool,
-        ExecutorWatch(context) as watch,
     ):
         waiting = {pool.submit(_run_group, context, work, group): group for group in groups}
-        for future in as_completed(waiting):
-            problem = future.exception()
-            watch.check()
-            yield waiting[future], future.result() if problem is None else _first_line(problem)
+        try:
+            for future in as_completed(waiting):
+                problem = future.exception()
+                watch.check()
+                yield waiting[future], future.result() if problem is None else _first_line(problem)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _run_group(context: SparkContext, work: Work[Item, Result], group: list[Item]) -> list[Result]:

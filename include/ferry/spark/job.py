@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from pyspark import SparkConf, SparkContext
 
 from ferry.config import load_config
+from ferry.copying.slow_steps import named_when_slow
 from ferry.errors import ExitCode, FerryError
 from ferry.spark.connections import connection_lookup
 from ferry.spark.installed import without_pandas
@@ -52,15 +53,26 @@ def run_job(
         request = read(options.request)
         flow = load_config(options.config, connections=connection_lookup()).flow(request.flow)
         with without_pandas():
-            context = SparkContext(conf=SparkConf().setAppName(f"ferry {flow.name} {request.run_id}"))
+            settings = SparkConf().setAppName(f"ferry {flow.name} {request.run_id}")
+            with named_when_slow(say, f"waiting for Spark to start on {settings.get('spark.master')}"):
+                context = SparkContext(conf=settings)
         try:
-            work(flow, request, context, flow.tasks_max or context.defaultParallelism)
+            work(flow, request, context, flow.tasks_max or most_tasks(context, flow.lanes))
         finally:
             context.stop()
     except FerryError as problem:
         say(f"ferry: {type(problem).__name__}: {problem}")
         return int(problem.exit_code)
     return int(ExitCode.DONE)
+
+
+def most_tasks(context: SparkContext, lanes: int) -> int:
+    """How many tasks there may be at a time where the flow does not say it.
+
+    The cores of a local master are known. Those of a cluster are not: executors come later, and with dynamic allocation they come because
+    tasks wait for them. So there every lane may be a task of its own.
+    """
+    return int(context.defaultParallelism) if (context.master or "").startswith("local") else lanes
 
 
 def say(text: str) -> None:

@@ -9,7 +9,7 @@ attempt but the first does nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -29,19 +29,21 @@ RANGE_GROUPS_A_TASK = 4
 
 
 class SparkLaneRunner:
-    """Spreads lanes over at most `tasks` Spark tasks."""
+    """Spreads lanes over at most `tasks` Spark tasks; those that find no free core wait for one."""
 
-    def __init__(self, context: SparkContext, tasks: int) -> None:
-        self._context = context
-        self._tasks = tasks
+    def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
+        self._context, self._tasks, self._say = context, tasks, say
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
         """Results as groups finish; lanes of groups that failed have none."""
         groups = balance(tasks, self._tasks)
+        width = None
         if job.bytes_per_second is not None and groups:
-            # What a task does not use is not given to another one, so the sum is never above the budget.
-            job = replace(job, bytes_per_second=job.bytes_per_second / len(groups))
-        for group, results in run_groups(self._context, groups, partial(run_group, job)):
+            # What a task does not use is not given to another one, so the sum is never above the budget. A task that waits for a core
+            # uses nothing: so there are no more at a time than there are cores now.
+            width = min(len(groups), int(self._context.defaultParallelism))
+            job = replace(job, bytes_per_second=job.bytes_per_second / width)
+        for group, results in run_groups(self._context, groups, partial(run_group, job), self._say, width=width):
             if isinstance(results, str):
                 log.warning("the Spark task of lanes %s failed: %s", ", ".join(str(task.lane) for task in group), results)
             else:
@@ -59,14 +61,13 @@ def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
 class SparkRangeRunner:
     """Spreads ranges over Spark tasks, `tasks` at a time."""
 
-    def __init__(self, context: SparkContext, tasks: int) -> None:
-        self._context = context
-        self._tasks = tasks
+    def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
+        self._context, self._tasks, self._say = context, tasks, say
 
     def run(self, job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
         """Results as groups finish; ranges of groups that failed have none."""
         groups = balance(ranges, self._tasks * RANGE_GROUPS_A_TASK)
-        for group, results in run_groups(self._context, groups, partial(verify_ranges, job), width=self._tasks):
+        for group, results in run_groups(self._context, groups, partial(verify_ranges, job), self._say, width=self._tasks):
             if isinstance(results, str):
                 log.warning("the Spark task of %d ranges failed: %s", len(group), results)
             else:

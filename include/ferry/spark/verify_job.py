@@ -23,4 +23,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _verify(flow: Flow, request: VerifyRequest, context: SparkContext, tasks: int) -> None:
-    write_report(flow, verify(flow, request, SparkRangeRunner(context, tasks), say))
+    write_report(flow, verify(flow, request, SparkRangeRunner(context, tasks, say), say))

@@ -67,7 +67,12 @@ SOURCE = (
     _flow_only(
         "use.defaults.from", kinds.choice("target", "source"), "target", "whose defaults hold for configs that are not set at the source"
     ),
-    _flow("tasks.max", kinds.AT_LEAST_1, None, "Spark tasks of a run; as many as there are cores when not set (MM2: 1)"),
+    _flow(
+        "tasks.max",
+        kinds.AT_LEAST_1,
+        None,
+        "Spark tasks of a run; when not set, as many as `local[N]` has cores, or as a flow has lanes on a cluster (MM2: 1)",
+    ),
     _flow(
         "transaction.producer",
         kinds.BOOLEAN,
