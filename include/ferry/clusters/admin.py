@@ -130,7 +130,11 @@ class ClusterAdmin:
             if refusal is not None:  # the client would go on trying
                 raise explained(self._cluster, "logging in", refusal)
         found = _settled(future, FIRST_ATTEMPT_SECONDS)
-        return str(self._metadata("describing the cluster").cluster_id if isinstance(found, KafkaError) else found.cluster_id)
+        if isinstance(found, KafkaError):
+            if not self._is_there():
+                raise self._explained("describing the cluster", found)
+            found = self._metadata("describing the cluster")
+        return str(found.cluster_id)
 
     def brokers(self) -> Brokers:
         """Which brokers the cluster has, those that are down as far as replicas name them."""
