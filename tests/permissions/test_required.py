@@ -18,7 +18,7 @@ from ferry.config import Flow, load_config
 from ferry.errors import ArgumentError
 from ferry.permissions.commands import checked_principal, commands
 from ferry.permissions.model import THE_CLUSTER, Operation, Resource, Right, least
-from ferry.permissions.required import required_rights
+from ferry.permissions.required import required_rights, rights_on_topic
 
 pytestmark = pytest.mark.unit
 
@@ -40,6 +40,12 @@ def flow_of(tmp_path: Path) -> FlowOf:
 
 def texts(rights: tuple[Right, ...]) -> set[str]:
     return {f"{right.operation} {right.resource}" for right in rights}
+
+
+def test_whoever_asks_for_one_right_on_a_topic_asks_for_all(flow_of: FlowOf) -> None:
+    flow = flow_of("A->B.topics = orders, pay.*", *SMALL)
+    assert rights_on_topic(flow, "A.orders") == rights_on_topic(flow, "A.payments") == "Alter, AlterConfigs, Create, Read, Write"
+    assert rights_on_topic(flow, "mm2-ferry-state.A.internal") == "Create, DescribeConfigs, Read, Write"
 
 
 def test_literal_topics_need_literal_rights_and_the_source_is_only_read(flow_of: FlowOf) -> None:

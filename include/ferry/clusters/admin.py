@@ -225,11 +225,9 @@ class ClusterAdmin:
         problems = {}
         for chunk in _by_width(wanted):
             topics = {one.name: NewTopic(one.name, one.partitions, one.replication_factor, config=dict(one.config)) for one in chunk}
-            rights = {one.name: one.rights for one in chunk}
+            grants = {one.name: partial(_creating, one) for one in chunk}
             for name, answer in self._answers("create_topics", topics, validate_only=dry_run).items():
-                problem = self._refusal(
-                    f"creating topic {name}", answer, f"{rights[name]} on topic {name}", KafkaError.TOPIC_ALREADY_EXISTS
-                )
+                problem = self._refusal(f"creating topic {name}", answer, grants[name], KafkaError.TOPIC_ALREADY_EXISTS)
                 if problem is not None:
                     problems[name] = problem
         return problems
@@ -359,11 +357,12 @@ class ClusterAdmin:
         self._answered = True
         return True
 
-    def _refusal(self, doing: str, answer: Any, grant: str, fine: int | None = None) -> FerryError | None:
+    def _refusal(self, doing: str, answer: Any, grant: str | Callable[[], str], fine: int | None = None) -> FerryError | None:
         """What a change met, the error code `fine` apart; ChangeRefused where the broker will not have it, whoever asks."""
         if not isinstance(answer, KafkaError) or answer.code() == fine:
             return None
-        return refusal(self._cluster, doing, answer, self._earlier_error(), grant=grant)
+        told = grant if isinstance(grant, str) else grant()
+        return refusal(self._cluster, doing, answer, self._earlier_error(), grant=told)
 
     def _tolerating(self, doing: str, answer: Any, code: int, grant: str) -> None:
         if isinstance(answer, KafkaError) and answer.code() != code:
@@ -393,6 +392,10 @@ def _is_passing(answer: Any) -> TypeGuard[KafkaError]:
         return False
     known = ADMIN.meanings.get(answer.code())
     return answer.code() in _UNANSWERED or (known is not None and known.action is Action.AGAIN)
+
+
+def _creating(wanted: WantedTopic) -> str:
+    return f"{wanted.rights(wanted.name)} on topic {wanted.name}"
 
 
 def _description(found: Any) -> TopicDescription:

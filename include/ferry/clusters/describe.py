@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -37,14 +37,14 @@ class Brokers(NamedTuple):
 
 @dataclass(frozen=True)
 class WantedTopic:
-    """A topic to create; a replication factor of -1 is the broker's default. `rights`: what to ask for where it may not be created,
-    which is more than creating takes: whoever creates it goes on to use it."""
+    """A topic to create; a replication factor of -1 is the broker's default. `rights`: of its name, what to ask for where it may not be
+    created, which is more than creating takes: whoever creates it goes on to use it."""
 
     name: str
     partitions: int
     replication_factor: int
     config: Mapping[str, str] = field(default_factory=dict)
-    rights: str = "Create"
+    rights: Callable[[str], str] = lambda _: "Create"
 
 
 class ConfigOrigin(StrEnum):

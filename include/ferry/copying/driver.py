@@ -237,7 +237,7 @@ class CopyDriver:
         if not missing:
             return found
         topics = plan_topics(self._flow, sorted(missing), seen.source_topics, seen.target_topics, source=source, target=target)
-        nothing = dict.fromkeys((topic for topic, _ in missing), "it was not created, and nothing is in its way now: run again")
+        nothing = dict.fromkeys((topic for topic, _ in missing), "it was not created in time; run again")
         return stopped_without_topic(found, nothing | why_missing(self._flow, topics, target))
 
     def _concerns(self, lanes: Collection[int] | None, topic: str, partition: int) -> bool:

@@ -5,6 +5,7 @@ Ledger and state are compacted: with another cleanup policy they would lose what
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
@@ -59,7 +60,7 @@ def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
         return ()
     replicas = flow.wanted_replicas(OWN_TOPICS)
     factor = replicas_for(replicas, target, missing)
-    topics = [WantedTopic(name, wanted[name][0], factor, wanted[name][1], rights_on_topic(flow, name)) for name in missing]
+    topics = [WantedTopic(name, wanted[name][0], factor, wanted[name][1], partial(rights_on_topic, flow)) for name in missing]
     for problem in target.create_topics(topics).values():
         raise with_key(problem, replicas, target)
     wait_for_leaders(target, {name: wanted[name][0] for name in missing})

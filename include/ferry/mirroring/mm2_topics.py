@@ -50,7 +50,7 @@ def ensure_mm2_topic(
     """Create `topic` where it is missing; what was (or would be) done.
 
     NotAuthorized when the user may not create it: a topic that the user may write to would be visible. TooFewBrokers rather than fewer
-    replicas. `rights`: as of WantedTopic.
+    replicas. `rights`: what to ask for where it may not be created.
     """
     with ClusterAdmin(cluster) as admin:
         if topic in admin.topic_names():
@@ -58,7 +58,7 @@ def ensure_mm2_topic(
         factor = replicas_for(replicas, admin, [topic])
         change = Change(f"topic {topic} on {cluster.alias}", "create", f"1 partition, replication factor {factor}, cleanup.policy=compact")
         if not dry_run:
-            for problem in admin.create_topics([WantedTopic(topic, 1, factor, CONFIG, rights)]).values():
+            for problem in admin.create_topics([WantedTopic(topic, 1, factor, CONFIG, lambda _: rights)]).values():
                 raise with_key(problem, replicas, admin)
             wait_for_leaders(admin, {topic: 1})
     return (change,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferry.clusters.admin import ClusterAdmin
@@ -108,8 +109,8 @@ def batch_limit(cluster: ClusterAdmin) -> int:
 
 
 def why_missing(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> dict[str, str]:
-    """By source topic, why its remote topic cannot be created. Creates nothing."""
-    return {failure.topic: failure.problem for failure in would_fail(flow, plan, target)}
+    """By source topic, why its remote topic cannot be created, now or a moment later. Creates nothing."""
+    return {failure.topic: failure.problem for failure in would_fail(flow, plan, target) if failure.error != ClusterUnreachable.__name__}
 
 
 def would_fail(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[TopicFailure, ...]:
@@ -124,7 +125,7 @@ def would_fail(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[Topic
 def _created(flow: Flow, plan: TopicPlan, target: ClusterAdmin, *, dry_run: bool = False) -> dict[str, FerryError]:
     """What went wrong, by remote topic."""
     topics = [
-        WantedTopic(new.remote_topic, new.partitions, new.replication_factor, new.config, rights_on_topic(flow, new.remote_topic))
+        WantedTopic(new.remote_topic, new.partitions, new.replication_factor, new.config, partial(rights_on_topic, flow))
         for new in plan.create
     ]
     wanted = flow.wanted_replicas(REMOTE_TOPICS)
