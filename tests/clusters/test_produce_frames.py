@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
+from ferry.clusters.answers import Action
 from ferry.clusters.connections import REQUEST_MILLISECONDS
 from ferry.clusters.coordination import TRANSACTION_MILLISECONDS
 from ferry.clusters.fetching import FETCH_WAIT_MILLISECONDS, LIST_OFFSETS_MILLISECONDS
 from ferry.clusters.frames import Frame
 from ferry.clusters.produce_frames import BatchesAnswer, PartitionAnswer, decode_answer
-from ferry.clusters.producing import ACKNOWLEDGE_MILLISECONDS, Answer, Verdict, produce_answers, produce_request
+from ferry.clusters.producing import ACKNOWLEDGE_MILLISECONDS, Answer, produce_answers, produce_request
 
 pytestmark = pytest.mark.unit
 
@@ -120,7 +121,7 @@ def test_an_exchange_reads_its_answer(version: int) -> None:
     assert reader.parse_header(frame).correlation_id == 7
     found = reader.decode(frame)
     leaders: Any = SimpleNamespace(name_of=lambda _, topic_id: {TOPICS["A.t"]: "A.t"}[topic_id])
-    assert produce_answers(found, leaders) == {("A.t", 4): Answer(Verdict.ACCEPTED, 99, "")}
+    assert produce_answers(found, leaders) == {("A.t", 4): Answer(Action.GO_ON, 99, "")}
 
 
 @pytest.mark.parametrize(

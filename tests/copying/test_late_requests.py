@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from ferry.clusters.answers import Action
 from ferry.clusters.connections import ClusterConnection, EventLoop
 from ferry.clusters.coordination import Coordinator, Position
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.producing import Verdict, produce_answers, produce_request
+from ferry.clusters.producing import produce_answers, produce_request
 from ferry.config import ClientRole, Flow
 from ferry.copying.internal_batch import internal_batches
 from ferry.copying.late_requests import refuse_late
@@ -32,13 +33,13 @@ def test_a_late_batch_of_the_older_protocol_is_refused_and_not_committed_with_th
     coordinator = Coordinator(loop, connection, "lane", "__ferry-A")
     leaders = Leaders(connection, [topic])
 
-    async def produce(identity: tuple[int, int], sequence: int, value: bytes) -> Verdict:
+    async def produce(identity: tuple[int, int], sequence: int, value: bytes) -> Action:
         (batch,) = internal_batches([(b"key", value)])
         request = produce_request([(topic, 0, batch.encode(*identity, sequence, True))], leaders, "lane", transactions_v2=False)
         answer = await connection.send(request, leaders.of(topic, 0).node)
-        return produce_answers(answer, leaders)[topic, 0].verdict
+        return produce_answers(answer, leaders)[topic, 0].action
 
-    async def story() -> list[Verdict]:
+    async def story() -> list[Action]:
         await connection.open()
         await leaders.refresh()
         first = await coordinator.init()
@@ -55,7 +56,7 @@ def test_a_late_batch_of_the_older_protocol_is_refused_and_not_committed_with_th
         return verdicts
 
     try:
-        assert loop.run(story) == [Verdict.ACCEPTED, Verdict.FENCED, Verdict.ACCEPTED]
+        assert loop.run(story) == [Action.GO_ON, Action.FENCED, Action.GO_ON]
     finally:
         connection.close()
         loop.close()

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.copying.appender_bench import INVALID_TIMESTAMP, KEY, NOT_LEADER, TOO_LARGE, Broker, FakeUnit, new_bench
 
+from ferry.clusters.answers import PRODUCE
 from ferry.clusters.produce_frames import PartitionAnswer
-from ferry.clusters.producing import REFUSAL_TEXTS
 from ferry.wire.split import Indivisible
 
 pytestmark = pytest.mark.unit
@@ -51,7 +51,7 @@ def test_refused_records_alone_are_left_out_in_order(data: st.DataObject, code: 
         assert bench.names == list(range(total))
         assert bench.broker.log.get(KEY, []) == [name for name in range(total) if name not in bad]
         assert [(refused.key, refused.unit.names) for refused in bench.refused] == [(KEY, (name,)) for name in sorted(bad)]
-        assert {refused.problem for refused in bench.refused} <= {REFUSAL_TEXTS[code]}
+        assert {refused.problem for refused in bench.refused} <= {PRODUCE.told(code)}
         assert bench.appender.refusal(KEY) is None
         assert bench.consistent()
 

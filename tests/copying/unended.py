@@ -5,10 +5,11 @@ Brokers take one where transactions have no version 2 and are not verified (`tra
 
 from __future__ import annotations
 
+from ferry.clusters.answers import Action
 from ferry.clusters.connections import ClusterConnection, EventLoop
 from ferry.clusters.coordination import Coordinator
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.producing import Verdict, produce_answers, produce_request
+from ferry.clusters.producing import produce_answers, produce_request
 from ferry.config import ClientRole, Cluster
 from ferry.copying.internal_batch import internal_batches
 
@@ -26,7 +27,7 @@ def append_unended(cluster: Cluster, topic: str, transactional_id: str) -> None:
         (batch,) = internal_batches([(b"key", b"never ended")])
         request = produce_request([(topic, 0, batch.encode(*identity, 0, True))], leaders, transactional_id, transactions_v2=False)
         answer = await connection.send(request, leaders.of(topic, 0).node)
-        assert produce_answers(answer, leaders)[topic, 0].verdict is Verdict.ACCEPTED
+        assert produce_answers(answer, leaders)[topic, 0].action is Action.GO_ON
 
     try:
         loop.run(append)

@@ -35,10 +35,13 @@ class Action(Enum):
     DENIED = "names the missing right"
     REFUSED = "stops, and says why"
     FENCED = "ends: a newer run holds the transactional id"
-    UNKNOWN = "takes the outcome for unknown: gives the transaction up, and what is committed tells"
+    UNKNOWN = "takes the outcome for unknown: a transaction is given up, and what is committed tells"
 
 
 ASKED_AGAIN = frozenset({Action.AGAIN, Action.LEADER, Action.COORDINATOR})
+# Codes of an offset commit that held too many offsets: fewer are sent at once, and only for a single one its row holds. Coordinators since
+# Kafka 3.7 answer the first, which may mean anything else as well, older ones the other.
+TOO_MANY_OFFSETS = frozenset({CODES["UNKNOWN_SERVER_ERROR"], CODES["INVALID_COMMIT_OFFSET_SIZE"]})
 # Of several partitions' codes the gravest decides.
 _GRAVEST_FIRST = (
     *(Action.FENCED, Action.DENIED, Action.REFUSED, Action.GONE, Action.UNKNOWN),
@@ -108,10 +111,9 @@ _IN_A_TRANSACTION = {
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NO_ID,
     "INVALID_TXN_STATE TRANSACTION_ABORTABLE UNKNOWN_SERVER_ERROR": Meaning(Action.UNKNOWN),
 }
-_OFFSETS_TOPIC = "raise max.message.bytes (and segment.bytes) of __consumer_offsets there"
-_TOO_MANY = f"the offsets of so many partitions do not fit one batch of __consumer_offsets: {_OFFSETS_TOPIC}"
+_TOO_MANY = "not even one offset fits a batch of __consumer_offsets: raise max.message.bytes (and segment.bytes) of that topic"
 _METADATA = "offset.metadata.max.bytes of the brokers is less than the text beside an offset has: raise it"
-_COORDINATOR_LOG = f"the coordinator's log says why; from Kafka 4.0 on also where {_TOO_MANY}"
+_COORDINATOR_LOG = f"the coordinator's log says why; from Kafka 3.7 on it may be that {_TOO_MANY}"
 
 # Broker: ReplicaManager.readFromLog, KafkaApis.handleFetchRequest, FetchResponse. Java: FetchCollector.handleInitializeErrors, which ends
 # its application with codes that have no row here (INVALID_TOPIC_EXCEPTION and UNSUPPORTED_COMPRESSION_TYPE among them). In a cluster that

@@ -9,7 +9,7 @@ Their unknown outcome surfaces as `OutcomeUnknown`, to be settled by an init wit
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -23,11 +23,23 @@ from kafka.protocol.producer import (
     TxnOffsetCommitRequest,
 )
 
+from ferry.clusters.answers import (
+    ADD_OFFSETS_TO_TXN,
+    ADD_PARTITIONS_TO_TXN,
+    ASKED_AGAIN,
+    END_TXN,
+    FIND_COORDINATOR,
+    INIT_PRODUCER_ID,
+    OFFSET_FETCH,
+    TXN_OFFSET_COMMIT,
+    Action,
+    Request,
+)
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.leaders import GONE_SECONDS
 from ferry.clusters.offset_batches import BATCH_BYTES, OffsetBatches
 from ferry.clusters.silence import PATIENCE_SECONDS
-from ferry.errors import ClusterUnreachable, ConfigError
+from ferry.errors import ClusterUnreachable
 
 # An abandoned transaction of ours is aborted by the broker after this long, so readers of the target never wait longer for it.
 TRANSACTION_MILLISECONDS = 60_000
@@ -36,18 +48,7 @@ COORDINATION_SECONDS = PATIENCE_SECONDS
 FIRST_PAUSE_SECONDS = 0.005
 LONGEST_PAUSE_SECONDS = 1.0
 
-# Kafka's error codes (org.apache.kafka.common.protocol.Errors)
-NONE, UNKNOWN_TOPIC_OR_PARTITION = 0, 3
-LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
-TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED, TRANSACTIONAL_ID_REFUSED = 29, 30, 31, 53
-INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED = 47, 49, 90
-INVALID_TRANSACTION_TIMEOUT, CONCURRENT_TRANSACTIONS = 50, 51
-GROUP_ID_NOT_FOUND, UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_ID = 69, 88, 100
-
-RETRIABLE = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS, UNSTABLE_OFFSET_COMMIT, 5, 6, 7, 13})
-FENCING = frozenset({INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED})
-REFUSALS = frozenset({TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED, TRANSACTIONAL_ID_REFUSED})
-TRANSACTION_COORDINATOR, GROUP_COORDINATOR = 1, 0
+TRANSACTION_COORDINATOR, GROUP_COORDINATOR, ANY_BROKER = 1, 0, -1
 # Names instead of topic ids, and the protocol before KIP-890 where the cluster's feature level asks for it.
 OFFSET_FETCH_BY_NAME, TXN_OFFSET_COMMIT_BY_NAME, V1_TXN_OFFSET_COMMIT, V1_END_TXN = 9, 5, 4, 4
 
@@ -91,6 +92,10 @@ class PositionsRefused(Exception):
         self.right = right
 
 
+# What one answer says: topic, partition and error code; of the whole request without topic.
+Codes = Sequence[tuple[str, int, int]]
+
+
 class Coordinator:
     """One transactional id and one group of one cluster."""
 
@@ -106,7 +111,7 @@ class Coordinator:
     async def init(self, identity: ProducerIdentity = NO_IDENTITY) -> ProducerIdentity:
         """Abort what is open and get the next epoch; with a pair only if it is still the current one (else Fenced)."""
 
-        async def ask(node: int) -> tuple[int, Any]:
+        async def ask(node: int | None) -> tuple[Codes, Any]:
             answer = await self._connection.send(
                 InitProducerIdRequest(
                     transactional_id=self._transactional_id,
@@ -119,9 +124,9 @@ class Coordinator:
                 ),
                 node,
             )
-            return answer.error_code, answer
+            return _whole(answer.error_code), answer
 
-        answer = await self._until_settled("init", TRANSACTION_COORDINATOR, ask)
+        answer = await self._until_settled(INIT_PRODUCER_ID, TRANSACTION_COORDINATOR, ask)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
     async def settle(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
@@ -153,7 +158,7 @@ class Coordinator:
         by_topic = _grouped(partitions)
         topic_type = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 
-        async def ask(node: int) -> tuple[int, Any]:
+        async def ask(node: int | None) -> tuple[Codes, Any]:
             answer = await self._connection.send(
                 AddPartitionsToTxnRequest(
                     v3_and_below_transactional_id=self._transactional_id,
@@ -169,15 +174,14 @@ class Coordinator:
                 for result in answer.results_by_topic_v3_and_below
                 for part in result.results_by_partition
             ]
-            _refuse_denied(codes, "Write")
-            return _worst(codes), answer
+            return codes, answer
 
-        await self._until_settled("AddPartitionsToTxn", TRANSACTION_COORDINATOR, ask)
+        await self._until_settled(ADD_PARTITIONS_TO_TXN, TRANSACTION_COORDINATOR, ask)
 
     async def add_offsets(self, identity: ProducerIdentity) -> None:
         """Register the group with the transaction (needed before KIP-890's protocol only)."""
 
-        async def ask(node: int) -> tuple[int, Any]:
+        async def ask(node: int | None) -> tuple[Codes, Any]:
             answer = await self._connection.send(
                 AddOffsetsToTxnRequest(
                     transactional_id=self._transactional_id,
@@ -187,9 +191,9 @@ class Coordinator:
                 ),
                 node,
             )
-            return answer.error_code, answer
+            return _whole(answer.error_code), answer
 
-        await self._until_settled("AddOffsetsToTxn", TRANSACTION_COORDINATOR, ask)
+        await self._until_settled(ADD_OFFSETS_TO_TXN, TRANSACTION_COORDINATOR, ask)
 
     async def commit_positions(
         self, identity: ProducerIdentity, positions: Mapping[tuple[str, int], Position], *, transactions_v2: bool
@@ -199,6 +203,8 @@ class Coordinator:
         In as many requests as the broker's largest batch asks for: all of them belong to the one transaction, and none that was answered
         with a refusal can still arrive. OutcomeUnknown when an answer is lost: never asked twice; an answer that came may be asked for
         again, in the same transaction.
+
+        ReplicatorActive or ConfigError where no position is taken.
         """
         batches = OffsetBatches(self._group, positions, attrgetter("mark"), self._batch_bytes)
         while batch := batches.take():
@@ -233,7 +239,7 @@ class Coordinator:
             for topic, numbers in by_topic.items()
         ]
 
-        async def ask(node: int) -> tuple[int, Any]:
+        async def ask(node: int | None) -> tuple[Codes, Any]:
             try:
                 answer = await self._connection.send(
                     TxnOffsetCommitRequest(
@@ -252,21 +258,10 @@ class Coordinator:
             except RequestLost as problem:
                 raise OutcomeUnknown(f"TxnOffsetCommit: {problem}") from problem
             codes = [(topic.name, part.partition_index, part.error_code) for topic in answer.topics for part in topic.partitions]
-            gone = tuple((topic, number) for topic, number, code in codes if code in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID})
-            if gone:
-                raise PositionsRefused(gone)
-            _refuse_denied(codes, "Read")
-            code = _worst(codes)
-            return (NONE, None) if batches.refused(positions, code) else (code, answer)
+            code = TXN_OFFSET_COMMIT.gravest(found for _, _, found in codes)
+            return ([], None) if batches.refused(positions, code) else (codes, answer)
 
-        deadline = time.monotonic() + GONE_SECONDS
-        while True:
-            try:
-                return await self._until_settled("TxnOffsetCommit", GROUP_COORDINATOR, ask) is not None
-            except PositionsRefused as problem:
-                if problem.right or time.monotonic() > deadline:
-                    raise
-            await self._loop.sleep(LONGEST_PAUSE_SECONDS)
+        return await self._until_settled(TXN_OFFSET_COMMIT, GROUP_COORDINATOR, ask) is not None
 
     async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:
         """Commit or abort; the pair to go on with. OutcomeUnknown when the answer to a commit is lost: never asked twice.
@@ -274,7 +269,7 @@ class Coordinator:
         An abort is: should the first request arrive late, its epoch is an old one.
         """
 
-        async def ask(node: int) -> tuple[int, Any]:
+        async def ask(node: int | None) -> tuple[Codes, Any]:
             try:
                 answer = await self._connection.send(
                     EndTxnRequest(
@@ -290,9 +285,9 @@ class Coordinator:
                 if not committed:
                     raise
                 raise OutcomeUnknown(f"EndTxn: {problem}") from problem
-            return answer.error_code, answer
+            return _whole(answer.error_code), answer
 
-        answer = await self._until_settled("EndTxn", TRANSACTION_COORDINATOR, ask)
+        answer = await self._until_settled(END_TXN, TRANSACTION_COORDINATOR, ask)
         if transactions_v2 and answer.producer_id >= 0:
             return ProducerIdentity(answer.producer_id, answer.producer_epoch)
         return identity
@@ -306,7 +301,7 @@ class Coordinator:
         group_type = OffsetFetchRequest.OffsetFetchRequestGroup
         by_topic = None if partitions is None else _grouped(partitions)
 
-        async def ask(node: int) -> tuple[int, Any]:
+        async def ask(node: int | None) -> tuple[Codes, Any]:
             answer = await self._connection.send(
                 OffsetFetchRequest(
                     group_id=self._group,
@@ -333,10 +328,9 @@ class Coordinator:
             )
             group = answer.groups[0] if answer.groups else answer
             codes = [(topic.name, part.partition_index, part.error_code) for topic in group.topics for part in topic.partitions]
-            code = group.error_code or _worst([entry for entry in codes if entry[2] not in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}])
-            return (NONE if code == GROUP_ID_NOT_FOUND else code), group
+            return [*_whole(group.error_code), *codes], group
 
-        group = await self._until_settled("OffsetFetch", GROUP_COORDINATOR, ask)
+        group = await self._until_settled(OFFSET_FETCH, GROUP_COORDINATOR, ask)
         return {
             (topic.name, part.partition_index): Position(part.committed_offset, part.committed_leader_epoch, part.metadata or "")
             for topic in group.topics
@@ -344,70 +338,85 @@ class Coordinator:
             if part.committed_offset >= 0
         }
 
-    async def _until_settled(self, what: str, kind: int, ask: Callable[[int], Awaitable[tuple[int, Any]]]) -> Any:
+    async def idempotent_identity(self) -> ProducerIdentity:
+        """A producer id of no transactional id, for writing at least once."""
+
+        async def ask(node: int | None) -> tuple[Codes, Any]:
+            request = InitProducerIdRequest(
+                transactional_id=None, transaction_timeout_ms=0, producer_id=-1, producer_epoch=-1, max_version=5
+            )
+            answer = await self._connection.send(request, node)
+            return _whole(answer.error_code), answer
+
+        answer = await self._until_settled(INIT_PRODUCER_ID, ANY_BROKER, ask)
+        return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+
+    async def _until_settled(self, request: Request, kind: int, ask: Callable[[int | None], Awaitable[tuple[Codes, Any]]]) -> Any:
         deadline = time.monotonic() + COORDINATION_SECONDS
-        pause, problem = FIRST_PAUSE_SECONDS, ""
-        while time.monotonic() < deadline:
+        pause, problem, gone_until = FIRST_PAUSE_SECONDS, "", 0.0
+        while (now := time.monotonic()) < deadline:
             try:
-                code, answer = await ask(await self._node(kind))
+                codes, answer = await ask(await self._node(kind))
             except (RequestNotSent, RequestLost) as failure:
                 self._nodes.pop(kind, None)
                 problem = str(failure)
             else:
-                if code == NONE:
+                code = request.gravest(found for _, _, found in codes)
+                action = request.action(code)
+                if action in {Action.GO_ON, Action.NOTHING}:
                     return answer
-                if code not in RETRIABLE:
-                    raise self._refusal(what, code)
-                if code != CONCURRENT_TRANSACTIONS:
+                if action is Action.GONE:
+                    gone_until = gone_until or now + GONE_SECONDS
+                if action not in ASKED_AGAIN and now >= gone_until:
+                    raise self._refusal(request, codes, code)
+                if action is Action.COORDINATOR:
                     self._nodes.pop(kind, None)
-                problem = f"error {code}"
+                problem = request.told(code)
             self._connection.require_answers()
             await self._loop.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
         raise ClusterUnreachable(
-            f"cluster {self._connection.alias}: {what} for {self._transactional_id} "
+            f"cluster {self._connection.alias}: {request.name} for {self._transactional_id} "
             f"did not succeed in {COORDINATION_SECONDS:.0f} s: {problem}"
         )
 
-    async def _node(self, kind: int) -> int:
+    async def _node(self, kind: int) -> int | None:
+        if kind == ANY_BROKER:
+            return None
         if kind not in self._nodes:
             key = self._transactional_id if kind == TRANSACTION_COORDINATOR else self._group
             answer = await self._connection.send(FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key]))
             found = answer.coordinators[0] if answer.coordinators else answer
-            if found.error_code in REFUSALS:
-                raise self._refusal("FindCoordinator", found.error_code)
-            if found.error_code != NONE:
-                raise RequestNotSent(f"cluster {self._connection.alias}: no coordinator yet for {key}: error {found.error_code}")
+            if FIND_COORDINATOR.action(found.error_code) in ASKED_AGAIN:
+                told = FIND_COORDINATOR.told(found.error_code)
+                raise RequestNotSent(f"cluster {self._connection.alias}: no coordinator yet for {key}: {told}")
+            if found.error_code:
+                raise self._refusal(FIND_COORDINATOR, _whole(found.error_code), found.error_code)
             self._nodes[kind] = found.node_id
         return self._nodes[kind]
 
-    def _refusal(self, what: str, code: int) -> Exception:
-        if code in FENCING:
-            return Fenced(f"{what} for {self._transactional_id}: error {code}")
-        if code in REFUSALS:
-            rights = {
-                TOPIC_REFUSED: "Describe on the topics that it is about",
-                GROUP_REFUSED: f"Read on group {self._group}",
-                CLUSTER_REFUSED: "IdempotentWrite on the cluster",
-                TRANSACTIONAL_ID_REFUSED: f"Write on transactional id {self._transactional_id}",
-            }
-            return self._connection.denied(what, rights[code])
-        if code == INVALID_TRANSACTION_TIMEOUT:
-            return ConfigError(
-                f"cluster {self._connection.alias}: transaction.max.timeout.ms is below {TRANSACTION_MILLISECONDS} ms: raise it"
-            )
-        return OutcomeUnknown(f"{what} for {self._transactional_id}: error {code}")
+    def _refusal(self, request: Request, codes: Codes, code: int) -> Exception:
+        meaning = request.meaning(code)
+        names = {"group": self._group, "id": self._transactional_id, "timeout": TRANSACTION_MILLISECONDS}
+        partitions = tuple((topic, number) for topic, number, found in codes if request.meaning(found) == meaning)
+        problem = f"{request.name} for {self._transactional_id}: {request.told(code, **names)}"
+        match meaning.action:
+            case Action.FENCED:
+                return Fenced(problem)
+            case Action.GONE:
+                return PositionsRefused(partitions)
+            case Action.DENIED if "{topic}" in meaning.told:
+                return PositionsRefused(partitions, meaning.told.partition(" ")[0])
+            case Action.DENIED:
+                return self._connection.denied(request.name, request.right(code, **names))
+            case Action.REFUSED:
+                return meaning.error(f"cluster {self._connection.alias}: {problem}")
+            case _:
+                return OutcomeUnknown(problem)
 
 
-async def idempotent_identity(connection: ClusterConnection) -> ProducerIdentity:
-    """A producer id of no transactional id, for writing at least once. NotAuthorized, or OutcomeUnknown."""
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0, producer_id=-1, producer_epoch=-1, max_version=5)
-    answer = await connection.send(request)
-    if answer.error_code == CLUSTER_REFUSED:
-        raise connection.denied("writing without a transaction", "IdempotentWrite on the cluster")
-    if answer.error_code:
-        raise OutcomeUnknown(f"InitProducerId: error {answer.error_code}")
-    return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+def _whole(code: int) -> Codes:
+    return [("", -1, code)]
 
 
 def _grouped(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
@@ -415,16 +424,3 @@ def _grouped(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(number)
     return by_topic
-
-
-def _refuse_denied(codes: Iterable[tuple[str, int, int]], right: str) -> None:
-    refused = tuple((topic, number) for topic, number, code in codes if code == TOPIC_REFUSED)
-    if refused:
-        raise PositionsRefused(refused, right)
-
-
-def _worst(codes: Iterable[tuple[str, int, int]]) -> int:
-    """The first code that no retry cures, else any code that is not NONE."""
-    seen = [code for _, _, code in codes if code != NONE]
-    lasting = [code for code in seen if code not in RETRIABLE]
-    return (lasting or seen or [NONE])[0]

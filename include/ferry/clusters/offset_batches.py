@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
+from ferry.clusters.answers import TOO_MANY_OFFSETS
+
 K = TypeVar("K", bound=tuple[str, int])
 V = TypeVar("V")
 
@@ -17,9 +19,6 @@ V = TypeVar("V")
 BATCH_BYTES = 512 * 1024
 # Of one record beside group, topic and metadata: its framing, the versions and lengths of key and value, offset, epoch, times and topic id.
 RECORD_BYTES = 80
-# UNKNOWN_SERVER_ERROR and INVALID_COMMIT_OFFSET_SIZE: coordinators since 3.7 answer the one, older ones the other. The first may mean
-# anything else as well: then the smallest batch has it too.
-TOO_LARGE = frozenset({-1, 28})
 
 
 class OffsetBatches(Generic[K, V]):
@@ -54,7 +53,7 @@ class OffsetBatches(Generic[K, V]):
 
     def refused(self, batch: Mapping[K, V], code: int) -> bool:
         """Whether the broker's error `code` for `batch` may be one of its size: then the next ones have at most half of it."""
-        if code not in TOO_LARGE or len(batch) < 2:
+        if code not in TOO_MANY_OFFSETS or len(batch) < 2:
             return False
         self.limit = sum(self._sizes[key] for key in batch) // 2
         return True

@@ -23,11 +23,12 @@ from typing import Any, NamedTuple, Protocol
 
 from kafka.future import Future
 
+from ferry.clusters.answers import Action
 from ferry.clusters.connections import ClusterConnection, RequestNotSent, Wakeup
 from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.producing import Answer, Verdict, produce_answers, produce_request
+from ferry.clusters.producing import Answer, produce_answers, produce_request
 from ferry.clusters.silence import PATIENCE_SECONDS
 from ferry.copying.allowance import WINDOW_BYTES
 from ferry.copying.window import Window
@@ -209,11 +210,11 @@ class Appender:
                 failure = self._connection.classified(future.exception)
                 if not isinstance(failure, RequestNotSent):
                     raise OutcomeUnknown(f"Produce: {failure}")
-                answers = {queue.key: Answer(Verdict.RETRIABLE, -1, str(failure)) for queue, _ in sent}
+                answers = {queue.key: Answer(Action.LEADER, -1, str(failure)) for queue, _ in sent}
             else:
                 answers = produce_answers(future.value, self._leaders)
             for queue, item in sent:
-                item.answer = answers.get(queue.key, Answer(Verdict.UNKNOWN, -1, "no answer for this partition"))
+                item.answer = answers.get(queue.key, Answer(Action.UNKNOWN, -1, "no answer for this partition"))
                 # A request that could not leave fails at once, before the answers of those that left earlier: settle in sending order.
                 while queue.in_flight and (answer := queue.in_flight[0].answer) is not None:
                     yield from self._settle_one(queue, queue.in_flight.popleft(), answer)
@@ -222,38 +223,39 @@ class Appender:
         first = not queue.disturbed
         if first:
             queue.resume_sequence = item.sequence
-        queue.disturbed = answer.verdict is not Verdict.ACCEPTED or queue.disturbed
-        match answer.verdict:
-            case Verdict.ACCEPTED if first:
+        queue.disturbed = answer.action is not Action.GO_ON or queue.disturbed
+        match answer.action:
+            case Action.GO_ON if first:
                 queue.proven, queue.troubled_since = True, 0.0
                 self.own_bytes -= item.unit.own
                 yield Accepted(queue.key, item.unit, answer.base_offset)
-            case Verdict.FENCED:
+            case Action.FENCED:
                 raise Fenced(f"Produce to {queue.key[0]}-{queue.key[1]}: {answer.problem}")
-            case Verdict.RETRIABLE:
+            case Action.LEADER:
                 queue.rejected.append(item.unit)
                 self._postpone(queue, answer.problem)
-            case Verdict.OUT_OF_ORDER if not first:
+            case Action.OUT_OF_ORDER if not first:
                 queue.rejected.append(item.unit)
-            case Verdict.DENIED:
+            case Action.DENIED:
                 queue.rejected.append(item.unit)
                 queue.refusal = queue.refusal or self._denial(queue.key[0], answer)
-            case Verdict.TOO_LARGE | Verdict.RECORD_REFUSED | Verdict.REFUSED:
+            case Action.TOO_LARGE | Action.RECORD_REFUSED | Action.REFUSED:
                 if self._is_left_out(queue, item.unit, answer, first=first):
                     self.own_bytes -= item.unit.own
                     yield Refused(queue.key, item.unit, answer.problem)
             case _:
-                raise OutcomeUnknown(f"Produce to {queue.key[0]}-{queue.key[1]}: {answer.verdict.value}: {answer.problem}", queue.key)
+                problem = answer.problem or "accepted behind a batch that was not"
+                raise OutcomeUnknown(f"Produce to {queue.key[0]}-{queue.key[1]}: {problem}", queue.key)
         if not queue.in_flight:
             self._regroup(queue)
 
     def _denial(self, topic: str, answer: Answer) -> Refusal:
-        right = f"Write on transactional id {self._transactional_id}" if answer.of_transaction else f"Write on topic {topic}"
+        right = answer.right.format(topic=topic, id=self._transactional_id)
         return Refusal(f"{answer.problem}: {self._connection.granting(right)}", passing=False, denied=True)
 
     def _is_left_out(self, queue: _Queue, unit: Appendable, answer: Answer, *, first: bool) -> bool:
         """A unit that was refused for good is divided; where that is of no use it stops the partition or (True) is left out."""
-        divides = answer.verdict is Verdict.TOO_LARGE or (self._skips and answer.verdict is Verdict.RECORD_REFUSED)
+        divides = answer.action is Action.TOO_LARGE or (self._skips and answer.action is Action.RECORD_REFUSED)
         problem = answer.problem
         indivisible = unit.count == 1
         if divides and not indivisible:

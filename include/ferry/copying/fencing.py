@@ -78,6 +78,11 @@ class FencedWriter:
                     self._connection.disconnect()
                     self.confirm()
                 return self._loop.run(self._write, records)
+            except PositionsRefused as failure:
+                if failure.right:
+                    topic, _ = failure.partitions[0]
+                    raise self._connection.denied(f"writing to {topic}", f"{failure.right} on topic {topic}") from failure
+                problem = failure
             except (OutcomeUnknown, RequestLost, RequestNotSent, Fenced) as failure:
                 problem = failure
         raise ClusterUnreachable(f"cluster {self._connection.alias}: {self._name} could not write: {problem}") from problem
@@ -101,9 +106,6 @@ class FencedWriter:
     def _call(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         try:
             return self._loop.run(coroutine, *arguments)
-        except PositionsRefused as problem:
-            topic, _ = problem.partitions[0]
-            raise self._connection.denied(f"writing to {topic}", f"{problem.right} on topic {topic}") from problem
         except Fenced as problem:
             raise Superseded(f"flow {self._flow}: a newer run took over ({problem})") from problem
 

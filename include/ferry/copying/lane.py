@@ -26,7 +26,6 @@ from ferry.clusters.coordination import (
     Position,
     PositionsRefused,
     ProducerIdentity,
-    idempotent_identity,
 )
 from ferry.clusters.leaders import Leaders
 from ferry.copying.allowance import allowance_of
@@ -179,7 +178,7 @@ class Lane:
             skips=not self._job.flow.handling.abort_on_send_failure,
         )
         self._ledger.adopt(self._identity)
-        self._records.adopt(self._identity if exactly_once else await idempotent_identity(self._target))
+        self._records.adopt(self._identity if exactly_once else await self._coordinator.idempotent_identity())
 
     async def _copy_and_recover(self) -> None:
         recoveries, known = 0, self._committed_total()

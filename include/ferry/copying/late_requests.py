@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ferry.clusters.coordination import Coordinator, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.coordination import Coordinator, PositionsRefused, ProducerIdentity
 from ferry.copying.appender import PartitionKey
 
 
@@ -23,16 +23,11 @@ async def refuse_late(coordinator: Coordinator, identity: ProducerIdentity, writ
     if not written:
         return
     await coordinator.add_offsets(identity)
-    try:
-        await coordinator.add_partitions(identity, written)
-    except (OutcomeUnknown, PositionsRefused):  # one that was deleted, or whose right is gone, refuses them all
-        for key in written:
-            await _add_if_there(coordinator, identity, key)
+    left = set(written)
+    while left:
+        try:
+            await coordinator.add_partitions(identity, left)
+            break
+        except PositionsRefused as problem:  # one that was deleted, or whose right is gone, refuses them all
+            left.difference_update(problem.partitions)
     await coordinator.end(identity, committed=False, transactions_v2=False)
-
-
-async def _add_if_there(coordinator: Coordinator, identity: ProducerIdentity, key: PartitionKey) -> None:
-    try:
-        await coordinator.add_partitions(identity, [key])
-    except (OutcomeUnknown, PositionsRefused):
-        return

@@ -17,12 +17,16 @@ from ferry.errors import BatchRefused, PartitionError, TargetRecreated
 
 
 def stop_refused(problem: PositionsRefused, cursors: Mapping[PartitionKey, PartitionCursor], target: ClusterConnection) -> NoReturn:
-    """Stop the cursors of refused partitions, then OutcomeUnknown. NotAuthorized for an internal topic: then no partition can go on."""
+    """Stop the cursors of refused partitions, then OutcomeUnknown. NotAuthorized for an internal topic: then no partition can go on.
+
+    An internal topic that is gone leaves the outcome open too: the lane tries again a few times, and then says so.
+    """
     for topic, partition in problem.partitions:
-        if (topic, partition) not in cursors:
+        cursor = cursors.get((topic, partition))
+        if cursor is not None:
+            cursor.fail(_failure(cursor.task, problem.right, target))
+        elif problem.right:
             raise target.denied(f"writing to {topic}", f"{problem.right} on topic {topic}") from problem
-        cursor = cursors[topic, partition]
-        cursor.fail(_failure(cursor.task, problem.right, target))
     raise OutcomeUnknown(str(problem)) from problem
 
 
