@@ -15,7 +15,7 @@ EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup demo demo-stop test test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak page coverage mutants bench scale docs how-tos lock pythons spark-environment clean
+.PHONY: help setup browser demo demo-stop test test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak page coverage mutants bench scale docs how-tos lock pythons spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -30,8 +30,10 @@ demo: setup ## Two clusters, sample topics, Airflow, one run: then look at the U
 demo-stop: setup ## Stop the demo and remove what it made
 	@python -m ferry.airflow.demo down
 
-test: setup lint types ## Lint, types and all tests but those with a target of their own, with a short series of kills
+browser: setup
 	@setup/browser.sh
+
+test: browser lint types ## Lint, types and all tests but those with a target of their own, with a short series of kills
 	pytest -m $(QUICK) -n $(WORKERS) --dist loadfile --durations 15
 
 test-unit: setup ## Tests without I/O
@@ -91,13 +93,11 @@ spark-drill: setup ## A Spark cluster of two workers that are killed during runs
 exactness: setup ## Translated offsets of 500 groups beside MirrorMaker 2's: make exactness SEED=7
 	python -m tests.exactness.run --seed $(SEED)
 
-page: setup ## The page in a browser; pictures of every view and state in .ferry/page-screenshots
-	@setup/browser.sh
+page: browser ## The page in a browser; pictures of every view and state in .ferry/page-screenshots
 	rm -rf .ferry/page-screenshots
 	FERRY_PAGE_SCREENSHOTS=$(CURDIR)/.ferry/page-screenshots pytest -m browser --durations 5
 
-coverage: setup ## As test, and which lines no test reached
-	@setup/browser.sh
+coverage: browser ## As test, and which lines no test reached
 	pytest -m $(QUICK) -n $(WORKERS) --dist loadfile --cov --cov-report=term:skip-covered
 
 mutants: setup ## One change at a time that a unit test must notice: make mutants ROOM=wire

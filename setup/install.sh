@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what Ferry needs into .venv, and Java if it is missing. Quick when everything is there already.
+# Installs what Ferry needs into .venv, and Java if it is missing. Quick when everything is there already. What cannot be installed is
+# said before anything is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . setup/apt.sh
@@ -20,16 +21,23 @@ find_python() {
 
 java_is_new_enough() {
     local major
-    command -v java >/dev/null || return 1
-    major=$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
+    major=$("${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
     [ -n "$major" ] && [ "$major" -ge 17 ]
 }
+
+[ -x .venv/bin/python ] || python=$(find_python)
+if ! java_is_new_enough; then
+    [ -z "${JAVA_HOME:-}" ] || fail "JAVA_HOME=$JAVA_HOME has no Java 17 or newer: set it to one, or unset it"
+    say "installing Java 17"
+    apt_install openjdk-17-jre-headless >/dev/null ||
+        fail "Java 17 or newer is needed (Debian, Ubuntu: openjdk-17-jre-headless) and could not be installed: no apt-get, or no root rights"
+    java_is_new_enough || fail "the java on PATH is older than 17: put a newer one first, or set JAVA_HOME"
+fi
 
 stamp=.venv/ferry-setup
 wanted=$(cat requirements-dev.txt pyproject.toml setup/install.sh | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || ! [ -x .venv/bin/ferry ]; then
     if ! [ -x .venv/bin/python ]; then
-        python=$(find_python)
         say "making .venv with $python"
         if ! "$python" -m venv .venv 2>/dev/null; then
             rm -rf .venv
@@ -46,10 +54,4 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || ! [ -x .venv/bin/ferry ]; t
     printf '%s\n' "$wanted" >"$stamp"
 fi
 
-if ! java_is_new_enough; then
-    say "installing Java 17"
-    apt_install openjdk-17-jre-headless >/dev/null ||
-        fail "Java 17 or newer is needed (Debian, Ubuntu: openjdk-17-jre-headless) and could not be installed: no apt-get, or no root rights"
-    java_is_new_enough || fail "the java on PATH is older than 17: put a newer one first, or set JAVA_HOME"
-fi
 say "ready: .venv/bin/ferry --help"
