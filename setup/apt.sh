@@ -5,6 +5,7 @@ as_root() {
 
 apt_install() {
     command -v apt-get >/dev/null || return 127
+    as_root true 2>/dev/null || return 127 # asks for a password where there is a terminal, and says nothing where there is none
     as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq || true
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
 }

@@ -19,7 +19,7 @@ fi
 if ! chromium >/dev/null; then
     printf 'browser: installing chromium\n'
     apt_install chromium >/dev/null || true
-    chromium >/dev/null || fail "the tests of the page need Chromium, which could not be installed: no apt-get, or no root rights." \
+    chromium >/dev/null || fail "the tests of the page need Chromium, which could not be installed: that takes apt-get, and root or sudo." \
         "Install it (Debian: apt-get install chromium), or set FERRY_CHROMIUM=/path/to/chromium"
 fi
 driver=$(.venv/bin/python -c 'from playwright._impl._driver import compute_driver_executable; print(compute_driver_executable()[0])')

@@ -30,7 +30,7 @@ if ! java_is_new_enough; then
     [ -z "${JAVA_HOME:-}" ] || fail "JAVA_HOME=$JAVA_HOME has no Java 17 or newer: set it to one, or unset it"
     say "installing Java 17"
     apt_install openjdk-17-jre-headless >/dev/null ||
-        fail "Java 17 or newer is needed (Debian, Ubuntu: openjdk-17-jre-headless) and could not be installed: no apt-get, or no root rights"
+        fail "Java 17 or newer is needed (Debian, Ubuntu: openjdk-17-jre-headless) and could not be installed: that takes apt-get, and root or sudo"
     java_is_new_enough || fail "the java on PATH is older than 17: put a newer one first, or set JAVA_HOME"
 fi
 
