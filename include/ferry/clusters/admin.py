@@ -41,6 +41,7 @@ from ferry.clusters.describe import Brokers, ConfigOrigin, ConfigValue, TopicDes
 from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.silence import PATIENCE_SECONDS
 from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError
 
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ Key = TypeVar("Key")
 FIRST_ATTEMPT_SECONDS = 5.0
 # A controller that is busy with a large change.
 REQUEST_SECONDS = 30.0
-# A cluster that answered and has no controller for so long is reported. Longer than electing one takes: some 10 s, with ZooKeeper 20 s.
-PATIENCE_SECONDS = 60.0
 ATTEMPT_PAUSE_SECONDS = 0.5
 # The first contact: a wrong address or password should show quickly.
 CONTACT_SECONDS = 10.0
