@@ -11,6 +11,7 @@ from kafka.future import Future
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from ferry.clusters.connections import RequestLost, RequestNotSent
+from ferry.clusters.leader_epochs import Divergence, ReadTo
 from ferry.clusters.leaders import Leader
 from ferry.copying.allowance import Allowance
 from ferry.copying.budget import Budget
@@ -44,6 +45,8 @@ class Source:
         self.gone: set[str] = set()
         self.throttled_nodes: set[int] = set()
         self.bounds: tuple[int, int] | Exception = (0, 100)
+        self.divergence: Divergence | None = None
+        self.judged: list[ReadTo] = []
         self.refreshed, self.refusing, self.woken, self.slept = 0, False, 0, list[float]()
         self.rested = True
         self.problem: Exception = RequestLost("connection reset")
@@ -99,6 +102,11 @@ class Source:
             raise self.bounds
         return self.bounds
 
+    async def divergence_of(self, *asked: Any) -> Divergence | None:
+        assert asked[:3] == (self, self, ("t", 0))
+        self.judged.append(asked[3])
+        return self.divergence
+
 
 class Bench:
     """A feed of some partitions of topic t, and its source."""
@@ -118,20 +126,32 @@ class Bench:
         self, *, partition: int = 0, records: bytes = b"", error: int = 0, lso: int = 100, diverged: int | None = None, aborted: int = -1
     ) -> Any:
         """Answer the oldest request for one partition; the units that come of it."""
+        return self._answer([_part(partition, records, error, lso, diverged, aborted)])
+
+    def answer_all(self, records: dict[int, bytes]) -> Any:
+        """Answer the oldest request with these records of each partition; the units that come of it."""
+        return self._answer([_part(partition, data) for partition, data in records.items()])
+
+    def _answer(self, parts: list[SimpleNamespace]) -> Any:
         _, _, future = self.source.requests.pop(0)
-        part = SimpleNamespace(
-            partition_index=partition,
-            error_code=error,
-            records=records,
-            aborted_transactions=[SimpleNamespace(producer_id=aborted, first_offset=0)] if aborted >= 0 else [],
-            last_stable_offset=lso,
-            diverging_epoch=None if diverged is None else SimpleNamespace(epoch=3, end_offset=diverged),
-        )
-        future.success(SimpleNamespace(error_code=0, responses=[SimpleNamespace(topic="t", partitions=[part])]))
+        future.success(SimpleNamespace(error_code=0, responses=[SimpleNamespace(topic="t", partitions=parts)]))
         return self.feed.arrivals()
 
     def mend(self, *idle: PartitionCursor) -> None:
         asyncio.run(self.feed.mend(idle))
+
+
+def _part(
+    partition: int, records: bytes, error: int = 0, lso: int = 100, diverged: int | None = None, aborted: int = -1
+) -> SimpleNamespace:
+    return SimpleNamespace(
+        partition_index=partition,
+        error_code=error,
+        records=records,
+        aborted_transactions=[SimpleNamespace(producer_id=aborted, first_offset=0)] if aborted >= 0 else [],
+        last_stable_offset=lso,
+        diverging_epoch=None if diverged is None else SimpleNamespace(epoch=3, end_offset=diverged),
+    )
 
 
 def parts_of(request: Any) -> list[Any]:

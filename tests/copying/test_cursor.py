@@ -75,7 +75,7 @@ def test_revert_goes_back_to_what_was_confirmed() -> None:
 def test_a_partition_without_a_declaration_is_untouched_until_something_is_settled() -> None:
     cursor = PartitionCursor(replace(task(Segment(COPIED, 7, 30), position=7), last_epoch=4))
     cursor.settle_fetched()
-    assert (cursor.touched, cursor.wants_fetch, cursor.out_of_range, cursor.not_before, cursor.troubled_since) == (False, True, False, 0, 0)
+    assert (cursor.touched, cursor.wants_fetch, cursor.doubted, cursor.not_before, cursor.troubled_since) == (False, True, False, 0, 0)
     assert cursor.fetch_position() == FetchPosition("t", 0, 7, 4, None)
     cursor.troubled_since = 9.0
     cursor.fetched_to(12, 6)
@@ -236,11 +236,11 @@ def test_everything_expired() -> None:
 def test_behind_what_expired_no_epoch_is_known() -> None:
     """An older one would look like a truncated log."""
     cursor = PartitionCursor(replace(task(Segment(COPIED, 5, 30), position=5), last_epoch=7))
-    cursor.out_of_range = True
+    cursor.doubted = True
     assert not cursor.wants_fetch
     cursor.lose(12, "gone")
     assert (cursor.wants_fetch, cursor.fetch_position()) == (True, FetchPosition("t", 0, 12, -1, None))
-    assert (cursor.out_of_range, cursor.head("run", "ledger").source_epoch) == (False, -1)
+    assert (cursor.doubted, cursor.head("run", "ledger").source_epoch) == (False, -1)
 
 
 def test_a_backfilled_segment_moves_no_position_and_an_expired_one_is_skipped() -> None:

@@ -14,6 +14,7 @@ from ferry.copying.model import Segment
 from ferry.copying.plan import PartitionFacts, PartitionPlan, PlanRules, ends_of, plan_partitions, seeded
 from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.copying.state import Head
+from ferry.copying.truncation import Truncation
 from ferry.errors import (
     AlreadyClaimed,
     BackfillRefused,
@@ -187,6 +188,23 @@ def test_the_source_log_was_truncated() -> None:
     assert (found.position, found.segments) == (30, ())
     assert found.seed is not None
     assert "truncated from 50 to 30" in found.seed.reason
+
+
+def test_the_source_log_was_rewritten_before_the_position() -> None:
+    truncated = replace(KNOWN, truncation=Truncation(40, 35, copied=True))
+    text = "the source log was truncated to offset 40 and rewritten; copied up to 50; ferry.on.recreate=restart goes on at offset 35"
+    refused(truncated, SourceTruncated, text)
+    found = plan(truncated, RESTART)
+    assert (found.position, found.last_epoch, found.segments, found.series) == (35, -1, (Segment(COPIED, 35, 100),), "run-1")
+    assert found.seed is not None
+    assert found.seed.reason == "restart: the source log was truncated to offset 40 and rewritten; copied up to 50"
+
+
+def test_a_log_that_differs_only_where_nothing_was_copied_is_read_again_from_there() -> None:
+    found = plan(replace(KNOWN, truncation=Truncation(45, 45, copied=False)))
+    assert (found.position, found.segments, found.series) == (45, (Segment(COPIED, 45, 100),), "run-1")
+    assert found.seed is not None
+    assert found.seed.reason.startswith("nothing had been copied at or behind offset 45: ")
 
 
 def test_the_ledger_was_deleted() -> None:

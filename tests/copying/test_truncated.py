@@ -1,17 +1,26 @@
-"""A source broker that comes back with a shorter log, as after an unclean leader election: named, never copied over, the rest goes on."""
+"""A source broker that comes back with another log: truncated as after an unclean leader election, or only compacted.
+
+The one is named, never copied over, and the rest goes on; the other is copied as if nothing had happened.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka import Producer
 
+from ferry.clusters.admin import ClusterAdmin
 from ferry.config import Flow
 from ferry.copying.pipeline import plan_run
 from ferry.copying.request import RunRequest
+from ferry.copying.state import encode_state
+from ferry.copying.survey import read_state
 from ferry.errors import ExitCode
+from ferry.policy.naming import state_topic
 from ferry.reporting.run_report import RunReport
 from ferry.reporting.status import flow_status
 from ferry.sandbox import SandboxCluster, read_all
@@ -20,28 +29,28 @@ pytestmark = pytest.mark.brokers
 
 RunFlow = Callable[..., RunReport]
 NEXT = RunRequest("", "next")
+FIRST_MILLISECOND = 1_700_000_000_000
 CHECKPOINTS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint", ".kafka_cleanshutdown")
 
 
 def produce_in_batches(cluster: SandboxCluster, topic: str, partition: int, values: range) -> None:
-    """One batch per record, so that a log can be cut anywhere."""
+    """One batch per record, so that a log can be cut anywhere; their times count up with their values (ms)."""
     producer = Producer(cluster.client_settings())
     for number in values:
-        producer.produce(topic, value=f"{number}".encode(), partition=partition)
+        producer.produce(topic, value=f"{number}".encode(), partition=partition, timestamp=FIRST_MILLISECOND + number)
         assert producer.flush(30) == 0
 
 
-def cut_log(cluster: SandboxCluster, topic: str, partition: int, end: int) -> None:
-    """Remove every batch from offset `end` on, while the broker is down, and what it remembers about them."""
+def cut_log(cluster: SandboxCluster, topic: str, partition: int, start: int, end: int = 1 << 62) -> None:
+    """Remove every batch of offsets in [start, end), while the broker is down, and what it remembers about them but for leader epochs."""
     data = next(cluster.directory.rglob(f"{topic}-{partition}"))
     log = data / f"{0:020}.log"
-    content, at = log.read_bytes(), 0
+    content, kept, at = log.read_bytes(), b"", 0
     while at < len(content):
         offset, length = struct.unpack_from(">qi", content, at)
-        if offset >= end:
-            break
+        kept += b"" if start <= offset < end else content[at : at + 12 + length]
         at += 12 + length
-    log.write_bytes(content[:at])
+    log.write_bytes(kept)
     for pattern in ("*.index", "*.timeindex", "*.snapshot"):
         for path in data.glob(pattern):
             path.unlink()
@@ -88,3 +97,48 @@ def test_a_truncated_source_log_is_named_and_nothing_is_copied_over(
         [f"{number}".encode() for number in range(20)],
         [f"{number}".encode() for number in range(25)],
     ]
+
+    restarted = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.on.recreate = restart", source=source)
+    assert run_flow(restarted).exit_code is ExitCode.DONE
+    copied = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    assert [record.value for record in copied[0]] == [f"{number}".encode() for number in (*range(20), *range(1_000, 1_000 + rewritten))]
+    assert run_flow(restarted).records == 0
+
+
+def test_a_compacted_log_is_not_taken_for_a_truncated_one(
+    source: SandboxCluster,
+    target_cluster: SandboxCluster,
+    topic_factory: Callable[..., str],
+    flow_factory: Callable[..., Flow],
+    run_flow: RunFlow,
+) -> None:
+    """A leader epoch began inside what compaction removed, and a run ended behind it; partition 1 has a head as Ferry once wrote them."""
+    topic = topic_factory(source, partitions=2)
+    flow = flow_factory(f"A->B.topics = {topic}", source=source)
+    for partition in (0, 1):
+        produce_in_batches(source, topic, partition, range(10))
+    source.stop()
+    source.run()
+    for partition in (0, 1):
+        produce_in_batches(source, topic, partition, range(10, 23))
+    source.stop()
+    for partition in (0, 1):
+        cut_log(source, topic, partition, 10, 15)
+    source.run()
+    until = datetime.fromtimestamp((FIRST_MILLISECOND + 13) / 1_000, UTC)
+    assert run_flow(flow, until=until).exit_code is ExitCode.DONE
+    with ClusterAdmin(flow.target) as admin:
+        heads = read_state(flow, admin.topics(), settled=True)[0].heads
+    assert [heads[topic, partition].position for partition in (0, 1)] == [15, 15]
+    producer = Producer(target_cluster.client_settings())
+    key, value = encode_state(replace(heads[topic, 1], source_epoch=0))
+    producer.produce(state_topic(flow.source.alias), key=key, value=value)
+    assert producer.flush(30) == 0
+
+    report = run_flow(flow)
+
+    assert (report.failed, report.exit_code) == ((), ExitCode.DONE)
+    copied = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    expected = [f"{number}".encode() for number in (*range(10), *range(15, 23))]
+    assert [[record.value for record in part] for part in copied] == [expected, expected]
+    assert run_flow(flow).records == 0

@@ -30,7 +30,7 @@ def test_two_halves_are_the_whole(kafka: Any, rows_at: Any, offsets: list[int], 
     assert (first.count, second.count) == (len(rows) // 2, len(rows) - len(rows) // 2)
     assert (first.upstream_start, second.upstream_end) == (unit.upstream_start, unit.upstream_end)
     assert first.upstream_end == second.upstream_start == rows[first.count].offset
-    assert (first.kind, first.last_leader_epoch) == ("reframed", unit.last_leader_epoch)
+    assert (first.kind, first.last_leader_epoch, second.last_leader_epoch) == ("reframed", -1, unit.last_leader_epoch)
     assert (second.min_timestamp, second.max_timestamp) == (rows[first.count].timestamp, rows[-1].timestamp)
 
 

@@ -15,6 +15,7 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from ferry.clusters.answers import LIST_OFFSETS, Action
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
+from ferry.wire.batch import read_entry
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 EARLIEST, LATEST = -2, -1
@@ -27,7 +28,7 @@ _PARTITION = FetchRequest.FetchTopic.FetchPartition
 
 
 class FetchPosition(NamedTuple):
-    """What to fetch next of a partition: an upstream offset, and the leader epoch of the record before it (-1 unknown).
+    """What to fetch next of a partition: an upstream offset, and the leader epoch to fetch it with (-1 unknown, see Unit).
 
     `limit`: bytes that are enough, where less than usual will do.
     """
@@ -40,17 +41,19 @@ class FetchPosition(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """One partition's share of a fetch response. `diverged_at`: the source's log says otherwise from this offset on (None: it agrees)."""
+    """One partition's share of a fetch response. `diverged`: the leader's epochs contradict offset and epoch (see leader_epochs)."""
 
     asked: FetchPosition
     error: int
     records: memoryview
     aborted: list[tuple[int, int]]
-    diverged_at: int | None
+    diverged: bool
     last_stable_offset: int
 
 
-def fetch_request(wanted: Sequence[FetchPosition], leaders: Leaders, *, total_bytes: int, partition_bytes: int) -> FetchRequest:
+def fetch_request(
+    wanted: Sequence[FetchPosition], leaders: Leaders, *, total_bytes: int, partition_bytes: int, isolation: int = READ_COMMITTED
+) -> FetchRequest:
     """One request for partitions that one broker leads."""
     by_topic: dict[str, list[FetchPosition]] = {}
     for position in wanted:
@@ -59,7 +62,7 @@ def fetch_request(wanted: Sequence[FetchPosition], leaders: Leaders, *, total_by
         max_wait_ms=FETCH_WAIT_MILLISECONDS,
         min_bytes=1,
         max_bytes=total_bytes,
-        isolation_level=READ_COMMITTED,
+        isolation_level=isolation,
         session_id=0,
         session_epoch=-1,
         topics=[
@@ -89,7 +92,7 @@ def fetched_partitions(answer: Any, asked: Iterable[FetchPosition], leaders: Lea
     """The partitions of a fetch response, in the order of the response; a request-level error counts for every partition."""
     wanted = {(position.topic, position.partition): position for position in asked}
     if answer.error_code:
-        return [Fetched(position, answer.error_code, memoryview(b""), [], None, -1) for position in wanted.values()]
+        return [Fetched(position, answer.error_code, memoryview(b""), [], False, -1) for position in wanted.values()]
     found = []
     for topic in answer.responses or ():
         name = leaders.name_of(getattr(topic, "topic", None), getattr(topic, "topic_id", None))
@@ -102,13 +105,12 @@ def fetched_partitions(answer: Any, asked: Iterable[FetchPosition], leaders: Lea
 
 def _fetched(position: FetchPosition, part: Any) -> Fetched:
     diverging: Any = getattr(part, "diverging_epoch", None)
-    diverged = diverging is not None and (diverging.epoch >= 0 or diverging.end_offset >= 0)
     return Fetched(
         asked=position,
         error=part.error_code,
         records=memoryview(part.records or b""),
         aborted=[(aborted.producer_id, aborted.first_offset) for aborted in part.aborted_transactions or ()],
-        diverged_at=diverging.end_offset if diverged else None,
+        diverged=diverging is not None and (diverging.epoch >= 0 or diverging.end_offset >= 0),
         last_stable_offset=part.last_stable_offset,
     )
 
@@ -116,6 +118,27 @@ def _fetched(position: FetchPosition, part: Any) -> Fetched:
 async def log_bounds(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int) -> tuple[int, int]:
     """Log start and high watermark of one partition. RequestNotSent while it has no leader that knows them (KIP-207), NotAuthorized."""
     return await _offset(connection, leaders, topic, partition, EARLIEST), await _offset(connection, leaders, topic, partition, LATEST)
+
+
+async def epoch_before(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int, offset: int) -> int | None:
+    """The leader epoch of the entry that holds the last offset before `offset`; None where compaction or retention left none.
+
+    It tells whether a log is the one that was read where the leader's list of epochs does not: that list is made anew from the records
+    that are left when a compacted partition moves to another broker. RequestNotSent or RequestLost.
+    """
+    leader = leaders.of(topic, partition)
+    if leader.node < 0:
+        raise RequestNotSent(f"Fetch of {topic}-{partition}: it has no leader")
+    asked = [FetchPosition(topic, partition, offset - 1, -1)]
+    # A broker answers with one whole batch at least. Not only what is committed: it lies below the high watermark.
+    request = fetch_request(asked, leaders, total_bytes=1, partition_bytes=1, isolation=READ_UNCOMMITTED)
+    for found in fetched_partitions(await connection.send(request, leader.node), asked, leaders):
+        if found.error == OFFSET_OUT_OF_RANGE:
+            return None
+        entry = None if found.error else read_entry(found.records, 0)
+        if entry is not None:
+            return entry[0].leader_epoch if entry[0].base_offset < offset else None
+    raise RequestNotSent(f"Fetch of {topic}-{partition}: no entry was answered at offset {offset - 1}")
 
 
 async def _offset(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int, which: int) -> int:

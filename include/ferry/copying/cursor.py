@@ -100,6 +100,8 @@ class PartitionCursor:
 
     def __init__(self, task: PartitionTask) -> None:
         self.task = task
+        # The source contradicts the offset or its epoch: nothing is fetched until it was looked at.
+        self.doubted = False
         self.failure: Failure | None = None
         self.not_before = 0.0
         self.troubled_since = 0.0
@@ -120,7 +122,7 @@ class PartitionCursor:
         self._receipts: list[Receipt] = []
         self._draft: ReceiptDraft | None = None
         self._dropped.clear()
-        self.out_of_range = False
+        self.doubted = False
 
     def confirm(self) -> None:
         """What the transaction held is committed."""
@@ -149,7 +151,7 @@ class PartitionCursor:
     def wants_fetch(self) -> bool:
         """Whether there is something to fetch now."""
         segment = self.segment
-        return segment is not None and self.failure is None and not self.out_of_range and self.fetched < segment.end
+        return segment is not None and self.failure is None and not self.doubted and self.fetched < segment.end
 
     @property
     def committed_position(self) -> int:
@@ -179,10 +181,13 @@ class PartitionCursor:
             self.fetched, self._fetched_epoch = behind, -1
 
     def fetched_to(self, offset: int, epoch: int) -> None:
-        """Everything before `offset` was fetched; `epoch` of the last batch (-1: none)."""
-        self.fetched = offset
-        self._fetched_epoch = max(self._fetched_epoch, epoch)
+        """Everything before `offset` was fetched; `epoch`: the leader epoch to fetch from there with (-1: not known)."""
+        self.fetched, self._fetched_epoch = offset, epoch
         self.troubled_since = 0.0
+
+    def forget_epoch(self) -> None:
+        """Fetch without a leader epoch next: the source's leader does not know it, though its log was found to be the one that was read."""
+        self._fetched_epoch = -1
 
     def note_dropped(self, records: int) -> None:
         """A message handler dropped all records of the last fetch: they count once what was fetched is settled."""
@@ -223,8 +228,6 @@ class PartitionCursor:
         if self.fetched > self.settled:
             self._open_draft()
             self._settle(self.fetched, self._fetched_epoch)
-            if segment.kind == ReceiptKind.COPIED:
-                self._epoch = self._fetched_epoch  # also when it is not known: an older one would look like a truncated log
             self._count_dropped()
         if self.settled >= segment.end:
             self._next_segment()
@@ -254,9 +257,7 @@ class PartitionCursor:
             self._open_draft()
         self.fetched, self._fetched_epoch = end, -1
         self._settle(end, -1)
-        if segment.kind == ReceiptKind.COPIED:
-            self._epoch = -1
-        self.out_of_range = False
+        self.doubted = False
         if end >= segment.end:
             self._next_segment()
 
@@ -293,11 +294,11 @@ class PartitionCursor:
         return PartitionOutcome(self.task.topic, self.task.partition, self._committed.position, self.failure)
 
     def _settle(self, offset: int, epoch: int) -> None:
+        """`epoch`: of just this offset, -1 where it is not known: that of an earlier offset would make the log look truncated."""
         self.settled = offset
         segment = self.segment
         if segment is not None and segment.kind == ReceiptKind.COPIED:
-            self.position = offset
-            self._epoch = max(self._epoch, epoch)
+            self.position, self._epoch = offset, epoch
 
     def _count_dropped(self) -> None:
         while self._dropped and self._dropped[0][0] <= self.settled:

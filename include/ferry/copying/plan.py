@@ -18,6 +18,7 @@ from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.model import Segment
 from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.copying.state import Head
+from ferry.copying.truncation import Truncation
 from ferry.errors import (
     AlreadyClaimed,
     BackfillRefused,
@@ -41,7 +42,8 @@ class PartitionFacts:
     Source offsets: `log_start`, `end` (exclusive bound of this run), `stable_end` (last stable offset), `since` (first offset of a
     backfill's interval), `start` (offset of the start policy). Target: topic id None when the remote topic does not exist (yet),
     `remote_partitions` its width, `remote_end` its log end, `stamps_itself` whether it replaces timestamps. `head`, `committed` and
-    `claimed_by` are what the flow's own state says, `guard` what the flow in the other direction wrote.
+    `claimed_by` are what the flow's own state says, `guard` what the flow in the other direction wrote. `truncation`: the source log is
+    another one before the head's position.
     """
 
     topic: str
@@ -65,6 +67,7 @@ class PartitionFacts:
     ledger_topic_id: str = ""
     batch_limit: int = 1_048_588
     guard: PartitionGuard = field(default_factory=PartitionGuard)
+    truncation: Truncation | None = None
 
 
 @dataclass(frozen=True)
@@ -213,6 +216,8 @@ def _known(facts: PartitionFacts, head: Head, rules: PlanRules) -> _Settled:
     if facts.committed is not None and facts.committed != head.position:
         problem = f"the flow's group says {facts.committed}, the head says {head.position}; settle it with ferry seed --from-file"
         raise PositionDisagrees(facts.topic, facts.partition, problem)
+    if facts.truncation is not None:
+        return _truncated(facts, head, facts.truncation, rules)
     if head.position > facts.stable_end:
         if rules.on_recreate == "restart":
             reason = f"restart: the source log was truncated from {head.position} to {facts.stable_end}"
@@ -223,6 +228,16 @@ def _known(facts: PartitionFacts, head: Head, rules: PlanRules) -> _Settled:
         )
         raise SourceTruncated(facts.topic, facts.partition, problem)
     return _Settled(head.position, head.source_epoch)
+
+
+def _truncated(facts: PartitionFacts, head: Head, truncation: Truncation, rules: PlanRules) -> _Settled:
+    rewritten = f"the source log was truncated to offset {truncation.end} and rewritten; copied up to {head.position}"
+    if not truncation.copied:
+        return _Settled(truncation.start, seed_reason=f"nothing had been copied at or behind offset {truncation.start}: {rewritten}")
+    if rules.on_recreate == "restart":
+        return _Settled(truncation.start, seed_reason=f"restart: {rewritten}")
+    problem = f"{rewritten}; ferry.on.recreate=restart goes on at offset {truncation.start}"
+    raise SourceTruncated(facts.topic, facts.partition, problem)
 
 
 def _first_time(facts: PartitionFacts, rules: PlanRules) -> _Settled:

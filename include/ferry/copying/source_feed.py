@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kafka.future import Future
@@ -23,7 +23,9 @@ from ferry.clusters.fetching import (
     fetched_partitions,
     log_bounds,
 )
+from ferry.clusters.leader_epochs import ReadTo, divergence_of
 from ferry.clusters.leaders import Leaders
+from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.silence import PATIENCE_SECONDS
 from ferry.copying.allowance import Allowance
 from ferry.copying.budget import Budget
@@ -116,15 +118,27 @@ class SourceFeed:
             if future.exception is not None:
                 self._lost(asked, self._connection.classified(future.exception))
                 continue
-            for fetched in fetched_partitions(future.value, asked, self._leaders):
-                cursor = self._cursors[fetched.asked.topic, fetched.asked.partition]
-                units = self._take(cursor, fetched)
-                if units:
-                    found.append((cursor, units))
+            answers = [
+                (self._cursors[fetched.asked.topic, fetched.asked.partition], fetched)
+                for fetched in fetched_partitions(future.value, asked, self._leaders)
+            ]
+            taken = [(cursor, self._take(cursor, fetched)) for cursor, fetched in answers]
+            found += [(cursor, units) for cursor, units in taken if units]
+            self._note_silence(answers)
         return found
 
+    def _note_silence(self, answers: Sequence[tuple[PartitionCursor, Fetched]]) -> None:
+        """Postpone partitions that got nothing readable, though the source has more: only where nobody else's records filled the answer."""
+        if any(cursor.fetched > fetched.asked.offset for cursor, fetched in answers):
+            return
+        for cursor, fetched in answers:
+            unsaid = not fetched.error and cursor.failure is None and not cursor.doubted and cursor.fetched == fetched.asked.offset
+            if unsaid and fetched.last_stable_offset > cursor.fetched:
+                what = f"offset {cursor.fetched}, though its last stable offset is {fetched.last_stable_offset}"
+                self._postpone(cursor, f"the source answers no whole batch at {what}")
+
     async def mend(self, idle: Iterable[PartitionCursor]) -> None:
-        """Refresh leaders if asked to, and find out about cursors whose offset the source does not have (`idle`: nothing in flight)."""
+        """Refresh leaders if asked to, and look into what the source contradicts (`idle`: nothing in flight)."""
         if self._stale and self._leaders.rested and not self._connection.all_throttled():
             self._stale = False
             try:
@@ -134,8 +148,8 @@ class SourceFeed:
             else:
                 self.check_identities()
         for cursor in idle:
-            if cursor.out_of_range and cursor.failure is None and not self._connection.all_throttled():
-                await self._out_of_range(cursor)
+            if cursor.doubted and cursor.failure is None and not self._connection.all_throttled():
+                await self._look_at_source(cursor)
 
     def _submit(self, node: int, wanted: list[FetchPosition]) -> None:
         generation = self._generation
@@ -162,14 +176,8 @@ class SourceFeed:
         if fetched.error:
             self._refused(cursor, fetched.error)
             return []
-        if fetched.diverged_at is not None:
-            cursor.fail(
-                SourceTruncated(
-                    task.topic,
-                    task.partition,
-                    f"the source log was truncated to offset {fetched.diverged_at} and rewritten; copied up to {cursor.fetched}",
-                )
-            )
+        if fetched.diverged:
+            cursor.doubted = True
             return []
         try:
             arrangement = arrange(
@@ -197,14 +205,14 @@ class SourceFeed:
                 cursor.note_dropped(arrangement.dropped)
         elif not len(fetched.records) and fetched.last_stable_offset <= cursor.fetched:
             self._postpone(cursor, f"its last stable offset went back to {fetched.last_stable_offset}")
-            cursor.out_of_range = fetched.last_stable_offset < cursor.fetched
+            cursor.doubted = fetched.last_stable_offset < cursor.fetched
         return arrangement.units
 
     def _refused(self, cursor: PartitionCursor, code: int) -> None:
         task = cursor.task
         match FETCH.action(code):
             case Action.BOUNDS:
-                cursor.out_of_range = True
+                cursor.doubted = True
             case Action.DENIED:
                 right = self._connection.granting(FETCH.right(code, topic=task.topic))
                 cursor.fail(PartitionError(task.topic, task.partition, f"the source refuses to read it: {right}"))
@@ -245,10 +253,14 @@ class SourceFeed:
             elif cursor.troubled_since and self._leaders.is_gone(task.topic):
                 cursor.fail(SourceMissing(task.topic, task.partition, "the source topic was deleted while it was copied"))
 
-    async def _out_of_range(self, cursor: PartitionCursor) -> None:
-        task = cursor.task
+    async def _look_at_source(self, cursor: PartitionCursor) -> None:
+        """Whether the log begins behind the offset, ends before it, or is another one there; if not, it is asked again."""
+        task, epoch = cursor.task, cursor.fetch_position().last_epoch
+        key, diverged = TopicPartition(task.topic, task.partition), None
         try:
-            start, end = await log_bounds(self._connection, self._leaders, task.topic, task.partition)
+            start, end = await log_bounds(self._connection, self._leaders, *key)
+            if epoch >= 0 and start <= cursor.fetched <= end:
+                diverged = await divergence_of(self._connection, self._leaders, key, ReadTo(cursor.fetched, epoch))
         except (RequestNotSent, RequestLost) as problem:
             self._postpone(cursor, str(problem))
             await self._loop.sleep(PAUSE_SECONDS)
@@ -256,8 +268,15 @@ class SourceFeed:
         except FerryError as problem:
             cursor.fail(problem)
             return
-        cursor.out_of_range = False
+        cursor.doubted = False
         if cursor.fetched < start:
             cursor.lose(start, f"expired at the source: its log starts at {start}")
         elif cursor.fetched > end:
-            cursor.fail(SourceTruncated(task.topic, task.partition, f"the source log ends at {end}, before the position {cursor.fetched}"))
+            cursor.fail(SourceTruncated(*key, f"the source log ends at {end}, before the position {cursor.fetched}"))
+        elif diverged is not None:
+            text = f"the source log was truncated to offset {diverged.end} and rewritten; copied up to {cursor.fetched}"
+            cursor.fail(SourceTruncated(*key, text))
+        elif epoch >= 0:
+            cursor.forget_epoch()
+        else:
+            self._postpone(cursor, f"the source does not give offset {cursor.fetched}, though its log goes from {start} to {end}")

@@ -15,6 +15,7 @@ from ferry.clusters.abilities import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.groups import committed_positions
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.leader_epochs import ReadTo, diverged_logs
 from ferry.clusters.partitions import TopicPartition
 from ferry.config.nearest import nearest_name
 from ferry.copying.coverage import covered
@@ -23,7 +24,8 @@ from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.receipts import Receipt, decode_receipt, ledger_partition
 from ferry.copying.request import RunRequest, epoch_milliseconds
-from ferry.copying.state import CLAIM_KEY, FLOW_KEY, FlowState, decode_state, fold_state
+from ferry.copying.state import CLAIM_KEY, FLOW_KEY, FlowState, Head, decode_state, fold_state
+from ferry.copying.truncation import Truncation, truncation_of
 from ferry.errors import ArgumentError, ConfigError, FerryError, NotAuthorized
 from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, is_ferry_topic, ledger_topic, policy_for, position_group, state_topic
@@ -84,9 +86,8 @@ def survey(
     wanted = [TopicPartition(topic, partition) for topic, _ in selection.selected for partition in range(source_topics[topic].partitions)]
     remote = dict(selection.selected)
     ids = {topic: (_id_of(source_topics[topic]), _id_of(target_topics.get(name))) for topic, name in selection.selected}
-    resting = {
-        key: head.position for key, head in state.heads.items() if (head.source_topic_id, head.remote_topic_id) == ids.get(head.topic)
-    }
+    known = {key: head for key, head in state.heads.items() if (head.source_topic_id, head.remote_topic_id) == ids.get(head.topic)}
+    resting = {key: head.position for key, head in known.items()}
     offsets = _offsets(flow, request, source, wanted, state, resting if for_a_run and request.since is None else {})
     positions = committed_positions(flow.target, position_group(flow.source.alias), settled=settled)
     ledger = target_topics.get(ledger_topic(flow.source.alias))
@@ -94,6 +95,7 @@ def survey(
     remote_ends = _remote_ends(target, wanted, remote, target_topics, explained)
     coverage = read_coverage(flow, wanted, source_topics, target_topics, remote) if request.since is not None else {}
     moving = {key.topic for key in wanted if key not in offsets.at_rest}
+    truncations = _truncations(flow, [known[key] for key in wanted if key in known and offsets.stable_ends.get(key) != known[key].position])
     configs, unread = _remote_configs(flow, target, {remote[topic] for topic in moving} & set(target_topics))
     denied += [
         PartitionFailure(topic, -1, type(unread[name]).__name__, str(unread[name])) for topic, name in remote.items() if name in unread
@@ -130,11 +132,12 @@ def survey(
                 stamps_itself=limits.get("message.timestamp.type") == "LogAppendTime",
                 ledger_topic_id=(ledger.topic_id or "") if ledger else "",
                 batch_limit=int(limits.get("max.message.bytes", 1_048_588)),
+                truncation=truncations.get((key.topic, key.partition)),
             )
         )
     lanes = state.flow.lanes if state.flow else 0
-    known = guarded(flow, facts, source_topics, settled=settled)
-    return Survey(selection, source_topics, target_topics, known, state, claims, lanes, offsets.problems, tuple(denied), lacks)
+    checked = guarded(flow, facts, source_topics, settled=settled)
+    return Survey(selection, source_topics, target_topics, checked, state, claims, lanes, offsets.problems, tuple(denied), lacks)
 
 
 def lacking_abilities(flow: Flow) -> tuple[Lack, ...]:
@@ -237,6 +240,20 @@ def read_coverage(
         if (receipt.source_topic_id, receipt.remote_topic_id) == today:
             by_partition.setdefault((receipt.topic, receipt.partition), []).append(receipt)
     return {key: covered(receipts) for key, receipts in by_partition.items()}
+
+
+def _truncations(flow: Flow, heads: Iterable[Head]) -> dict[tuple[str, int], Truncation]:
+    """Source partitions whose log is another one before the position of today's head; the ledger tells what had been copied of it."""
+    asked = {TopicPartition(head.topic, head.partition): head for head in heads if head.source_epoch >= 0}
+    found = diverged_logs(flow.source, {key: ReadTo(head.position, head.source_epoch) for key, head in asked.items()})
+    if not found:
+        return {}
+    of_today: dict[tuple[str, int], list[Receipt]] = {}
+    for receipt in read_receipts(flow, found):
+        head = asked[TopicPartition(receipt.topic, receipt.partition)]
+        if (receipt.source_topic_id, receipt.remote_topic_id) == (head.source_topic_id, head.remote_topic_id):
+            of_today.setdefault((receipt.topic, receipt.partition), []).append(receipt)
+    return {key: truncation_of(asked[key], divergence, of_today.get(key, ())) for key, divergence in found.items()}
 
 
 def _id_of(description: TopicDescription | None) -> str:

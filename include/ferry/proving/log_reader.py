@@ -174,8 +174,10 @@ class LogReader:
                 start, end = await log_bounds(self._connection, self._leaders, place.topic, place.partition)
                 if self._at < start:
                     raise LogMoved
-                problem = f"cluster {place.cluster}: the log ends at {end}, before offset {self._at}: it was truncated"
-                raise LogChanged(place.topic, place.partition, problem)
+                if self._at > end:
+                    problem = f"cluster {place.cluster}: the log ends at {end}, before offset {self._at}: it was truncated"
+                    raise LogChanged(place.topic, place.partition, problem)
+                await self._wait(FETCH.told(code))
             case Action.DENIED:
                 raise self._connection.denied(f"reading topic {place.topic}", FETCH.right(code, topic=place.topic))
             case Action.REFUSED:

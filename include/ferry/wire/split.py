@@ -35,7 +35,7 @@ def _halves(unit: Unit, limit: int, middle: int, first_runs: Runs, second_runs: 
     boundary = second_runs[0][0]
     batch_start = header.base_offset
 
-    def half(lower: int, upper: int, runs: Runs, start: int, stop: int) -> Unit:
+    def half(lower: int, upper: int, runs: Runs, start: int, stop: int, epoch: int) -> Unit:  # noqa: PLR0917 - bounds in the batch, then upstream
         reframed = reframe([Piece(header, records, batch_start + lower, batch_start + upper)])
         return Unit(
             kind="handled" if unit.places else "reframed",
@@ -46,14 +46,14 @@ def _halves(unit: Unit, limit: int, middle: int, first_runs: Runs, second_runs: 
             upstream_end=stop,
             min_timestamp=reframed.base_timestamp,
             max_timestamp=reframed.max_timestamp,
-            last_leader_epoch=unit.last_leader_epoch,
+            last_leader_epoch=epoch,
             places=tuple(place - lower for place in _places(unit, lower, upper)) if unit.places else (),
             dropped=0 if lower else unit.dropped,
         )
 
     return (
-        half(0, middle, first_runs, unit.upstream_start, boundary),
-        half(middle, unit.count, second_runs, boundary, unit.upstream_end),
+        half(0, middle, first_runs, unit.upstream_start, boundary, -1),  # batches of several epochs may have been merged
+        half(middle, unit.count, second_runs, boundary, unit.upstream_end, unit.last_leader_epoch),
     )
 
 

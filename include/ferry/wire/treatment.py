@@ -108,9 +108,10 @@ def arrange(
             header, view = entry
             # A legacy wrapper bears its last offset: whether it begins beyond the end shows when it is opened.
             if header.base_offset >= end and header.count >= 0:
+                builder.pass_epoch(reached, header.leader_epoch if crc_is_valid(view) else -1)
                 reached = end
                 break
-            _take(header, view, builder, tracker)
+            _take(header, view, reached, builder, tracker)
         except MalformedBatch:
             if reached <= position:
                 raise
@@ -124,15 +125,15 @@ def arrange(
         reached = max(reached, header.next_offset)
     next_position = min(reached, end)
     dropped = builder.finish()
-    return Arrangement(builder.units(next_position), next_position, at, builder.epoch_before(next_position), dropped)
+    return Arrangement(builder.units(next_position), next_position, at, builder.epoch_at(next_position), dropped)
 
 
-def _take(header: BatchHeader, view: memoryview, builder: _Builder | HandlingBuilder, tracker: AbortedTracker) -> None:
-    """Gives one batch that begins below the end to the builder, unless it is to be passed over."""
+def _take(header: BatchHeader, view: memoryview, reached: int, builder: _Builder | HandlingBuilder, tracker: AbortedTracker) -> None:
+    """Gives one batch that begins below the end to the builder, unless it is to be passed over. `reached`: where the one before ended."""
     if not crc_is_valid(view):
         raise MalformedBatch(f"the batch at offset {header.base_offset} does not match its checksum: the source's log is corrupt")
     aborted_data = tracker.drop(header, view)
-    builder.pass_epoch(header.base_offset, header.leader_epoch)
+    builder.pass_epoch(reached, header.leader_epoch)
     if not (aborted_data or header.is_control or not header.count or header.next_offset <= builder.position):
         builder.add(header, view)
 
@@ -169,9 +170,9 @@ class _Builder(Drafts):
         taken = self._group.gather(fetched, at, small, self._body_limit)
         if taken.stop > at:
             self._forwardable = None
-            reached = max(reached, taken.next_offset)
             # A row is merged as a whole, so no unit ends inside it: the epoch of its last batch is enough.
-            self.pass_epoch(reached - 1, taken.leader_epoch)
+            self.pass_epoch(reached, taken.leader_epoch)
+            reached = max(reached, taken.next_offset)
         return taken.stop, reached
 
     def add(self, header: BatchHeader, view: memoryview) -> None:

@@ -22,8 +22,9 @@ class Unit:
     are in no run, and `dropped` source records of the unit's range have no output at all; `count` is always what is in the batch.
     [`upstream_start`, `upstream_end`): the upstream range that is settled once this unit is accepted. `size`: bytes on the wire.
     Timestamps in ms; a forwarded batch's `min_timestamp` is its first record's, which is good enough: it only feeds reports.
-    `last_leader_epoch`: the source's, of the last entry before `upstream_end`, also one that was passed over: what a fetch from there has
-    to say to have truncation detected (KIP-320). -1: not known, magic 0 and 1.
+    `last_leader_epoch`: what a fetch from `upstream_end` has to say to have truncation detected (KIP-320): the source's leader epoch of the
+    entry that ends there, also of one that was passed over. Behind a hole it is that of the entry behind the hole: the one in front may
+    be older than an epoch that began inside the hole. -1: not known, magic 0 and 1.
     """
 
     kind: UnitKind
@@ -63,7 +64,7 @@ class Arrangement:
 
     `next_position`: the upstream offset to fetch next, at most `end`; it moves even where there are no units.
     `consumed`: bytes of whole entries that were read. 0 with bytes at hand means that even the first entry was incomplete.
-    `last_leader_epoch`: the source's, of the last entry before `next_position` (-1: none, or not known).
+    `last_leader_epoch`: as of a unit, at `next_position`.
     `dropped`: records that a handler dropped and that no unit counts, because there is none.
     """
 
@@ -95,16 +96,16 @@ class Drafts:
     def __init__(self, position: int) -> None:
         self.position = position
         self._drafts: list[Draft] = []
-        # (offset, epoch): from this offset on entries bear this epoch, as far as was read. Epochs change rarely, so the list stays short.
+        # (offset, epoch): behind this offset positions have this epoch, as far as was read. Epochs change rarely, so the list stays short.
         self._epochs: list[tuple[int, int]] = []
 
-    def pass_epoch(self, offset: int, epoch: int) -> None:
-        """Notes the leader epoch of an entry, of whatever kind, that begins at `offset`."""
+    def pass_epoch(self, reached: int, epoch: int) -> None:
+        """Notes the leader epoch of an entry, of whatever kind, and of the hole before it: `reached` is where the one before ended."""
         if not self._epochs or self._epochs[-1][1] != epoch:
-            self._epochs.append((offset, epoch))
+            self._epochs.append((reached, epoch))
 
-    def epoch_before(self, position: int) -> int:
-        """The leader epoch of the last entry that begins before `position`, -1 if there is none."""
+    def epoch_at(self, position: int) -> int:
+        """The leader epoch to fetch from `position` with, -1 if it is not known: see Unit."""
         return next((epoch for offset, epoch in reversed(self._epochs) if offset < position), -1)
 
     def units(self, next_position: int) -> list[Unit]:
@@ -121,7 +122,7 @@ class Drafts:
                 upstream_end=stop,
                 min_timestamp=draft.min_timestamp,
                 max_timestamp=draft.max_timestamp,
-                last_leader_epoch=self.epoch_before(stop),
+                last_leader_epoch=self.epoch_at(stop),
                 places=draft.places,
                 dropped=draft.dropped,
             )

@@ -21,7 +21,12 @@ FERRY: tuple[Property, ...] = (
     ),
     _ferry("ferry.schedule", kinds.CRON, None, "cron expression of the flow's runs in Airflow, in UTC; none when not set"),
     _ferry("ferry.lanes", kinds.integer(1, 1000), "8", "transactional writers of the flow; kept in the flow's record on the target"),
-    _ferry("ferry.on.recreate", kinds.choice("fail", "restart"), "fail", "what to do when a source topic was deleted and created again"),
+    _ferry(
+        "ferry.on.recreate",
+        kinds.choice("fail", "restart"),
+        "fail",
+        "what to do when a source topic was deleted and created again, or truncated",
+    ),
     _ferry(
         "ferry.on.target.recreate", kinds.choice("fail", "restart"), "fail", "what to do when a remote topic was deleted and created again"
     ),

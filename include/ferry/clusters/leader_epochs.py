@@ -1,0 +1,132 @@
+"""Whether a log still is the one that was read: OffsetForLeaderEpoch (KIP-320), read only.
+
+Who read a log up to an offset knows the leader epoch there. The leader tells where its log ends for epochs up to that one: before the
+offset, then from there on it is another log. Where the leader does not know the epoch at all, its list of epochs says nothing: the list is
+made anew from the records that are left when a compacted partition moves to another broker. Then the record in front of the offset tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafka.protocol.consumer import OffsetForLeaderEpochRequest
+
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.fetching import epoch_before
+from ferry.clusters.leaders import Leaders
+from ferry.clusters.partitions import TopicPartition
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster
+
+
+class ReadTo(NamedTuple):
+    """The offset up to which a log was read, exclusive, and the leader epoch there (ferry.wire.unit.Unit)."""
+
+    offset: int
+    epoch: int
+
+
+class Divergence(NamedTuple):
+    """The log is another one from `end` on (exclusive end of what both have, at most), and holds no later epoch than `epoch` before it."""
+
+    epoch: int
+    end: int
+
+
+def diverged_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
+    """The partitions whose log is another one now. Those whose leader cannot be asked are left out. ClusterUnreachable, NotAuthorized."""
+    if not wanted:
+        return {}
+    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
+    loop = EventLoop()
+    connection = ClusterConnection(loop, cluster, ClientRole.ADMIN)
+    try:
+        return loop.run(_ask_all, connection, wanted)
+    finally:
+        connection.close()
+        loop.close()
+
+
+async def _ask_all(connection: ClusterConnection, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
+    await connection.open()
+    leaders = Leaders(connection, {key.topic for key in wanted})
+    found: dict[TopicPartition, Divergence] = {}
+    by_node: dict[int, dict[TopicPartition, ReadTo]] = {}
+    try:
+        await leaders.refresh()
+    except (RequestNotSent, RequestLost):
+        return found
+    for key, read_to in wanted.items():
+        by_node.setdefault(leaders.of(*key).node, {})[key] = read_to
+    for node, share in by_node.items():
+        if node < 0:
+            continue
+        try:
+            told = await _divergences(connection, leaders, share)
+        except (RequestNotSent, RequestLost):
+            continue
+        found.update({key: divergence for key, divergence in told.items() if divergence is not None})
+    return found
+
+
+async def divergence_of(connection: ClusterConnection, leaders: Leaders, key: TopicPartition, read_to: ReadTo) -> Divergence | None:
+    """Of one partition; None: it is the log that was read. RequestNotSent or RequestLost, also where the broker does not tell now."""
+    told = await _divergences(connection, leaders, {key: read_to})
+    if key not in told:
+        raise RequestNotSent(f"OffsetForLeaderEpoch for {key.topic}-{key.partition}: no answer")
+    return told[key]
+
+
+async def _divergences(
+    connection: ClusterConnection, leaders: Leaders, wanted: Mapping[TopicPartition, ReadTo]
+) -> dict[TopicPartition, Divergence | None]:
+    """Of partitions that one broker leads; None: no divergence. Left out: those that the broker does not tell of now."""
+    found: dict[TopicPartition, Divergence | None] = {}
+    for key, (epoch, end) in (await _ends(connection, leaders, wanted)).items():
+        read_to = wanted[key]
+        found[key] = None
+        if 0 <= end < read_to.offset:
+            found[key] = Divergence(epoch, end)
+        elif epoch != read_to.epoch:
+            before = await epoch_before(connection, leaders, *key, read_to.offset)
+            if before is not None and before != read_to.epoch:
+                found[key] = Divergence(before, read_to.offset - 1)
+    return found
+
+
+async def _ends(
+    connection: ClusterConnection, leaders: Leaders, wanted: Mapping[TopicPartition, ReadTo]
+) -> dict[TopicPartition, tuple[int, int]]:
+    """Of each partition the largest epoch up to the one that was read, and where it ends; -1, -1 where the leader knows none such."""
+    topic_type = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for key in wanted:
+        by_topic.setdefault(key.topic, []).append(key)
+    (node,) = {leaders.of(*key).node for key in wanted}
+    if node < 0:
+        raise RequestNotSent("OffsetForLeaderEpoch: the partition has no leader")
+    request = OffsetForLeaderEpochRequest(
+        replica_id=-1,
+        topics=[
+            topic_type(
+                topic=topic,
+                partitions=[
+                    topic_type.OffsetForLeaderPartition(
+                        partition=key.partition, current_leader_epoch=leaders.of(*key).epoch, leader_epoch=wanted[key].epoch
+                    )
+                    for key in keys
+                ],
+            )
+            for topic, keys in by_topic.items()
+        ],
+    )
+    answer = await connection.send(request, node)
+    return {
+        TopicPartition(topic.topic, part.partition): (part.leader_epoch, part.end_offset)
+        for topic in answer.topics
+        for part in topic.partitions
+        if not part.error_code
+    }

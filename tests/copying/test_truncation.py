@@ -1,0 +1,52 @@
+"""What a divergence means for what was copied: nothing, where nothing was copied behind it; else from where to copy again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ferry.clusters.leader_epochs import Divergence
+from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.copying.state import Head
+from ferry.copying.truncation import Truncation, truncation_of
+
+pytestmark = pytest.mark.unit
+
+HEAD = Head("t", 0, 60, "source", "A.t", "remote", "ledger", source_epoch=4, run_id="run")
+
+
+def copied(start: int, end: int, *, records: int = -1, epoch: int = 4, kind: ReceiptKind = ReceiptKind.COPIED) -> Receipt:
+    """A receipt of [start, end) whose first records were copied, all of them unless `records` says how many."""
+    count = end - start if records < 0 else records
+    runs = ((start, 1_000 + start, count),) if count else ()
+    return Receipt(kind, "t", 0, "source", "A.t", "remote", start, end, runs=runs, source_epoch=epoch)
+
+
+def test_where_nothing_was_copied_behind_it_reading_again_from_there_is_exact() -> None:
+    held = [copied(0, 40, epoch=2), copied(40, 60, records=10)]
+    assert truncation_of(HEAD, Divergence(4, 50), held) == Truncation(50, 50, copied=False)
+    assert truncation_of(HEAD, Divergence(4, 55), held) == Truncation(55, 55, copied=False)
+    assert truncation_of(HEAD, Divergence(4, 49), held) == Truncation(49, 49, copied=True)
+
+
+def test_what_was_copied_under_later_epochs_than_the_leader_has_is_gone_too() -> None:
+    held = [copied(0, 20, epoch=2), copied(20, 40), copied(40, 60)]
+    assert truncation_of(HEAD, Divergence(2, 59), held) == Truncation(59, 20, copied=True)
+    assert truncation_of(HEAD, Divergence(2, 10), held) == Truncation(10, 10, copied=True)
+
+
+def test_what_was_backfilled_counts_and_is_not_where_copying_began() -> None:
+    held = [copied(5, 60, records=0), copied(0, 5, kind=ReceiptKind.BACKFILLED)]
+    assert truncation_of(HEAD, Divergence(4, 7), held) == Truncation(7, 7, copied=False)
+    assert truncation_of(HEAD, Divergence(4, 3), held) == Truncation(3, 3, copied=True)
+
+
+def test_only_receipts_of_the_series_say_what_the_position_was_copied_from() -> None:
+    before = copied(0, 60)
+    head = replace(HEAD, series="later")
+    since = [replace(copied(30, 60, records=5), series="later"), replace(copied(10, 12, epoch=9), series="other")]
+    assert truncation_of(head, Divergence(4, 40), [before, *since]) == Truncation(40, 40, copied=False)
+    assert truncation_of(head, Divergence(4, 20), [before, *since]) == Truncation(20, 20, copied=True), "where a seed said not to begin"
+    assert truncation_of(head, Divergence(3, 40), [before, *since]) == Truncation(40, 40, copied=False)
+    assert truncation_of(HEAD, Divergence(4, 40), []) == Truncation(40, 40, copied=True), "nothing is known"
