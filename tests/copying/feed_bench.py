@@ -160,4 +160,4 @@ def parts_of(request: Any) -> list[Any]:
 
 def task(partition: int = 0, *, start: int = 0, end: int = 100, kind: ReceiptKind = ReceiptKind.COPIED) -> PartitionTask:
     segments = (Segment(kind, start, end),)
-    return PartitionTask("t", partition, TOPIC_ID, "A.t", UUID(int=2), start, True, segments, last_epoch=3, batch_limit=900)
+    return PartitionTask("t", partition, TOPIC_ID, "A.t", UUID(int=2), start, segments, last_epoch=3, batch_limit=900)

@@ -35,8 +35,8 @@ def seed_at(position: int) -> Receipt:
     return Receipt(ReceiptKind.SEED, "t", 0, str(TOPIC_ID), "A.t", str(REMOTE_ID), position, position)
 
 
-def task(*segments: Segment, position: int = 0, seed: Receipt | None = None, committed: bool = True) -> PartitionTask:
-    return PartitionTask("t", 0, TOPIC_ID, "A.t", REMOTE_ID, position, committed, segments, seed=seed)
+def task(*segments: Segment, position: int = 0, seed: Receipt | None = None) -> PartitionTask:
+    return PartitionTask("t", 0, TOPIC_ID, "A.t", REMOTE_ID, position, segments, seed=seed)
 
 
 def test_a_transaction_accepted_and_confirmed() -> None:
@@ -291,7 +291,7 @@ def test_a_failed_partition_that_copied_nothing_writes_no_seed() -> None:
 
 
 def test_a_seed_alone_is_work() -> None:
-    cursor = PartitionCursor(task(position=12, seed=seed_at(12), committed=False))
+    cursor = PartitionCursor(task(position=12, seed=seed_at(12)))
     assert (cursor.done, cursor.touched, cursor.wants_fetch) == (True, True, False)
     assert cursor.head("run", "ledger").position == 12
     cursor.confirm()

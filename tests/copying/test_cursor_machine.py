@@ -43,7 +43,7 @@ class CursorMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cursor = PartitionCursor(task(*self.segments, position=40, seed=seed_at(40), committed=False))
+        self.cursor = PartitionCursor(task(*self.segments, position=40, seed=seed_at(40)))
         self.log_start = 0
         self.waiting: list[Unit] = []
         self.committed = Target([], [])

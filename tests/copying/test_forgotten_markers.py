@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.conftest import ClusterFactory, FlowFactory, RunFlow, TopicFactory
 from tests.copying.unended import append_unended
 from tests.faults.hanging import settle_hanging
 
+from ferry.clusters import open_transactions
 from ferry.copying.lanes import transactional_id
 from ferry.errors import ExitCode
 from ferry.sandbox import SandboxCluster
@@ -25,6 +27,7 @@ def test_nothing_is_copied_behind_an_own_transaction_that_its_coordinator_forgot
     copy_only: tuple[str, ...],
     run_flow: RunFlow,
     produce: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Such a broker takes batches that its coordinator knows nothing of: the state that a kill around EndTxn leaves.
     target = cluster_factory(properties={"transaction.partition.verification.enable": "false"}, features=["transaction.version=0"])
@@ -37,7 +40,18 @@ def test_nothing_is_copied_behind_an_own_transaction_that_its_coordinator_forgot
     append_unended(flow.target, remote, transactional_id(flow.name, 0))
     produce(source_cluster, topic, [(0, None, b"second")])
     produce(source_cluster, other, [(0, None, b"third")])
+    # At first the leader of the partition does not tell, as one that was just elected.
+    ask, refused = open_transactions._producers, set()
+
+    async def ask_later(connection: Any, node: int, keys: list[Any]) -> Any:
+        told = await ask(connection, node, keys)
+        first = {key for key in told if key.topic == remote} - refused
+        refused.update(first)
+        return {key: entries for key, entries in told.items() if key not in first}
+
+    monkeypatch.setattr(open_transactions, "_producers", ask_later)
     report = run_flow(flow)
+    assert refused, "nobody asked"
     assert (report.exit_code, report.records) == (ExitCode.PARTLY_FAILED, 1)
     (failed,) = report.failed
     assert (failed.topic, failed.partition, failed.error) == (topic, 0, "TransactionHangs")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartiti
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from ferry.config import Flow, load_config
+from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.policy.naming import ledger_topic, position_group, state_topic
@@ -109,6 +111,24 @@ def test_a_deleted_group_is_made_up_for_by_the_heads(flow: Flow, topic: str, sou
     assert run_flow(flow).records == 0
     source.produce(topic, 60)
     assert run_flow(flow).records == 60
+    assert equal(flow, source, target, topic)
+
+
+def test_a_group_that_expires_between_plan_and_lanes_is_made_up_for_by_the_heads(
+    flow: Flow, topic: str, source: Side, target: Side, run_flow: RunFlow
+) -> None:
+    group = position_group(flow.source.alias)
+
+    class Expiring(InlineLaneRunner):
+        def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+            target.admin.delete_consumer_groups([group])[group].result(30)
+            return super().run(job, tasks)
+
+    source.produce(topic, 100)
+    run_flow(flow)
+    source.produce(topic, 60)
+    report = run_flow(flow, runner=Expiring())
+    assert (report.failed, report.records) == ((), 60)
     assert equal(flow, source, target, topic)
 
 

@@ -23,7 +23,7 @@ TARGET: Any = SimpleNamespace(
 
 
 def cursors() -> dict[tuple[str, int], PartitionCursor]:
-    tasks = [PartitionTask("t", n, UUID(int=1), "A.t", UUID(int=2), 5, True, (Segment(ReceiptKind.COPIED, 5, 9),)) for n in range(3)]
+    tasks = [PartitionTask("t", n, UUID(int=1), "A.t", UUID(int=2), 5, (Segment(ReceiptKind.COPIED, 5, 9),)) for n in range(3)]
     return {task.remote: PartitionCursor(task) for task in tasks}
 
 

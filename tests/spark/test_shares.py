@@ -18,7 +18,7 @@ from ferry.spark.runner import SparkLaneRunner
 pytestmark = pytest.mark.unit
 
 
-PART = PartitionTask("t", 0, UUID(int=1), "A.t", UUID(int=2), 0, committed=False, segments=(Segment(ReceiptKind.COPIED, 0, 10),))
+PART = PartitionTask("t", 0, UUID(int=1), "A.t", UUID(int=2), 0, segments=(Segment(ReceiptKind.COPIED, 0, 10),))
 
 
 @pytest.mark.parametrize(

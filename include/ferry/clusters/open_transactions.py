@@ -10,12 +10,14 @@ was asked: one that has just ended would look forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kafka.protocol.admin.transactions import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.fetching import IDENTITY_ERRORS, PASSING_ERRORS
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import FerryError
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 # org.apache.kafka.common.protocol.Errors
 TOPIC_REFUSED = 29
+# Another broker leads, or this one is just beginning to, or has trouble with its disk: it may tell in a moment.
+PASSING = IDENTITY_ERRORS | PASSING_ERRORS | {-1}
 # States in which a coordinator still means to write markers (org.apache.kafka.coordinator.transaction.TransactionState).
 UNDECIDED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
@@ -75,27 +79,28 @@ def open_transactions(cluster: Cluster, partitions: Iterable[TopicPartition]) ->
 
 async def open_of(
     connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition], producer_id: int
-) -> dict[TopicPartition, OpenTransaction]:
-    """The first open transaction of this producer id in each partition that has one; without what its coordinator says.
+) -> dict[TopicPartition, OpenTransaction | None]:
+    """Of each partition the first open transaction of this producer id, or None; without what its coordinator says.
 
-    Left out: partitions without a leader, or whose producers the user may not see, and everything on brokers that cannot tell (before 2.8).
-    RequestNotSent or RequestLost.
+    Left out: partitions whose leader did not tell now. Where nobody ever will, None: the user may not see the producers, or the brokers
+    cannot tell (before 2.8). RequestNotSent or RequestLost.
     """
+    wanted = list(partitions)
     if not await connection.understands(DescribeProducersRequest.API_KEY):
-        return {}
-    found: dict[TopicPartition, OpenTransaction] = {}
-    for key, entries in (await _of_leaders(connection, leaders, partitions)).items():
-        own = () if isinstance(entries, str) else tuple(entry for entry in entries if entry.producer_id == producer_id)
-        if own:
-            found[key] = own[0]
-    return found
+        return dict.fromkeys(wanted)
+    return {
+        key: None if isinstance(entries, str) else next((entry for entry in entries if entry.producer_id == producer_id), None)
+        for key, entries in (await _of_leaders(connection, leaders, wanted)).items()
+    }
 
 
 async def _ask(connection: ClusterConnection, wanted: list[TopicPartition]) -> Found:
     await connection.open()
     leaders = Leaders(connection, {key.topic for key in wanted})
     await leaders.refresh()
-    found: dict[TopicPartition, tuple[OpenTransaction, ...] | str] = dict.fromkeys(wanted, "the partition has no leader")
+    found: dict[TopicPartition, tuple[OpenTransaction, ...] | str] = dict.fromkeys(
+        wanted, "the partition has no leader that tells of its producers"
+    )
     found.update(await _of_leaders(connection, leaders, wanted))
     ids = {entry.producer_id for entries in found.values() if not isinstance(entries, str) for entry in entries}
     known = await _coordinated(connection, ids) if ids else {}
@@ -116,14 +121,15 @@ def _is_open(entry: OpenTransaction, later: tuple[OpenTransaction, ...] | str) -
 async def _of_leaders(
     connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, tuple[OpenTransaction, ...] | str]:
-    """What the leaders show; without the partitions that have none."""
+    """What the leaders show; without the partitions that have none, or whose leader does not tell now."""
     by_node: dict[int, list[TopicPartition]] = {}
     for key in partitions:
         by_node.setdefault(leaders.of(key.topic, key.partition).node, []).append(key)
     found: dict[TopicPartition, tuple[OpenTransaction, ...] | str] = {}
     for node, keys in by_node.items():
         if node >= 0:
-            found.update(await _producers(connection, node, keys))
+            with suppress(RequestNotSent, RequestLost):
+                found.update(await _producers(connection, node, keys))
     return found
 
 
@@ -140,6 +146,7 @@ async def _producers(
         TopicPartition(topic.name, part.partition_index): _refusal(connection, topic.name, part) if part.error_code else _open(part)
         for topic in answer.topics
         for part in topic.partitions
+        if part.error_code not in PASSING
     }
 
 

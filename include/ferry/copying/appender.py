@@ -202,6 +202,10 @@ class Appender:
         """A partition's batches wait for the old leader's answers."""
         return (node == queue.node or not queue.in_flight) and not self._connection.throttled(node)
 
+    def postpone(self, key: PartitionKey, problem: str) -> None:
+        """Send nothing to this partition for now: after a pause it is sendable again, until patience ends."""
+        self._postpone(self._queues[key], problem)
+
     def settle(self) -> Iterator[Accepted | Refused]:
         """Handle the answers that came in, in order. Fenced or OutcomeUnknown end the transaction."""
         while self._answers:

@@ -374,7 +374,6 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
         remote_topic=facts.remote_topic,
         remote_topic_id=facts.remote_topic_id,
         position=plan.position,
-        committed=facts.committed is not None,
         segments=plan.segments,
         last_epoch=plan.last_epoch,
         seed=plan.seed,

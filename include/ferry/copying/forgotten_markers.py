@@ -21,13 +21,17 @@ from ferry.errors import TransactionHangs
 
 async def stop_unmarked(
     target: ClusterConnection, leaders: Leaders, cursors: Mapping[PartitionKey, PartitionCursor], producer_id: int
-) -> None:
+) -> set[PartitionKey]:
     """Stop the cursors of such partitions: after an init that gave `producer_id`. RequestNotSent or RequestLost.
 
-    Only what the leaders show is judged: brokers before 2.8 do not tell, nor do any without Read on the topic.
+    Only what the leaders show is judged: brokers before 2.8 do not tell, nor do any without Read on the topic. Returned are the partitions
+    whose leader did not tell now: they must be asked for again before anything is appended to them.
     """
     wanted = [TopicPartition(*key) for key, cursor in cursors.items() if cursor.failure is None]
-    for key, found in (await open_of(target, leaders, wanted, producer_id)).items():
+    told = await open_of(target, leaders, wanted, producer_id)
+    for key, found in told.items():
+        if found is None:
+            continue
         task = cursors[key].task
         where = f"cluster {target.alias}, {key.topic}-{key.partition}"
         what = f"a transaction of this flow is open from offset {found.start_offset} on, and its coordinator has forgotten it"
@@ -35,3 +39,4 @@ async def stop_unmarked(
         remedy = "end it as ferry status says, then let ferry verify tell whether records are missing, which ferry seed has copied again"
         problem = f"{where}: {what} ({whose}): {remedy}"
         cursors[key].fail(TransactionHangs(task.topic, task.partition, problem))
+    return {key for key in wanted if key not in told}

@@ -99,6 +99,8 @@ class Lane:
         self._sent_bytes = 0
         self._registered: set[PartitionKey] = set()
         self._members = Members()
+        # Of these nobody could tell yet whether an older transaction is open there.
+        self._unasked: set[PartitionKey] = set()
         self._blamed: Counter[tuple[PartitionKey, int]] = Counter()
         self._transactions_v2 = True
         self._records: Appender
@@ -129,7 +131,7 @@ class Lane:
         self._feed.check_identities()
         self._check_remote_topics()
         await self._fresh_appenders()
-        await stop_unmarked(self._target, self._target_leaders, self._cursors, self._identity.producer_id)
+        self._unasked = await stop_unmarked(self._target, self._target_leaders, self._cursors, self._identity.producer_id)
         await self._compare_positions()
 
     async def _settle(self) -> ProducerIdentity:
@@ -298,6 +300,8 @@ class Lane:
     async def _append(self) -> None:
         if not self._writing.allows(time.monotonic()):
             return
+        if self._unasked:
+            await self._ask_again()
         if self._job.flow.exactly_once and not self._transactions_v2:
             await self._register(key for key in self._records.sendable() if self._members.admit(key))
             sent = self._records.pump(self._registered.__contains__)
@@ -307,6 +311,17 @@ class Lane:
             self._open()
         self._sent_bytes += sent
         self._writing.spend(sent)
+
+    async def _ask_again(self) -> None:
+        due = {key for key in self._records.sendable() if key in self._unasked and self._target_leaders.of(*key).node >= 0}
+        asked = {key: cursor for key in due if (cursor := self._cursors[key]).failure is None}
+        left = await stop_unmarked(self._target, self._target_leaders, asked, self._identity.producer_id)
+        if any(cursor.failure is not None for cursor in asked.values()):
+            raise OutcomeUnknown("an older transaction is open in a remote partition")  # what is queued for it must not be sent
+        told = asked.keys() - left
+        self._unasked -= told
+        for key in due - told:
+            self._records.postpone(key, "its leader does not tell whether an older transaction is open there")
 
     async def _register(self, keys: Iterable[PartitionKey]) -> None:
         """Before KIP-890's protocol, partitions must be named to the coordinator first."""
@@ -367,7 +382,7 @@ class Lane:
         await self._fresh_appenders()
         await self._target_leaders.refresh()
         self._check_remote_topics()
-        await stop_unmarked(self._target, self._target_leaders, self._cursors, self._identity.producer_id)
+        self._unasked = await stop_unmarked(self._target, self._target_leaders, self._cursors, self._identity.producer_id)
         positions = await self._coordinator.positions(self._cursors) if self._in_doubt else {}
         for key, cursor in self._cursors.items():
             if self._in_doubt and cursor.touched and key in positions and positions[key].mark == self._mark:
@@ -399,6 +414,6 @@ class Lane:
 def _agrees(cursor: PartitionCursor, found: Position | None) -> bool:
     if cursor.task.settles:
         return True
-    if found is None:
-        return not cursor.task.committed and cursor.committed_position == cursor.task.position
+    if found is None:  # the broker expires offsets of groups at rest: then the head alone counts, as in the plan
+        return cursor.committed_position == cursor.task.position
     return found.offset == cursor.committed_position

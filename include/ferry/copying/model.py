@@ -27,11 +27,10 @@ class Segment:
 class PartitionTask:
     """One source partition of a lane.
 
-    `position` is the next upstream offset to copy in order, as the driver read it after fencing; `committed` tells whether the flow's
-    group holds it already (else it comes from the head or the start policy). `last_epoch` is the source leader epoch of the record before
-    the position (-1 unknown). `seed` and `foreign` (what another replicator wrote) go into the partition's first transaction. `batch_limit`
-    is the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote. `settles`: an operator's
-    seed overrides whatever the group says. `series`: of the receipts to write (Receipt.series).
+    `position` is the next upstream offset to copy in order, as the driver read it after fencing. `last_epoch` is the source leader epoch to
+    fetch it with (-1 unknown). `seed` and `foreign` (what another replicator wrote) go into the partition's first transaction.
+    `batch_limit` is the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote.
+    `settles`: an operator's seed overrides whatever the group says. `series`: of the receipts to write (Receipt.series).
     """
 
     topic: str
@@ -40,7 +39,6 @@ class PartitionTask:
     remote_topic: str
     remote_topic_id: UUID
     position: int
-    committed: bool
     segments: tuple[Segment, ...]
     last_epoch: int = -1
     seed: Receipt | None = None
