@@ -96,7 +96,7 @@ def test_fetch_while_copying(monkeypatch: pytest.MonkeyPatch, code: int) -> None
             Action.REFUSED: (FETCH.meaning(code).error.__name__, True),
         }[done]
     else:
-        done = Action.BOUNDS if cursor.out_of_range else Action.LEADER if cursor.not_before else Action.GO_ON
+        done = Action.BOUNDS if cursor.doubted else Action.LEADER if cursor.not_before else Action.GO_ON
     assert (done, cursor.fetched) == (FETCH.action(code), 1 if code == 0 else 0)
     bench.mend()
     assert bench.source.refreshed == (done is Action.LEADER)

@@ -340,6 +340,17 @@ DESCRIBE_PRODUCERS = Request(
     },
 )
 
+# Broker: KafkaApis.handleOffsetForLeaderEpochRequest, ReplicaManager.lastOffsetForLeaderEpoch. Java: OffsetsForLeaderEpochUtils. Who may
+# fetch may ask, so a right that is missing is told by Fetch.
+OFFSET_FOR_LEADER_EPOCH = Request(
+    "OffsetForLeaderEpoch",
+    Action.LEADER,
+    {
+        "NOT_LEADER_OR_FOLLOWER REPLICA_NOT_AVAILABLE KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE "
+        "LEADER_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR": Meaning(Action.LEADER),
+    },
+)
+
 # Broker: TransactionCoordinator.handleListTransactions, handleDescribeTransactions. Only told beside an open transaction: what a
 # coordinator does not say now is not known, and whoever looks again asks again. Java asks again at once.
 LIST_TRANSACTIONS = Request("ListTransactions", Action.NOTHING, {_MOVED: Meaning(Action.NOTHING)})
@@ -389,5 +400,5 @@ ADMIN = Request(
 REQUESTS = (
     *(FETCH, LIST_OFFSETS, METADATA, PRODUCE, FIND_COORDINATOR, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN),
     *(TXN_OFFSET_COMMIT, END_TXN, OFFSET_FETCH, OFFSET_COMMIT, LIST_GROUPS, DESCRIBE_GROUPS, CONSUMER_GROUP_DESCRIBE),
-    *(DESCRIBE_PRODUCERS, LIST_TRANSACTIONS, DESCRIBE_TRANSACTIONS, DESCRIBE_QUORUM, DESCRIBE_ACLS, ADMIN),
+    *(OFFSET_FOR_LEADER_EPOCH, DESCRIBE_PRODUCERS, LIST_TRANSACTIONS, DESCRIBE_TRANSACTIONS, DESCRIBE_QUORUM, DESCRIBE_ACLS, ADMIN),
 )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
-from ferry.clusters.answers import LIST_OFFSETS, Action
+from ferry.clusters.answers import FETCH, LIST_OFFSETS, Action
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
 from ferry.wire.batch import read_entry
@@ -133,7 +133,7 @@ async def epoch_before(connection: ClusterConnection, leaders: Leaders, topic: s
     # A broker answers with one whole batch at least. Not only what is committed: it lies below the high watermark.
     request = fetch_request(asked, leaders, total_bytes=1, partition_bytes=1, isolation=READ_UNCOMMITTED)
     for found in fetched_partitions(await connection.send(request, leader.node), asked, leaders):
-        if found.error == OFFSET_OUT_OF_RANGE:
+        if FETCH.action(found.error) is Action.BOUNDS:
             return None
         entry = None if found.error else read_entry(found.records, 0)
         if entry is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
+from ferry.clusters.answers import OFFSET_FOR_LEADER_EPOCH, Action
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.fetching import epoch_before
 from ferry.clusters.leaders import Leaders
@@ -128,5 +129,5 @@ async def _ends(
         TopicPartition(topic.topic, part.partition): (part.leader_epoch, part.end_offset)
         for topic in answer.topics
         for part in topic.partitions
-        if not part.error_code
+        if OFFSET_FOR_LEADER_EPOCH.action(part.error_code) is Action.GO_ON
     }

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.protocol.admin.transactions import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 
+from ferry.clusters.answers import ASKED_AGAIN, DESCRIBE_PRODUCERS
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
-from ferry.clusters.fetching import IDENTITY_ERRORS, PASSING_ERRORS
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import FerryError
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 # org.apache.kafka.common.protocol.Errors
 TOPIC_REFUSED = 29
-# Another broker leads, or this one is just beginning to, or has trouble with its disk: it may tell in a moment.
-PASSING = IDENTITY_ERRORS | PASSING_ERRORS | {-1}
 # States in which a coordinator still means to write markers (org.apache.kafka.coordinator.transaction.TransactionState).
 UNDECIDED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
@@ -146,7 +144,7 @@ async def _producers(
         TopicPartition(topic.name, part.partition_index): _refusal(connection, topic.name, part) if part.error_code else _open(part)
         for topic in answer.topics
         for part in topic.partitions
-        if part.error_code not in PASSING
+        if DESCRIBE_PRODUCERS.action(part.error_code) not in ASKED_AGAIN
     }
 
 
