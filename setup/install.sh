@@ -46,6 +46,8 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || ! [ -x .venv/bin/ferry ]; t
         fi
     fi
     say "installing the locked requirements"
+    # A service's user may have no home to write to.
+    mkdir -p "${UV_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/uv}" 2>/dev/null || export UV_NO_CACHE=1
     .venv/bin/python -m pip install --quiet --disable-pip-version-check uv
     # Compiled now, or every process would compile what it imports where PYTHONDONTWRITEBYTECODE is set.
     .venv/bin/uv pip install --quiet --compile-bytecode --python .venv/bin/python --no-deps --require-hashes -r requirements-dev.txt

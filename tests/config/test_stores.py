@@ -207,6 +207,16 @@ def test_key_stores_that_do_not_open(load: Load, release: str, name: str, option
     assert f"A.ssl.keystore.location: {problem}" in str(caught.value)
 
 
+def test_a_key_without_its_certificate_is_named(load: Load, tmp_path: Path, authority: Any) -> None:
+    protection = BestAvailableEncryption(PASSWORD.encode())
+    (tmp_path / "key.p12").write_bytes(
+        pkcs12.serialize_key_and_certificates(b"client", authority.client.key, None, [authority.root.certificate], protection)
+    )
+    cluster = load(properties(keystore_location=tmp_path / "key.p12", keystore_password=PASSWORD)).clusters["A"]
+    with pytest.raises(ConfigError, match=r"A\.ssl\.keystore\.location: holds no certificate for its private key"):
+        cluster.librdkafka(ClientRole.ADMIN)
+
+
 def test_a_certificate_of_another_key_is_named(load: Load, authority: Any) -> None:
     lines = {"keystore_key": authority.broker.key_pem(), "keystore_certificate_chain": authority.client.certificate_pem}
     flat = {name: pem.replace("\n", " ") for name, pem in lines.items()}

@@ -163,7 +163,7 @@ def _pem_identity(settings: ClientSettings, name: str, key_text: str, chain_text
         raise settings.problem(name, f"must hold exactly one PEM private key, and holds {len(keys)}")
     try:
         key = load_pem_private_key(keys[0].encode(), password.encode() if password else None)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         raise settings.problem(name, "holds a private key that cannot be read with ssl.key.password as given") from None
     chain_name = "ssl.keystore.certificate.chain" if name == "ssl.keystore.key" else name
     plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
@@ -203,13 +203,14 @@ def _open_pkcs12(data: bytes, password: str | None, *, alone: bool) -> _Content:
     if alone and (held := data.count(_PKCS12_KEY) - data.count(_PKCS12_SECRET)) > 1:
         raise Unreadable(f"must hold exactly one private key, and holds {held}")
     others = [entry.certificate for entry in store.additional_certs]
-    if store.key is None or store.cert is None:
-        trusted = ([store.cert.certificate] if store.cert else []) + others
-        return _Content([_der(certificate) for certificate in trusted], [])
+    own = store.cert.certificate if store.cert else None
+    trusted = [_der(certificate) for certificate in others]
+    if store.key is None:
+        return _Content(trusted if own is None else [_der(own), *trusted], [])
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    name = (store.cert.friendly_name or b"1").decode(errors="replace")
-    chain = _chain(store.cert.certificate, others)
-    return _Content([_der(certificate) for certificate in others], [(name, key, [_der(certificate) for certificate in chain])])
+    name = (store.cert.friendly_name if store.cert else None) or b"1"
+    chain = [] if own is None else [_der(certificate) for certificate in _chain(own, others)]
+    return _Content(trusted, [(name.decode(errors="replace"), key, chain)])
 
 
 def _chain(own: x509.Certificate, others: list[x509.Certificate]) -> list[x509.Certificate]:
