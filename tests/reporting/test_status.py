@@ -9,9 +9,8 @@ import pytest
 
 from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.plan import PartitionFacts
-from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.copying.state import Head
-from ferry.reporting.status import average_sizes, first_uncopied, partition_status
+from ferry.reporting.status import first_uncopied, partition_status
 
 pytestmark = pytest.mark.unit
 
@@ -48,11 +47,3 @@ def test_an_open_source_transaction_is_named() -> None:
 def test_unknown_sizes_are_said_to_be_unknown() -> None:
     status = partition_status(facts(0, 0, 10), open_at=None, average_size=None, age=-1.0, retention=50.0)
     assert (status.lag_bytes, status.headroom_seconds) == (-1, None)
-
-
-def test_average_sizes_are_by_partition() -> None:
-    receipts = [
-        Receipt(ReceiptKind.COPIED, "t", number, "s", "A.t", "r", 0, 10, records=records, bytes=100)
-        for number, records in ((0, 10), (1, 0))
-    ]
-    assert average_sizes(receipts) == {("t", 0): 10.0}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.copying.formats import place_of, require_version
 from ferry.copying.loop_guard import DECLARED, GuardDraft, PartitionGuard, PartitionKey, TopicPair, both_ways, unexplained_partitions
+from ferry.copying.receipt_glance import glance
 from ferry.copying.receipts import decode_receipt
 from ferry.copying.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
 from ferry.errors import ConfigError, UnreadableRecord
@@ -123,8 +124,8 @@ def _read_declarations(
 def _concerned(
     record: InternalRecord, pairs: Mapping[str, TopicPair], drafts: Mapping[PartitionKey, GuardDraft], where: str
 ) -> GuardDraft | None:
-    """Whose receipt this is, if it says anything that matters: decoding the runs of a long ledger is what costs."""
-    if record.value is None:
+    """Whose receipt this is, if it says anything that matters: reading the receipts of a long ledger whole is what costs."""
+    if record.value is None or not _may_matter(record.key, record.value, drafts):
         return None
     try:
         name, what = read_document(record.key), read_document(record.value)
@@ -135,6 +136,12 @@ def _concerned(
         raise UnreadableRecord(f"{where}: record {record.key!r} is not readable: {problem}") from problem
     draft = drafts.get((remote, partition)) if today else None
     return draft if draft is not None and end > draft.low else None
+
+
+def _may_matter(key: bytes, value: bytes, drafts: Mapping[PartitionKey, GuardDraft]) -> bool:
+    seen = glance(key, value)
+    draft = None if seen is None else drafts.get((seen.remote_topic, seen.partition))
+    return seen is None or (draft is not None and seen.downstream_end > draft.low)
 
 
 def _ledger_id(flow: Flow, reader: InternalTopicReader, source_topics: Mapping[str, TopicDescription], heads: Iterable[Head]) -> str:

@@ -22,6 +22,7 @@ from ferry.copying.coverage import covered
 from ferry.copying.formats import place_of
 from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts
+from ferry.copying.receipt_glance import glance
 from ferry.copying.receipts import Receipt, decode_receipt, ledger_partition
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.state import CLAIM_KEY, FLOW_KEY, FlowState, Head, decode_state, fold_state
@@ -219,6 +220,9 @@ def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -
             for record in reader.read(topic, only=share):
                 if record.value is None:
                     newest.pop(record.key, None)
+                    continue
+                seen = None if only is None else glance(record.key, record.value)
+                if only is not None and seen is not None and (seen.topic, seen.partition) not in only:
                     continue
                 receipt = decode_receipt(record.key, record.value, where)
                 if only is None or (receipt.topic, receipt.partition) in only:

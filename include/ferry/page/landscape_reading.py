@@ -7,7 +7,6 @@ from dataclasses import asdict
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ferry.copying.receipts import is_loss
 from ferry.page.landscape import ROW_FIELDS
 from ferry.recovery.losses import acknowledgement
 from ferry.reporting.assemble import loss_report
@@ -43,6 +42,6 @@ def read_landscape(flow: Flow) -> dict[str, Any]:
 
 
 def _losses(look: Look) -> list[dict[str, Any]]:
-    lost = sorted((receipt for receipt in look.receipts if is_loss(receipt)), key=lambda loss: -loss.max_timestamp)
+    lost = sorted(look.losses, key=lambda loss: -loss.max_timestamp)
     known = look.survey.state.acknowledged
     return [{**asdict(loss_report(loss)), "run_id": loss.run_id, "acknowledged": acknowledgement(loss) in known} for loss in lost]

@@ -9,9 +9,9 @@ from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.copying.formats import place_of
-from ferry.copying.receipts import Receipt, is_loss
+from ferry.copying.ledger_summary import read_ledger_summary
+from ferry.copying.receipts import Receipt
 from ferry.copying.state import FlowState, LossAcknowledged, encode_state, fold_state
-from ferry.copying.survey import read_receipts
 from ferry.policy.naming import state_topic
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ def open_losses(flow: Flow) -> list[Receipt]:
     with InternalTopicReader(flow.target) as reader:
         records = reader.read(topic, complete=False)
         state = fold_state(((record.key, record.value) for record in records), place_of(flow.target, topic))
-    return unacknowledged(read_receipts(flow), state)
+    return unacknowledged(read_ledger_summary(flow).losses, state)
 
 
-def unacknowledged(receipts: Iterable[Receipt], state: FlowState) -> list[Receipt]:
-    """The losses among `receipts` that nobody has acknowledged (pure)."""
-    return [receipt for receipt in receipts if is_loss(receipt) and acknowledgement(receipt) not in state.acknowledged]
+def unacknowledged(losses: Iterable[Receipt], state: FlowState) -> list[Receipt]:
+    """Those of `losses` that nobody has acknowledged (pure)."""
+    return [loss for loss in losses if acknowledgement(loss) not in state.acknowledged]
 
 
 def acknowledge_losses(flow: Flow) -> list[Receipt]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.abilities import Lack
 from ferry.clusters.admin import ClusterAdmin
 from ferry.copying.held_back import HeldBack, held_back
+from ferry.copying.ledger_summary import read_ledger_summary
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.receipts import Receipt
 from ferry.copying.request import RunRequest
-from ferry.copying.survey import Survey, read_receipts, survey
+from ferry.copying.survey import Survey, survey
 from ferry.policy.naming import policy_for
 from ferry.recovery.losses import unacknowledged
 from ferry.recovery.stages import Stage
@@ -97,11 +98,11 @@ class FlowStatus:
 
 @dataclass(frozen=True)
 class Look:
-    """A status and what it rests on: the survey, every receipt of the ledger."""
+    """A status and what it rests on: the survey, every loss of the ledger."""
 
     status: FlowStatus
     survey: Survey
-    receipts: tuple[Receipt, ...]
+    losses: tuple[Receipt, ...]
 
 
 def flow_status(flow: Flow) -> FlowStatus:
@@ -113,9 +114,9 @@ def flow_status(flow: Flow) -> FlowStatus:
 
 def look_at(flow: Flow) -> Look:
     """As `flow_status`, with what it rests on."""
-    receipts = tuple(read_receipts(flow))
-    seen, partitions, behind = _seen(flow, average_sizes(receipts), for_a_run=False)
-    losses = tuple(loss_report(loss) for loss in unacknowledged(receipts, seen.state))
+    ledger = read_ledger_summary(flow)
+    seen, partitions, behind = _seen(flow, ledger.sizes, for_a_run=False)
+    losses = tuple(loss_report(loss) for loss in unacknowledged(ledger.losses, seen.state))
     return Look(
         FlowStatus(
             flow.name,
@@ -128,7 +129,7 @@ def look_at(flow: Flow) -> Look:
             stopped_partitions(flow, seen),
         ),
         seen,
-        receipts,
+        ledger.losses,
     )
 
 
@@ -220,15 +221,6 @@ def partition_status(
         retention_seconds=retention,
         heartbeats=heartbeats,
     )
-
-
-def average_sizes(receipts: Iterable[Receipt]) -> dict[tuple[str, int], float]:
-    """Bytes per record of what was copied, by source partition."""
-    totals: dict[tuple[str, int], tuple[int, int]] = {}
-    for receipt in receipts:
-        records, size = totals.get((receipt.topic, receipt.partition), (0, 0))
-        totals[receipt.topic, receipt.partition] = (records + receipt.records, size + receipt.bytes)
-    return {key: size / records for key, (records, size) in totals.items() if records}
 
 
 def position_of(facts: PartitionFacts) -> int:

@@ -1,0 +1,62 @@
+"""What a record of the ledger is about, without reading it whole (pure).
+
+A ledger may hold millions of receipts, and most who read it want few of them: losses, or what concerns some partitions. Reading a receipt
+whole takes many times as long as fetching it. So one look at its bytes tells whether it is wanted, where they are just as `encode_receipt`
+writes them. Anything else (another format version, fields of a newer Ferry, names that JSON escapes) has no glance: it is read whole, and
+refused there if it must be.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ferry.copying.formats import FORMAT_VERSION
+from ferry.copying.receipts import ReceiptKind
+
+_PARTS = {
+    # No text that JSON escapes, no number of more than 64 bits.
+    "TEXT": r'"[^"\\\x00-\x1f\x80-\xff]*"',
+    "NUMBER": r"-?(?:0|[1-9]\d{0,17})",
+    "NUMBERS": r"[-+.\de,\[\]]*",
+    "KIND": "|".join(ReceiptKind),
+    "VERSION": str(FORMAT_VERSION),
+}
+
+
+def _pattern(template: str) -> re.Pattern[bytes]:
+    return re.compile(re.sub("[A-Z]+", lambda part: _PARTS[part.group()], template).encode())
+
+
+_KEY = _pattern(
+    r'\{"id":TEXT,"kind":"(KIND)","partition":(NUMBER),(?:"series":TEXT,)?"start":NUMBER,"topic":(TEXT)\}',
+)
+_VALUE = _pattern(
+    r'\{"bytes":(NUMBER),(?:"delays":NUMBERS,)?"downstream_end":(NUMBER),"end":NUMBER,"forwarded":NUMBER,(?:"from_target":NUMBER,)?'
+    r'(?:"handled":NUMBERS,)?"reason":TEXT,"records":(NUMBER),"reframed":NUMBER,"remote_id":TEXT,"remote_topic":(TEXT),"run":TEXT,'
+    r'"runs":TEXT,"source_epoch":NUMBER,"timestamps":\[NUMBER,NUMBER\],"transactions":NUMBER,"version":VERSION(?:,"written":NUMBERS)?\}'
+)
+
+
+class Glance(NamedTuple):
+    """Fields of a receipt, as of Receipt."""
+
+    kind: str
+    topic: str
+    partition: int
+    remote_topic: str
+    downstream_end: int
+    records: int
+    bytes: int
+
+
+def glance(key: bytes, value: bytes) -> Glance | None:
+    """What the record says where that shows at a glance; None: read it whole."""
+    named, said = _KEY.fullmatch(key), _VALUE.fullmatch(value)
+    if named is None or said is None:
+        return None
+    kind, partition, topic = named.groups()
+    size, downstream_end, records, remote_topic = said.groups()
+    return Glance(
+        kind.decode(), topic[1:-1].decode(), int(partition), remote_topic[1:-1].decode(), int(downstream_end), int(records), int(size)
+    )
