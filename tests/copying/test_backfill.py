@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ferry.config import Flow
-from ferry.copying.lane_runner import run_lanes
+from ferry.copying.lane_runner import More, run_lanes
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.copying.survey import read_receipts
@@ -66,7 +66,7 @@ class FirstThen:
     def __init__(self, act: Callable[[], object]) -> None:
         self._act = act
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
         self._act()
         return run_lanes(job, tasks)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -14,9 +15,10 @@ from ferry.config import Flow
 from ferry.copying import driver, survey, upkeep
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane import Lane
-from ferry.copying.lane_runner import InlineLaneRunner, run_lanes
+from ferry.copying.lane_runner import InlineLaneRunner, More, run_lanes
 from ferry.copying.lanes import upkeep_transactional_id
-from ferry.copying.model import CopyJob, LaneResult, LaneTask
+from ferry.copying.lanes_out import LANE_ATTEMPTS
+from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.errors import ExitCode, Superseded
 from ferry.policy.naming import ledger_topic, position_group
 from ferry.reporting.run_report import RunReport
@@ -72,10 +74,10 @@ class Scripted:
         self._steps = list(steps)
         self.calls: list[tuple[CopyJob, list[LaneTask]]] = []
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
         self.calls.append((job, list(tasks)))
         step = self._steps.pop(0) if self._steps else run_lanes
-        return step(job, tasks)
+        yield from step(job, tasks)
 
 
 def after(act: Between) -> Callable[[CopyJob, Sequence[LaneTask]], Iterator[LaneResult]]:
@@ -307,11 +309,40 @@ def test_lanes_of_dead_workers_are_tried_again(
     assert equal()
 
 
+class OneIsLost:
+    """The first lane is lost after its work was done but for the last word, and runs again while the others are at work in a thread."""
+
+    def __init__(self) -> None:
+        self.again: list[LaneTask] = []
+
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
+        first = tasks[0]
+        with ThreadPoolExecutor(1) as pool:
+            others = pool.submit(lambda: list(run_lanes(job, tasks[1:])))
+            yield LaneResult(first.lane, first.identity, failure=Failure("WorkerLost", "its worker died", passing=True))
+            self.again += more()
+            assert list(more()) == []
+            yield from run_lanes(job, self.again)
+            yield from others.result()
+
+
+def test_a_lost_lane_runs_again_while_others_run(
+    topic: str, flow_factory: Callable[..., Flow], fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool]
+) -> None:
+    flow = flow_factory(f"A->B.topics = {topic}.*", "A->B.ferry.transaction.mb = 1", "A->B.ferry.lanes = 3")
+    fill(20_000)
+    runner = OneIsLost()
+    report = run_flow(flow, runner=runner)
+    assert (report.exit_code, report.records) == (ExitCode.DONE, 20_000)
+    assert [len(task.partitions) for task in runner.again] == [1]
+    assert equal()
+
+
 def test_lanes_that_never_come_back_are_given_up_by_name(
     flow: Flow, topic: str, fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool]
 ) -> None:
     fill()
-    report = run_flow(flow, runner=Scripted(*[never_ran] * driver.LANE_ATTEMPTS))
+    report = run_flow(flow, runner=Scripted(*[never_ran] * LANE_ATTEMPTS))
     assert report.exit_code is ExitCode.PARTLY_FAILED
     assert {(failure.topic, failure.partition, failure.error) for failure in report.failed} == {
         (topic, number, "PartitionUnavailable") for number in range(3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow, load_config
 from ferry.copying import lane, pipeline, upkeep
 from ferry.copying.guard_reading import guarded
-from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.copying.state import FlowRecord, encode_state
@@ -55,7 +55,7 @@ class KilledRunner(InlineLaneRunner):
     after: int
     struck: list[str] = field(default_factory=list)
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
         commit = lane.Lane._append_internal
 
         async def killed(self_: lane.Lane, *arguments: object) -> None:

@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import kafka.errors as kafka_errors
@@ -24,7 +24,7 @@ from ferry.clusters import admin
 from ferry.clusters.connections import ClusterConnection
 from ferry.config import Flow
 from ferry.copying import driver, lane
-from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.survey import read_receipts
 from ferry.errors import ClusterUnreachable, ExitCode
@@ -217,7 +217,7 @@ class WorkersDieWithTheSource:
         self._source = source
         self.restarting: threading.Timer | None = None
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
         if self.restarting is not None:
             yield from InlineLaneRunner().run(job, tasks)
             return

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from ferry.clusters.coordination import NO_IDENTITY
+from ferry.copying.lanes_out import LanesOut
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask, Segment
 from ferry.copying.receipts import ReceiptKind
 from ferry.spark import runner
@@ -28,8 +29,8 @@ PART = PartitionTask("t", 0, UUID(int=1), "A.t", UUID(int=2), 0, segments=(Segme
         (8, 3, 16, 9e6, [3e6] * 3, 3),
         (1, 5, 4, 5e6, [5e6], 1),
         (8, 8, 2, 6e6, [3e6] * 8, 2),
-        (2, 2, 2, None, [None] * 2, None),
-        (8, 8, 2, None, [None] * 8, None),
+        (2, 2, 2, None, [None] * 2, 2),
+        (8, 8, 2, None, [None] * 8, 8),
     ],
 )
 def test_shares_of_what_runs_at_a_time_add_up_to_the_budget(
@@ -39,12 +40,12 @@ def test_shares_of_what_runs_at_a_time_add_up_to_the_budget(
     cores: int,
     budget: float | None,
     shares: list[float | None],
-    width: int | None,
+    width: int,
 ) -> None:
     budgets: list[float | None] = []
-    widths: list[int | None] = []
+    widths: list[int] = []
 
-    def noted(_: Any, groups: list[list[LaneTask]], work: Any, __: Any, *, width: int | None) -> Any:
+    def noted(_: Any, groups: Any, work: Any, __: Any, *, width: int) -> Any:
         widths.append(width)
         for group in groups:
             budgets.append(work.args[0].bytes_per_second)
@@ -55,7 +56,7 @@ def test_shares_of_what_runs_at_a_time_add_up_to_the_budget(
     context: Any = SimpleNamespace(defaultParallelism=cores)
     job = CopyJob(nothing, "run", "group", "ledger", "id", 5, "state", budget)
     todo = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (PART,)) for lane in range(lanes)]
-    results = list(SparkLaneRunner(context, tasks, print).run(job, todo))
+    results = list(SparkLaneRunner(context, tasks, print).run(job, todo, list))
     assert (budgets, sorted(result.lane for result in results)) == (shares, list(range(lanes)))
     assert widths == [width]
 
@@ -65,3 +66,33 @@ def test_without_a_limit_each_lane_may_be_a_task_but_on_this_machine(master: str
     # What Spark says before the first executor of a cluster has come.
     context: Any = SimpleNamespace(master=master, defaultParallelism=2)
     assert most_tasks(context, 8) == tasks
+
+
+def test_lost_lanes_run_beside_the_others_within_the_same_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[int]] = []
+
+    def first_dies(_: Any, groups: Any, *__: Any, width: int) -> Any:
+        running = [groups.popleft() for _ in range(width)]
+        while running:
+            group = running.pop(0)
+            ran.append([task.lane for task in group])
+            yield group, "executor lost" if len(ran) == 1 else [LaneResult(task.lane, task.identity) for task in group]
+            while groups:
+                running.append(groups.popleft())
+                assert len(running) <= width
+
+    monkeypatch.setattr(runner, "run_groups", first_dies)
+    lanes = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (PART,)) for lane in range(6)]
+    out = LanesOut()
+    out.give(lanes)
+    nothing: Any = None
+    results = []
+    for result in SparkLaneRunner(nothing, 3, print).run(
+        CopyJob(nothing, "run", "group", "ledger", "id", 5, "state"), lanes, lambda: out.give_again([*map(lanes.__getitem__, out.lost)])[0]
+    ):
+        results.append((result.lane, result.failure is None))
+        out.take(result.lane, None if result.failure is None else result.failure.problem)
+    struck = ran[0]
+    assert results[: len(struck)] == [(lane, False) for lane in struck]
+    assert sorted(lane for lane, done in results if done) == list(range(6))
+    assert ran[3:] == [struck], "while the other two groups were running"

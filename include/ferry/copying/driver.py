@@ -9,9 +9,10 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
@@ -23,6 +24,7 @@ from ferry.copying.formats import place_of
 from ferry.copying.held_back import held_back, overdue
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, transactional_id
+from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
 from ferry.copying.patience import until_it_answers
 from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions, stopped_without_topic
@@ -43,8 +45,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A lane is handed out again after a lost worker or a passing error, with pauses that outlast a broker's restart.
-LANE_ATTEMPTS = 4
+# Before lost lanes are taken back; twice as long each time that they are lost without headway.
 FIRST_PAUSE_SECONDS = 1.0
 
 Log = Callable[[str], None]
@@ -131,8 +132,9 @@ class CopyDriver:
             replace(task, partitions=tuple(replace(part, settles=True) for part in task.partitions))
             for task in self._lane_tasks(plans, held)
         ]
-        lost = self._run_lanes(self._job(seen), tasks, Progress(0, len(tasks)))
-        self._give_up(tasks, lost)
+        out = LanesOut()
+        self._run_lanes(self._job(seen), tasks, out, Progress(0, len(tasks)))
+        self._give_up([(out.tasks[lane], why) for lane, why in out.lost.items()], "1 attempt")
 
     def _copy(self, hold: RunHold) -> None:
         with named_when_slow(self._say, "taking the flow over from earlier runs"):
@@ -146,38 +148,32 @@ class CopyDriver:
         progress = Progress(sum(plan.offsets for plan in plans), len(pending))
         self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
         with ProgressObserver(self._flow, self._request.run_id, self._ledger_ends, progress, self._say):
-            self._run_and_try_again(hold, held, job, pending, ends=ends, progress=progress)
+            out = LanesOut()
+            more = partial(self._taken_back, hold, held, ends, out)
+            while pending:
+                self._run_lanes(job, pending, out, progress, more)
+                pending = more()
         for lane in self._tally.stopped_lanes:
             hold.retake(lane)  # aborts what it left open, so that readers of the target do not wait for its time-out
         self._name_held_back(seen)
         self._tidy_ledger(hold)
 
-    def _run_and_try_again(
-        self,
-        hold: RunHold,
-        held: Mapping[int, ProducerIdentity],
-        job: CopyJob,
-        pending: list[LaneTask],
-        *,
-        ends: Mapping[tuple[str, int], int],
-        progress: Progress,
-    ) -> None:
-        for attempt in range(LANE_ATTEMPTS):
-            lost = self._run_lanes(job, pending, progress)
-            if not lost:
-                return
-            if attempt + 1 == LANE_ATTEMPTS:
-                self._give_up(pending, lost)
-                return
-            time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
-            hold.writer.confirm()
-            again = {lane: hold.retake(lane) for lane in lost}
-            _, plans = until_it_answers()(self._plan, hold, ends, lost)
-            self._name_missing([task for task in pending if task.lane in lost], plans)
-            pending = [task for task in self._lane_tasks(plans, {**held, **again}) if task.lane in lost]
-            self._say(f"trying {len(pending)} lanes again: {'; '.join(sorted(set(lost.values())))}")
-            if not pending:
-                return
+    def _taken_back(
+        self, hold: RunHold, held: Mapping[int, ProducerIdentity], ends: Mapping[tuple[str, int], int], out: LanesOut
+    ) -> list[LaneTask]:
+        """The lanes that were lost so far, taken back and planned again, while others may still run; some are given up."""
+        lost = dict(out.lost)
+        if not lost:
+            return []
+        time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
+        hold.writer.confirm()
+        again = {lane: hold.retake(lane) for lane in lost}
+        _, plans = until_it_answers()(self._plan, hold, ends, lost)
+        self._name_missing([out.tasks[lane] for lane in lost], plans)
+        tasks, given_up = out.give_again(task for task in self._lane_tasks(plans, {**held, **again}) if task.lane in lost)
+        self._give_up(given_up, f"{LANE_ATTEMPTS} attempts")
+        self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
+        return tasks
 
     def _name_held_back(self, seen: Survey) -> None:
         """After the copy, when no transaction of this flow is open: what is held back then is somebody else's."""
@@ -286,18 +282,18 @@ class CopyDriver:
             bytes_per_second=self._flow.max_bytes_per_second,
         )
 
-    def _run_lanes(self, job: CopyJob, tasks: list[LaneTask], progress: Progress) -> dict[int, str]:
-        """Lanes to try again, and why."""
-        lost = {task.lane: "its worker died" for task in tasks}
-        for result in self._runner.run(job, tasks):
-            self._tally.cpu_seconds += result.cpu_seconds
-            again = self._take_result(result)
-            if again is None:
-                lost.pop(result.lane, None)
-                progress.lanes_done += 1
-            else:
-                lost[result.lane] = again
-        return lost
+    def _run_lanes(
+        self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, progress: Progress, more: Callable[[], list[LaneTask]] = list
+    ) -> None:
+        """Run `tasks`, and whatever `more` gives meanwhile. What was lost stands in `out`."""
+        out.give(tasks)
+        with closing(self._runner.run(job, tasks, more)) as results:  # workers end before whatever is raised here goes on
+            for result in results:
+                self._tally.cpu_seconds += result.cpu_seconds
+                lost = self._take_result(result)
+                out.take(result.lane, lost)
+                progress.lanes_done += lost is None
+        out.lose_the_rest()
 
     def _take_result(self, result: LaneResult) -> str | None:
         for outcome in result.partitions:
@@ -315,12 +311,11 @@ class CopyDriver:
         self._tally.stopped_lanes.add(result.lane)
         return None
 
-    def _give_up(self, tasks: Iterable[LaneTask], lost: Mapping[int, str]) -> None:
-        for task in tasks:
-            if task.lane in lost:
-                for partition in task.partitions:
-                    problem = f"lane {task.lane} did not finish in {LANE_ATTEMPTS} attempts: {lost[task.lane]}"
-                    self._fail(partition.topic, partition.partition, "PartitionUnavailable", problem)
+    def _give_up(self, tasks: Iterable[tuple[LaneTask, str]], attempts: str) -> None:
+        for task, why in tasks:
+            for partition in task.partitions:
+                problem = f"lane {task.lane} did not finish in {attempts}: {why}"
+                self._fail(partition.topic, partition.partition, "PartitionUnavailable", problem)
 
     def _fail(self, topic: str, partition: int, error: str, problem: str) -> None:
         self._tally.failures[topic, partition] = PartitionFailure(topic, partition, error, problem)

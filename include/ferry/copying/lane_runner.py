@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -17,24 +17,30 @@ from ferry.errors import ClusterUnreachable, FerryError, RetryRule
 from ferry.handling.listening import listened
 from ferry.handling.loading import make_handler, make_listener
 
+More = Callable[[], Sequence[LaneTask]]
+
 
 class LaneRunner(Protocol):
-    """Runs lanes somewhere. Results come as lanes finish; a lane whose worker died has none."""
+    """Runs lanes somewhere. Results come as lanes finish; a lane whose worker died has none, or one that says so."""
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
-        """The results of `tasks`, in any order, possibly fewer."""
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
+        """The results of `tasks`, in any order, possibly fewer, and of what `more` gave.
+
+        `more` gives lanes that were lost and may run again. Who runs lanes side by side asks it whenever some have ended; whoever does
+        not need not ask: what was lost is run afterwards.
+        """
         ...
 
 
 class InlineLaneRunner:
     """Runs lanes one after the other in this process: for small jobs and tests."""
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
         """The results of all `tasks`; their CPU time is this process's own and not counted apart."""
         return (replace(result, cpu_seconds=0.0) for result in run_lanes(job, tasks))
 
 
-def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
     """Run some lanes over one pair of connections; what stops a lane is in its result.
 
     Told to end by a signal, it aborts what is open and ends by that signal; the lanes that are left have no result.
@@ -43,7 +49,7 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
         yield from _run_lanes(job, tasks, interruption)
 
 
-def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], interruption: Interruption) -> Iterator[LaneResult]:
+def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], interruption: Interruption) -> Generator[LaneResult]:
     from ferry.config import ClientRole  # noqa: PLC0415 - workers that get no lane do not need it
 
     loop = EventLoop()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TypeVar
 
@@ -24,32 +25,25 @@ Work = Callable[[Sequence[Item]], Iterable[Result]]
 
 
 def run_groups(
-    context: SparkContext,
-    groups: Sequence[list[Item]],
-    work: Work[Item, Result],
-    say: Callable[[str], None],
-    *,
-    width: int | None = None,
-) -> Iterator[tuple[list[Item], list[Result] | str]]:
-    """Each group with its results as it finishes, or with the reason why it has none; at most `width` at a time (None: all).
+    context: SparkContext, groups: deque[list[Item]], work: Work[Item, Result], say: Callable[[str], None], *, width: int
+) -> Generator[tuple[list[Item], list[Result] | str]]:
+    """Each group with its results as it finishes, or with the reason why it has none; at most `width` at a time.
 
-    `work` is pickled and runs in a Spark worker; a reason is one line. `say` is told what is waited for. NoExecutors where nobody is there
-    to run it.
+    Groups are taken off `groups`: what is added between two results runs too. `work` is pickled and runs in a Spark worker; a reason is
+    one line. `say` is told what is waited for. NoExecutors where nobody is there to run it.
     """
     if not groups:
         return
-    with (
-        ExecutorWatch(context, len(groups), say) as watch,
-        ThreadPoolExecutor(min(width or len(groups), len(groups)), thread_name_prefix="ferry-group") as pool,
-    ):
-        waiting = {pool.submit(_run_group, context, work, group): group for group in groups}
-        try:
-            for future in as_completed(waiting):
-                problem = future.exception()
+    with ExecutorWatch(context, len(groups), say) as watch, ThreadPoolExecutor(width, thread_name_prefix="ferry-group") as pool:
+        running: dict[Future[list[Result]], list[Item]] = {}
+        while groups or running:
+            while groups and len(running) < width:
+                group = groups.popleft()
+                running[pool.submit(_run_group, context, work, group)] = group
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                group, problem = running.pop(future), future.exception()
                 watch.check()
-                yield waiting[future], future.result() if problem is None else _first_line(problem)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+                yield group, future.result() if problem is None else _first_line(problem)
 
 
 def _run_group(context: SparkContext, work: Work[Item, Result], group: list[Item]) -> list[Result]:

@@ -9,15 +9,17 @@ attempt but the first does nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 from pyspark import SparkContext, TaskContext
 
-from ferry.copying.lane_runner import run_lanes
+from ferry.copying.lane_runner import More, run_lanes
 from ferry.copying.lanes import balance
-from ferry.copying.model import CopyJob, LaneResult, LaneTask
+from ferry.copying.lanes_out import WORKER_DIED
+from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.proving.model import RangeResult, VerifyRange
 from ferry.proving.range_runner import VerifyJob, verify_ranges
 from ferry.spark.groups import run_groups
@@ -26,6 +28,7 @@ log = logging.getLogger(__name__)
 
 # Ranges are known by rough weights only: with several groups a task, no task waits long for the slowest.
 RANGE_GROUPS_A_TASK = 4
+LOST = Failure("WorkerLost", WORKER_DIED, passing=True)
 
 
 class SparkLaneRunner:
@@ -34,20 +37,26 @@ class SparkLaneRunner:
     def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
         self._context, self._tasks, self._say = context, tasks, say
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
-        """Results as groups finish; lanes of groups that failed have none."""
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
+        """Results as groups finish; what was lost with a group runs again beside the others."""
         groups = balance(tasks, self._tasks)
-        width = None
+        width = len(groups)
         if job.bytes_per_second is not None and groups:
             # What a task does not use is not given to another one, so the sum is never above the budget. A task that waits for a core
             # uses nothing: so there are no more at a time than there are cores now.
-            width = min(len(groups), int(self._context.defaultParallelism))
+            width = min(width, int(self._context.defaultParallelism))
             job = replace(job, bytes_per_second=job.bytes_per_second / width)
-        for group, results in run_groups(self._context, groups, partial(run_group, job), self._say, width=width):
+        waiting, left = deque(groups), len(groups)
+        for group, results in run_groups(self._context, waiting, partial(run_group, job), self._say, width=width):
+            left -= 1
             if isinstance(results, str):
                 log.warning("the Spark task of lanes %s failed: %s", ", ".join(str(task.lane) for task in group), results)
+                yield from (LaneResult(task.lane, task.identity, failure=LOST) for task in group)
             else:
                 yield from results
+            again = balance(more(), width - left)
+            waiting.extend(again)
+            left += len(again)
 
 
 def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
@@ -67,7 +76,7 @@ class SparkRangeRunner:
     def run(self, job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
         """Results as groups finish; ranges of groups that failed have none."""
         groups = balance(ranges, self._tasks * RANGE_GROUPS_A_TASK)
-        for group, results in run_groups(self._context, groups, partial(verify_ranges, job), self._say, width=self._tasks):
+        for group, results in run_groups(self._context, deque(groups), partial(verify_ranges, job), self._say, width=self._tasks):
             if isinstance(results, str):
                 log.warning("the Spark task of %d ranges failed: %s", len(group), results)
             else:

@@ -1,0 +1,62 @@
+"""The lanes that a run has handed out: which of them were lost, and how often in a row without headway (pure).
+
+A lost lane is planned again. If there is less to do than before, whoever had it committed something, and its attempts begin anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ferry.copying.model import LaneTask
+
+# A lane is handed out again after a lost worker or a passing error, with pauses that outlast a broker's restart.
+LANE_ATTEMPTS = 4
+WORKER_DIED = "its worker died"
+
+
+@dataclass
+class LanesOut:
+    """By lane: the task that is out, and why it was lost, where it was."""
+
+    tasks: dict[int, LaneTask] = field(default_factory=dict)
+    lost: dict[int, str] = field(default_factory=dict)
+    _attempts: Counter[int] = field(default_factory=Counter)
+
+    def give(self, tasks: Iterable[LaneTask]) -> None:
+        """These are out now."""
+        self.tasks.update((task.lane, task) for task in tasks)
+
+    def take(self, lane: int, lost: str | None) -> None:
+        """A lane came back: done, or lost for this reason."""
+        if lost is None:
+            self.tasks.pop(lane, None)
+        else:
+            self.lost[lane] = lost
+
+    def lose_the_rest(self) -> None:
+        """Nobody is left who could bring back what is out."""
+        self.lost = {lane: self.lost.get(lane, WORKER_DIED) for lane in self.tasks}
+
+    @property
+    def failures(self) -> int:
+        """How often one of the lost lanes has been lost without headway before."""
+        return max((self._attempts[lane] for lane in self.lost), default=0)
+
+    def give_again(self, planned: Iterable[LaneTask]) -> tuple[list[LaneTask], list[tuple[LaneTask, str]]]:
+        """The lost lanes as they were `planned` again: those that are out now, and those to give up, with the reason.
+
+        Nothing is left to do in lanes that are not planned any more.
+        """
+        again, given_up = [], list[tuple[LaneTask, str]]()
+        before = {lane: self.tasks.pop(lane) for lane in self.lost}
+        for task in planned:
+            self._attempts[task.lane] = 0 if task.weight < before[task.lane].weight else self._attempts[task.lane] + 1
+            if self._attempts[task.lane] < LANE_ATTEMPTS:
+                again.append(task)
+            else:
+                given_up.append((task, self.lost[task.lane]))
+        self.lost = {}
+        self.give(again)
+        return again, given_up
