@@ -18,13 +18,12 @@ CREATE_SECONDS = 60
 
 
 class ProxiedBrokers:
-    """`nodes` 1…n of a running cluster and the proxy of each, also of a broker that joins."""
+    """`nodes` 1…n of a running cluster and the proxy of each, also of the `spare` brokers that may join."""
 
-    def __init__(self, directory: Path, name: str, brokers: int = 3, seed: int = 0) -> None:
+    def __init__(self, directory: Path, name: str, brokers: int = 3, seed: int = 0, *, spare: int = 1) -> None:
         self._directory, self._name, self._brokers, self._seed = directory, name, brokers, seed
         self._running = ExitStack()
-        # One broker more than at the start may join.
-        self._ports = {node: tuple(free_ports(2)) for node in range(1, brokers + 2)}
+        self._ports = {node: tuple(free_ports(2)) for node in range(1, brokers + spare + 1)}
         self.proxies: dict[int, BrokerProxy] = {}
 
     def __enter__(self) -> ProxiedBrokers:

@@ -34,7 +34,7 @@ class Copier(threading.Thread):
 
     def __init__(self, config: Path, flow: str, master: str) -> None:
         super().__init__(name="copier", daemon=True)
-        self._command = [str(Path(sys.executable).parent / "ferry"), "run", str(config), "--flow", flow, "--master", master]
+        self.command = [str(Path(sys.executable).parent / "ferry"), "run", str(config), "--flow", flow, "--master", master]
         self._stop_asked = threading.Event()
         self._at_work = threading.Event()
         self._process: subprocess.Popen[str] | None = None
@@ -83,7 +83,7 @@ class Copier(threading.Thread):
 
     def _once(self) -> None:
         process = subprocess.Popen(
-            self._command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
+            self.command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
         )
         self._process = process
         before = len(self.said)

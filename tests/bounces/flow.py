@@ -39,9 +39,14 @@ POLL_SECONDS = 0.2
 
 
 class FlowUnderTest:
-    """Copies topics that match `topics`, by run after run, as long as it is entered. `hanging`: transactions an operator had to end."""
+    """Copies topics that match `topics`, by run after run, as long as it is entered. `hanging`: transactions an operator had to end.
 
-    def __init__(self, directory: Path, source: ProxiedBrokers, target: ProxiedBrokers, topics: str, master: str) -> None:
+    servers: bootstrap servers of both sides that come first.
+    """
+
+    def __init__(
+        self, directory: Path, source: ProxiedBrokers, target: ProxiedBrokers, topics: str, master: str, *, servers: str = ""
+    ) -> None:
         self.alias = f"a{secrets.token_hex(3)}"
         name = f"{self.alias}->b{self.alias}"
         self.source, self.target, self.lanes = source, target, f"ferry-{name}-"
@@ -49,8 +54,8 @@ class FlowUnderTest:
         text = CONFIG.format(
             source=self.alias,
             target=f"b{self.alias}",
-            source_address=source.proxied,
-            target_address=target.proxied,
+            source_address=",".join(filter(None, (servers, source.proxied))),
+            target_address=",".join(filter(None, (servers, target.proxied))),
             topics=topics,
             replicas=min(3, len(target.cluster.nodes)),
         )

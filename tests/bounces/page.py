@@ -10,11 +10,12 @@ from tests.bounces.scenarios import FAULT_SECONDS
 HEAD = """\
 # Brokers and copiers bounced, networks broken
 
-`make bounces` runs two suites that others made for others, with Ferry as the copier, and writes this page. Kafka 4.3.1 on one machine
+`make bounces` runs two suites that others made for others, with Ferry as the copier, then outages of its own,
+and writes this page. Kafka 4.3.1 on one machine
 of two cores: two clusters of three brokers each (KRaft, all three are controllers too), three replicas, two must acknowledge. Ferry
 runs as a process, `ferry run` after `ferry run`; all its connections go by TCP proxies, which make the network worse. Feeders and the
-readers that judge go to the brokers themselves; they are librdkafka. At the end of each scenario of the first suite, and of the whole
-second one, both sides are compared record by record: keys, values, headers and timestamps.
+readers that judge go to the brokers themselves; they are librdkafka. At the end of each scenario of the first and third suite, and of the
+whole second one, both sides are compared record by record: keys, values, headers and timestamps.
 
 - **lost**, **twice**, **order**: records that a read_committed reader, which watched the target all along, did not get, got again, or
   got before one that the source has earlier in the same partition. A second reader afterwards must find the same. The source is what
@@ -47,6 +48,12 @@ faults of some {FAULT_SECONDS:.0f} s. The kind of what happens compares, amounts
 Packet loss there is the kernel's (10 %). This machine's kernel has no `netem`, so here the proxies hold up one frame in ten for as
 long as TCP would before it sends again, and reset connections.
 """
+OUTAGES = """\
+## Outages
+
+Ferry's own: 40,000 records in 4 partitions each, while something hangs, dies or is missing for longer. What befalls one broker of three
+must not end a run (exit code 0 only). When a whole side is gone, the run must end by itself, once, and the next one must go on.
+"""
 # By scenario: what is published.
 PUBLISHED = {
     "long haul": ("no loss", "no loss"),
@@ -76,7 +83,8 @@ Rows = Sequence[Mapping[str, Any]]
 def page(rows: Rows, circumstances: str) -> str:
     """The whole page; `circumstances` of this run: when, and what else the machine did."""
     kafka = [row for row in rows if row["suite"] == "transactions_test"]
-    mirror = [row for row in rows if row["suite"] != "transactions_test"]
+    mirror = [row for row in rows if row["suite"] == "kafka-mirror-tester"]
+    outages = [row for row in rows if row["suite"] == "outages"]
     return "\n".join(
         [
             HEAD,
@@ -91,6 +99,9 @@ def page(rows: Rows, circumstances: str) -> str:
             *_published(mirror),
             "",
             *_late(mirror),
+            OUTAGES,
+            *_table(outages),
+            "",
             *_told(rows),
         ]
     )
