@@ -15,7 +15,8 @@ pytestmark = pytest.mark.unit
 
 
 def task(lane: int, start: int = 0) -> LaneTask:
-    part = PartitionTask("t", lane, UUID(int=1), "A.t", UUID(int=2), start, True, (Segment(ReceiptKind.COPIED, start, 100),))
+    segments = (Segment(ReceiptKind.COPIED, start, 100),)
+    part = PartitionTask("t", lane, UUID(int=1), "A.t", UUID(int=2), start, committed=True, segments=segments)
     return LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (part,))
 
 
