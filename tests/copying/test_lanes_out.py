@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 
 def task(lane: int, start: int = 0) -> LaneTask:
     segments = (Segment(ReceiptKind.COPIED, start, 100),)
-    part = PartitionTask("t", lane, UUID(int=1), "A.t", UUID(int=2), start, committed=True, segments=segments)
+    part = PartitionTask("t", lane, UUID(int=1), "A.t", UUID(int=2), start, segments)
     return LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (part,))
 
 
