@@ -153,7 +153,7 @@ def run(flow: Flow, run_id: str) -> None:
     if planned.needs_copy:
         pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
     report = pipeline.read_report(flow, request)
-    assert keep_run(flow, report, lag_of(flow, status_after_run(flow, report))) == ""
+    assert keep_run(flow, report, lag_of(status_after_run(flow, report))) == ""
 
 
 @pytest.fixture(scope="module")

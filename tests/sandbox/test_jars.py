@@ -38,6 +38,14 @@ def test_the_cache_is_where_it_is_asked_to_be(monkeypatch: pytest.MonkeyPatch, t
     assert cache_directory() == tmp_path
 
 
+@pytest.mark.unit
+def test_a_cache_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("FERRY_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(ArgumentError, match=r"cache cannot be made \(Not a directory\): set FERRY_CACHE"):
+        resolve_jars(BROKER)
+
+
 @pytest.mark.brokers
 def test_the_brokers_jars_can_log() -> None:
     names = {jar.name for jar in resolve_jars().iterdir()}

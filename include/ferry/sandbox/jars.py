@@ -111,7 +111,10 @@ def _ivy() -> Path:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:  # the home of a service's user, for one
+        raise ArgumentError(f"{path.parent} cannot be made ({problem.strerror}): set FERRY_CACHE to a folder for Kafka's jars") from None
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
