@@ -43,7 +43,7 @@ def test_a_cache_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch, t
     (tmp_path / "file").touch()
     monkeypatch.setenv("FERRY_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(ArgumentError, match=r"cache cannot be made \(Not a directory\): set FERRY_CACHE"):
-        resolve_jars(BROKER)
+        resolve_jars("kafka")
 
 
 @pytest.mark.brokers
