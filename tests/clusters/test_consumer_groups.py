@@ -15,6 +15,7 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, A
 
 from ferry.clusters import consumer_groups, group_requests
 from ferry.clusters.consumer_groups import ConsumerGroups
+from ferry.clusters.error_codes import CODES
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupState, GroupType
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, load_config
@@ -74,7 +75,7 @@ def test_a_group_through_its_life(
             assert isinstance(described, GroupDescription)
             assert (described.state, described.type, described.active) == (GroupState.STABLE, kind, True)
             assert [entry.client_id for entry in described.members] == ["reader"]
-            assert groups.commit(group, wanted) == {(topic, 0): "UNKNOWN_MEMBER_ID"}
+            assert groups.commit(group, wanted) == {(topic, 0): CODES["UNKNOWN_MEMBER_ID"]}
             assert groups.offsets([group]) == {group: {}}
             consumer.commit(offsets=[KafkaPartition(topic, 0, 4, metadata="own")], asynchronous=False)
         deadline = time.monotonic() + LEAVE_SECONDS
@@ -97,7 +98,7 @@ def test_a_share_group_is_named_as_one_and_refused(
         assert (entry.type, entry.protocol_type) == (GroupType.SHARE, "share")
         assert groups.describe([share_group])[share_group] == GroupDescription(share_group, GroupState.DEAD, "")
         assert groups.offsets([share_group])[share_group] == {}
-        assert groups.commit(share_group, {TopicPartition(topic, 0): CommittedOffset(1)}) == {(topic, 0): "GROUP_ID_NOT_FOUND"}
+        assert groups.commit(share_group, {TopicPartition(topic, 0): CommittedOffset(1)}) == {(topic, 0): CODES["GROUP_ID_NOT_FOUND"]}
 
 
 def test_a_group_that_the_user_may_not_see(

@@ -15,6 +15,7 @@ from kafka.protocol.admin import DescribeAclsRequest
 
 from ferry.clusters.acl_binding import OPERATIONS, AclBinding, AclPattern, AclResource
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.answers import DESCRIBE_ACLS, Action
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.failures import denied
 from ferry.errors import ClusterUnreachable, FerryError
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 ACLS_A_REQUEST = 500
 # A cluster with tens of thousands of ACLs answers within seconds; a broker that hangs must not hold up a run.
 ANSWER_MILLISECONDS = 30_000
-# Kafka's error codes (org.apache.kafka.common.protocol.Errors)
-NONE, CLUSTER_REFUSED, SECURITY_DISABLED = 0, 31, 54
 # Codes of ResourceType, PatternType, AclOperation and AclPermissionType (org.apache.kafka.common.resource, …common.acl)
 ANY, PREFIXED = 1, 4
 _RESOURCES = {2: AclResource.TOPIC, 3: AclResource.GROUP, 4: AclResource.CLUSTER, 5: AclResource.TRANSACTIONAL_ID}
@@ -73,13 +72,17 @@ def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBindi
     finally:
         connection.close()
         loop.close()
-    if answer.error_code == SECURITY_DISABLED:
-        return None
-    if answer.error_code == CLUSTER_REFUSED:
-        raise denied(cluster, "describing its ACLs", f"{'Alter' if to_alter else 'Describe'} on the cluster")
-    if answer.error_code != NONE:
-        raise ClusterUnreachable(f"{where}: describing its ACLs failed: {answer.error_message or f'error {answer.error_code}'}")
-    return frozenset(_bindings(answer))
+    match DESCRIBE_ACLS.action(answer.error_code):
+        case Action.GO_ON:
+            return frozenset(_bindings(answer))
+        case Action.NOTHING:
+            return None
+        case Action.DENIED:
+            right = "Alter on the cluster" if to_alter else DESCRIBE_ACLS.right(answer.error_code)
+            raise denied(cluster, "describing its ACLs", right)
+        case _:
+            told = f"{DESCRIBE_ACLS.told(answer.error_code)} {answer.error_message or ''}".rstrip()
+            raise ClusterUnreachable(f"{where}: describing its ACLs failed: {told}")
 
 
 class AclAdmin(ClusterAdmin):

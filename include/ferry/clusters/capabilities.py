@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.protocol.admin import DescribeQuorumRequest
 
+from ferry.clusters.answers import DESCRIBE_QUORUM, Action
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.errors import ClusterUnreachable
 
 if TYPE_CHECKING:
     from ferry.config import Cluster
 
-DESCRIBE_QUORUM = 55
-_CLUSTER_REFUSED = 31
 _METADATA_TOPIC = "__cluster_metadata"
 # The quickest of so many answers says the time best.
 CLOCK_LOOKS = 3
@@ -67,7 +66,7 @@ async def _ask(connection: ClusterConnection) -> Capabilities:
     offers = await connection.offers()
     newest = {entry.api_key: entry.max_version for entry in offers.api_keys}
     features = {feature.name: int(feature.max_version_level) for feature in offers.finalized_features or ()}
-    if newest.get(DESCRIBE_QUORUM, 0) < 1:
+    if newest.get(DescribeQuorumRequest.API_KEY, 0) < 1:
         return Capabilities(newest, features, None, "only clusters with KRaft, from 3.3 on, tell it")
     looks = [await _look(connection) for _ in range(CLOCK_LOOKS)]
     clocks = [look for look in looks if isinstance(look, Clock)]
@@ -88,11 +87,12 @@ async def _look(connection: ClusterConnection) -> Clock | str:
 
 
 def _clock(answer: Any, before: int, after: int) -> Clock | str:
-    if answer.error_code == _CLUSTER_REFUSED:
-        return "it tells only users with Describe on the cluster"
     partitions = [partition for topic in answer.topics for partition in topic.partitions]
-    if answer.error_code or not partitions or partitions[0].error_code:
-        return f"it answers with error {answer.error_code or (partitions[0].error_code if partitions else 'none')}"
+    code = DESCRIBE_QUORUM.gravest([answer.error_code, *(partition.error_code for partition in partitions)])
+    if DESCRIBE_QUORUM.action(code) is Action.DENIED:
+        return f"it tells only users with {DESCRIBE_QUORUM.right(code)}"
+    if code or not partitions:
+        return f"it answers {DESCRIBE_QUORUM.told(code)}"
     found = partitions[0]
     now = next((voter.last_caught_up_timestamp for voter in found.current_voters if voter.replica_id == found.leader_id), -1)
     if now <= 0:

@@ -16,21 +16,27 @@ import kafka.errors as kafka_errors
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetFetchRequest
 
+from ferry.clusters.answers import (
+    ASKED_AGAIN,
+    CONSUMER_GROUP_DESCRIBE,
+    DESCRIBE_GROUPS,
+    LIST_GROUPS,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    Action,
+    Request,
+)
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.failures import granting
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
 from ferry.clusters.group_requests import (
     ANSWER_MILLISECONDS,
     FIRST_PAUSE_SECONDS,
-    GROUP_REFUSED,
     LONGEST_PAUSE_SECONDS,
-    NONE,
-    PASSING,
     PATIENCE_SECONDS,
     Answer,
     GroupQuestion,
     GroupRequests,
-    error_name,
 )
 from ferry.clusters.messages import ConsumerGroupDescribeRequest
 from ferry.clusters.offset_batches import OffsetBatches
@@ -50,15 +56,13 @@ COMMIT_CONNECTIONS = 4
 COMMITS_WORTH_CONNECTIONS = 16
 # By topic name; versions 10 go by topic id. Before version 8 a fetch names one group (KIP-709).
 OFFSET_FETCH_VERSION, FETCH_SEVERAL, OFFSET_COMMIT_VERSION = 9, 8, 9
-UNKNOWN_PARTITION, UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_ID = 3, 35, 69, 100
-# Without the feature group.version, a broker that knows the request says that it does not.
-ABSENT = frozenset({GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION})
 
 # Nobody has a topic of that name.
 NO_TOPIC = "ferry-asks-whether-it-may"
 
 GroupOffsets = dict[TopicPartition, CommittedOffset]
-Refusals = dict[TopicPartition, str]
+# Error codes, as ferry.clusters.answers.OFFSET_COMMIT explains them.
+Refusals = dict[TopicPartition, int]
 
 
 class ConsumerGroups:
@@ -107,36 +111,42 @@ class ConsumerGroups:
         otherwise the offsets before that transaction are taken. A partition whose first commit ever is undecided is left out by the broker.
         """
         ask = _bound(self._fetch, stable)
-        return self._each(GroupQuestion("reading the offsets of", self._to_look, ask, GROUPS_A_FETCH), groups)
+        return self._each(GroupQuestion("reading the offsets of", OFFSET_FETCH, self._to_look, ask, GROUPS_A_FETCH), groups)
 
     def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription | FerryError]:
         """The state and the members of each classic or consumer group; anything else, share groups too, is DEAD here."""
-        classic = GroupQuestion[GroupDescription]("describing", self._to_look, self._describe_classic, GROUPS_A_DESCRIPTION)
+        classic = GroupQuestion[GroupDescription](
+            "describing", DESCRIBE_GROUPS, self._to_look, self._describe_classic, GROUPS_A_DESCRIPTION
+        )
         found = self._each(classic, groups)
         absent = [group for group, entry in found.items() if isinstance(entry, GroupDescription) and not entry.exists]
         if absent:
-            newer = GroupQuestion[GroupDescription]("describing", self._to_look, self._describe_consumer, GROUPS_A_DESCRIPTION)
+            newer = GroupQuestion[GroupDescription](
+                "describing", CONSUMER_GROUP_DESCRIBE, self._to_look, self._describe_consumer, GROUPS_A_DESCRIPTION
+            )
             described = self._each(newer, absent)
             found.update(described)
         return found
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Refusals:
-        """Write offsets of a group without members; what was refused, as Kafka's error names by partition. See commit_all."""
+        """Write offsets of a group without members; what was refused, as Kafka's error codes by partition. See commit_all."""
         outcome = self.commit_all({group: offsets})[group]
         if isinstance(outcome, FerryError):
             raise outcome
         return outcome
 
     def commit_all(self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]) -> dict[str, Refusals | FerryError]:
-        """Write offsets of many groups without members; by group what was refused, as Kafka's error names by partition.
+        """Write offsets of many groups without members; by group what was refused, as Kafka's error codes by partition.
 
-        A group that has members is refused as a whole: UNKNOWN_MEMBER_ID at every partition. More offsets than a broker stores at once
+        A group that has members is refused as a whole: UNKNOWN_MEMBER_ID (25) at every partition. More offsets than a broker stores at once
         are written in several requests, and refused from where the group got members. A commit whose answer is lost is not sent again,
         because somebody may have moved the group since: GroupFailed, and reading it back tells.
         """
         if len(offsets) >= COMMITS_WORTH_CONNECTIONS:
             self._loop.run(self._connect, COMMIT_CONNECTIONS)
-        question = GroupQuestion("writing the offsets of", "Read on group", _bound(self._commit, offsets), 1, repeatable=False)
+        question = GroupQuestion(
+            "writing the offsets of", OFFSET_COMMIT, "Read on group", _bound(self._commit, offsets), 1, repeatable=False
+        )
         return self._each(question, offsets)
 
     def refused(self, groups: Iterable[str]) -> dict[str, FerryError]:
@@ -178,8 +188,8 @@ class ConsumerGroups:
         found: dict[str, GroupListing] = {}
         for broker in connection.brokers():
             answer = await connection.send(ListGroupsRequest(states_filter=[], types_filter=[]), broker, ANSWER_MILLISECONDS)
-            if answer.error_code != NONE:
-                raise RequestNotSent(f"broker {broker}: {error_name(answer.error_code)}")
+            if LIST_GROUPS.action(answer.error_code) is not Action.GO_ON:
+                raise RequestNotSent(f"broker {broker}: {LIST_GROUPS.told(answer.error_code)}")
             for entry in answer.groups:
                 kind = (entry.group_type or GroupType.CLASSIC).lower()
                 found[entry.group_id] = GroupListing(entry.group_id, kind, entry.protocol_type, entry.group_state or "")
@@ -210,7 +220,7 @@ class ConsumerGroups:
         answer = await connection.send(
             DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False), node, ANSWER_MILLISECONDS
         )
-        return {entry.group_id: _description(entry, GroupType.CLASSIC) for entry in answer.groups}
+        return {entry.group_id: _description(entry, GroupType.CLASSIC, DESCRIBE_GROUPS) for entry in answer.groups}
 
     async def _describe_consumer(
         self, connection: ClusterConnection, node: int, groups: Sequence[str]
@@ -219,10 +229,10 @@ class ConsumerGroups:
         try:
             answer = await connection.submit(request, node, ANSWER_MILLISECONDS)
         except kafka_errors.IncompatibleBrokerVersion:  # it has no such groups
-            return {group: (NONE, GroupDescription(group, GroupState.DEAD, "")) for group in groups}
+            return {group: (0, GroupDescription(group, GroupState.DEAD, "")) for group in groups}
         except kafka_errors.KafkaError as problem:
             raise connection.classified(problem) from problem
-        return {entry.group_id: _description(entry, GroupType.CONSUMER) for entry in answer.groups}
+        return {entry.group_id: _description(entry, GroupType.CONSUMER, CONSUMER_GROUP_DESCRIBE) for entry in answer.groups}
 
     async def _commit(
         self,
@@ -239,14 +249,15 @@ class ConsumerGroups:
             codes = {
                 TopicPartition(topic.name, part.partition_index): part.error_code for topic in answer.topics for part in topic.partitions
             }
-            # What concerns the whole group is said of every partition: nothing of the batch was written.
-            whole = next(iter(codes.values())) if len(set(codes.values())) == 1 else NONE
-            if whole in PASSING or whole == GROUP_REFUSED:
+            # What concerns the group is said of every partition that the broker did not refuse by itself: none was written.
+            whole = next((code for code in codes.values() if _of_the_group(code)), 0)
+            if batches.refused(batch, OFFSET_COMMIT.gravest(codes.values())):
+                continue
+            if whole:
                 return {group: (whole, None)}
-            if not batches.refused(batch, whole):
-                batches.stored(batch)
-                refusals.update({key: error_name(code) for key, code in codes.items() if code != NONE})
-        return {group: (NONE, refusals)}
+            batches.stored(batch)
+            refusals.update({key: code for key, code in codes.items() if code})
+        return {group: (0, refusals)}
 
 
 def _bound(method: Callable[..., Awaitable[Any]], first: Any) -> Callable[..., Awaitable[Any]]:
@@ -257,26 +268,30 @@ def _bound(method: Callable[..., Awaitable[Any]], first: Any) -> Callable[..., A
 
 
 def _offsets(entry: Any) -> Answer[GroupOffsets]:
-    if entry.error_code == GROUP_ID_NOT_FOUND:
-        return NONE, {}
-    found, worst = {}, entry.error_code
-    for topic in entry.topics:
-        for part in topic.partitions:
-            if part.error_code == NONE:
-                key = TopicPartition(topic.name, part.partition_index)
-                found[key] = CommittedOffset(part.committed_offset, part.committed_leader_epoch, part.metadata or "")
-            elif part.error_code not in {UNKNOWN_PARTITION, UNKNOWN_TOPIC_ID}:  # those were deleted, and the offsets with them
-                worst = worst or part.error_code
-    return worst, found if worst == NONE else None
+    parts = [(TopicPartition(topic.name, part.partition_index), part) for topic in entry.topics for part in topic.partitions]
+    worst = OFFSET_FETCH.gravest([entry.error_code, *(part.error_code for _, part in parts)])
+    if OFFSET_FETCH.action(worst) not in {Action.GO_ON, Action.NOTHING}:
+        return worst, None
+    return 0, {
+        key: CommittedOffset(part.committed_offset, part.committed_leader_epoch, part.metadata or "")
+        for key, part in parts
+        if part.error_code == 0
+    }
 
 
-def _description(entry: Any, kind: GroupType) -> Answer[GroupDescription]:
-    if entry.error_code in ABSENT or (entry.error_code == NONE and entry.group_state in {GroupState.DEAD, ""}):
-        return NONE, GroupDescription(entry.group_id, GroupState.DEAD, "")
-    if entry.error_code != NONE:
+def _of_the_group(code: int) -> bool:
+    action, told, _ = OFFSET_COMMIT.meaning(code)
+    return action in {*ASKED_AGAIN, Action.UNKNOWN} or "{group}" in told
+
+
+def _description(entry: Any, kind: GroupType, asked: Request) -> Answer[GroupDescription]:
+    action = asked.action(entry.error_code)
+    if action is Action.NOTHING or (action is Action.GO_ON and entry.group_state in {GroupState.DEAD, ""}):
+        return 0, GroupDescription(entry.group_id, GroupState.DEAD, "")
+    if action is not Action.GO_ON:
         return entry.error_code, None
     members = tuple(GroupMember(member.member_id, member.client_id, member.client_host) for member in entry.members)
-    return NONE, GroupDescription(entry.group_id, entry.group_state, kind, members)
+    return 0, GroupDescription(entry.group_id, entry.group_state, kind, members)
 
 
 def _commit_request(group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> OffsetCommitRequest:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+from ferry.clusters.answers import ADMIN, Action
 from ferry.clusters.refusals import NOT_ACCEPTED, REFUSALS, certificate_problem, refused
-from ferry.errors import ChangeRefused, ClusterUnreachable, ConfigError, FerryError, NotAuthorized, TooFewBrokers
+from ferry.errors import ChangeRefused, ClusterUnreachable, ConfigError, FerryError, NotAuthorized
 
 if TYPE_CHECKING:
     from ferry.config import ClientRole, Cluster
@@ -26,29 +27,6 @@ _LATE_LOGIN = "not valid in current SASL state"
 _NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"  # noqa: S105 - the beginning of a message
 # What libcurl says of an endpoint that it could not talk to; anything else is the endpoint's own answer.
 _NO_ENDPOINT = re.compile(r"failed to connect|could not (connect|resolve)|timed? ?out|recv failure|empty reply", re.IGNORECASE)
-_AUTHORIZATION = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    }
-)
-# A change that is asked for again as it is would be answered the same. An old broker lacks the request altogether.
-_REFUSED = frozenset(
-    {
-        KafkaError.INVALID_CONFIG,
-        KafkaError.INVALID_PARTITIONS,
-        KafkaError.INVALID_REPLICA_ASSIGNMENT,
-        KafkaError.INVALID_REQUEST,
-        KafkaError.POLICY_VIOLATION,
-        KafkaError.SECURITY_DISABLED,
-        KafkaError.TOPIC_EXCEPTION,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.UNSUPPORTED_VERSION,
-        KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 - a public name
-    }
-)
 
 
 def most_telling(errors: Iterable[KafkaError]) -> KafkaError | None:
@@ -89,7 +67,7 @@ def explained(
     cause = earlier if earlier is not None and _is_refusal(earlier) else error
     if _is_refusal(cause):
         return _no_login(cluster, role, cause)
-    if cause.code() in _AUTHORIZATION:
+    if ADMIN.action(cause.code()) is Action.DENIED:
         return denied(cluster, doing, grant, cause.str().rstrip("."))
     reason = f"{cause.str()} ({earlier.str()})" if earlier is not None and earlier is not cause else cause.str()
     hint = f"; check {cluster.alias}.bootstrap.servers and security.protocol" if cause.code() < 0 else ""
@@ -138,8 +116,9 @@ def recipient(cluster: Cluster) -> str:
 
 def refusal(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaError | None = None, *, grant: str = "") -> FerryError:
     """As `explained`, for a change: ChangeRefused when the cluster will not have it, now or later; TooFewBrokers."""
-    if error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
-        return TooFewBrokers(f"cluster {cluster.alias} ({cluster.bootstrap}) refuses {doing}: {error.str().rstrip('.')}")
-    if error.code() in _REFUSED:
-        return ChangeRefused(f"cluster {cluster.alias} ({cluster.bootstrap}) refuses {doing}: {error.str().rstrip('.')}")
+    action, _, kind = ADMIN.meaning(error.code())
+    if error.code() == KafkaError._UNSUPPORTED_FEATURE:  # noqa: SLF001 - a public name
+        action, kind = Action.REFUSED, ChangeRefused
+    if action is Action.REFUSED:
+        return kind(f"cluster {cluster.alias} ({cluster.bootstrap}) refuses {doing}: {error.str().rstrip('.')}")
     return explained(cluster, doing, error, earlier, grant=grant)

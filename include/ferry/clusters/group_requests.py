@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-import kafka.errors as kafka_errors
 from kafka.protocol.metadata import FindCoordinatorRequest
 
+from ferry.clusters.answers import ASKED_AGAIN, FIND_COORDINATOR, Action, Request
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.leaders import ELECTION_SECONDS
 from ferry.errors import FerryError, GroupFailed
@@ -35,11 +35,7 @@ ANY_BROKER = -1
 # The newest version without share groups; before 4 a request names one group (KIP-699).
 FIND_COORDINATOR_VERSION, FIND_SEVERAL = 5, 4
 
-# Kafka's error codes (org.apache.kafka.common.protocol.Errors)
-NONE, TOPIC_REFUSED, GROUP_REFUSED = 0, 29, 30
-PASSING = frozenset({5, 6, 7, 13, 14, 15, 16, 88})
-
-# The outcome of one group: Kafka's error code, and the value where it is NONE.
+# The outcome of one group: Kafka's error code, and the value where it is 0.
 Answer = tuple[int, T | None]
 Ask = Callable[[ClusterConnection, int, Sequence[str]], Awaitable[Mapping[str, "Answer[T]"]]]
 
@@ -48,11 +44,13 @@ Ask = Callable[[ClusterConnection, int, Sequence[str]], Awaitable[Mapping[str, "
 class GroupQuestion(Generic[T]):
     """What is asked of every group.
 
-    `ask` sends one request for some groups to one broker and answers for those that the response is about. `doing` and `grant` are for
-    error texts. `groups_a_request`: most groups of one request. `repeatable`: a request whose answer was lost may be sent again.
+    `ask` sends one `request` for some groups to one broker and answers for those that the response is about. `doing` and `grant` (on the
+    group) are for error texts. `groups_a_request`: most groups of one request. `repeatable`: a request whose answer was lost may be sent
+    again.
     """
 
     doing: str
+    request: Request
     grant: str
     ask: Ask[T]
     groups_a_request: int
@@ -115,11 +113,11 @@ class GroupRequests:
                 else [(unknown[0], answer.error_code, answer.node_id)]
             )
             for group, code, node in found:
-                if code == NONE:
+                if code == 0:
                     self._coordinators[group] = node
                 else:
-                    self._note(question, state, group, (code, None))
-            if any(code in PASSING for _, code, _ in found):
+                    self._note(question, state, group, (code, None), FIND_COORDINATOR)
+            if any(FIND_COORDINATOR.action(code) in ASKED_AGAIN for _, code, _ in found):
                 return
 
     async def _ask_all(self, question: GroupQuestion[T], state: _State[T]) -> None:
@@ -159,34 +157,35 @@ class GroupRequests:
                     state.done[group] = GroupFailed(f"{question.doing} group {group}: it is not known whether that was done: {problem}")
             else:
                 for group, answer in answers.items():
-                    self._note(question, state, group, answer)
+                    self._note(question, state, group, answer, question.request)
 
     def _unanswered(self, state: _State[T], groups: Sequence[str], problem: str) -> None:
         for group in groups:
             state.open[group] = problem
             self._coordinators.pop(group, None)
 
-    def _note(self, question: GroupQuestion[T], state: _State[T], group: str, answer: Answer[T]) -> None:
+    def _note(self, question: GroupQuestion[T], state: _State[T], group: str, answer: Answer[T], asked: Request) -> None:
         if group not in state.open:
             return
         code, value = answer
-        alias = self._connections[0].alias
-        if code in PASSING:
-            state.open[group] = error_name(code)
-            self._coordinators.pop(group, None)
+        action = asked.action(code)
+        if value is None and action in ASKED_AGAIN:
+            state.open[group] = asked.told(code)
+            if action is Action.COORDINATOR:
+                self._coordinators.pop(group, None)
             return
         del state.open[group]
         state.answered += 1
+        doing = f"{question.doing} group {group}"
         if value is not None:
             state.done[group] = value
-        elif code == GROUP_REFUSED:
-            state.done[group] = self._connections[0].denied(f"{question.doing} group {group}", f"{question.grant} {group}")
-        elif code == TOPIC_REFUSED:  # of its members (ConsumerGroupDescribe), or of its offsets
-            state.done[group] = self._connections[0].denied(
-                f"{question.doing} group {group}", "Describe on every topic that its members read"
-            )
+        elif action is Action.DENIED:
+            of_group = "{group}" in question.request.meaning(code).told
+            right = f"{question.grant} {group}" if of_group else question.request.right(code)
+            state.done[group] = self._connections[0].denied(doing, right)
         else:
-            state.done[group] = GroupFailed(f"cluster {alias}: {question.doing} group {group}: {error_name(code)}")
+            unclear = "it is not known whether that was done: " if action is Action.UNKNOWN else ""
+            state.done[group] = GroupFailed(f"cluster {self._connections[0].alias}: {doing}: {unclear}{asked.told(code)}")
 
     async def _learn_brokers(self, state: _State[T]) -> None:
         for connection in self._connections if state.silent else ():
@@ -194,8 +193,3 @@ class GroupRequests:
                 await connection.refresh_brokers()
             except (RequestNotSent, RequestLost):
                 continue  # no broker is up right now; the next round says so
-
-
-def error_name(code: int) -> str:
-    """Kafka's name of an error code, like UNKNOWN_MEMBER_ID."""
-    return str(getattr(kafka_errors.for_code(code), "message", "") or f"error {code}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.protocol.admin.transactions import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 
-from ferry.clusters.answers import ASKED_AGAIN, DESCRIBE_PRODUCERS
+from ferry.clusters.answers import ASKED_AGAIN, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Action
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
@@ -25,8 +25,6 @@ from ferry.errors import FerryError
 if TYPE_CHECKING:
     from ferry.config import Cluster
 
-# org.apache.kafka.common.protocol.Errors
-TOPIC_REFUSED = 29
 # States in which a coordinator still means to write markers (org.apache.kafka.coordinator.transaction.TransactionState).
 UNDECIDED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
@@ -149,9 +147,9 @@ async def _producers(
 
 
 def _refusal(connection: ClusterConnection, topic: str, part: Any) -> str:
-    if part.error_code == TOPIC_REFUSED:
-        return f"its producers are hidden: {connection.granting(f'Read on topic {topic}')}"
-    return f"its producers cannot be described: error {part.error_code} {part.error_message or ''}".rstrip()
+    if DESCRIBE_PRODUCERS.action(part.error_code) is Action.DENIED:
+        return f"its producers are hidden: {connection.granting(DESCRIBE_PRODUCERS.right(part.error_code, topic=topic))}"
+    return f"its producers cannot be described: {DESCRIBE_PRODUCERS.told(part.error_code)} {part.error_message or ''}".rstrip()
 
 
 def _open(part: Any) -> tuple[OpenTransaction, ...]:
@@ -171,10 +169,12 @@ async def _coordinated(connection: ClusterConnection, producer_ids: Iterable[int
             listed = await connection.send(
                 ListTransactionsRequest(state_filters=[], producer_id_filters=sorted(producer_ids), min_version=0), node
             )
-            names = [] if listed.error_code else [entry.transactional_id for entry in listed.transaction_states]
+            known = LIST_TRANSACTIONS.action(listed.error_code) is Action.GO_ON
+            names = [entry.transactional_id for entry in listed.transaction_states] if known else []
             if names:
                 answer = await connection.send(DescribeTransactionsRequest(transactional_ids=names), node)
-                described.update({entry.producer_id: entry for entry in answer.transaction_states if not entry.error_code})
+                told = [entry for entry in answer.transaction_states if DESCRIBE_TRANSACTIONS.action(entry.error_code) is Action.GO_ON]
+                described.update({entry.producer_id: entry for entry in told})
         except (RequestNotSent, RequestLost):
             continue
     return described

@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from ferry.clusters.answers import OFFSET_COMMIT, Action
 from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets, Refusals
+from ferry.clusters.error_codes import named
 from ferry.clusters.group_model import GroupDescription
-from ferry.errors import FerryError, GroupFailed, NotAuthorized
+from ferry.errors import FerryError, GroupFailed, NotAuthorized, ReplicatorActive
 from ferry.mirroring.group_decision import GroupDecision, PartitionDecision
 from ferry.mirroring.outcome import Change, SyncFailure
 from ferry.reporting.run_report import Skipped
-
-# What a broker answers when the group has members by now (OffsetCommit without a member id, classic and KIP-848).
-BECAME_ACTIVE = frozenset(
-    {"UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "FENCED_INSTANCE_ID"}
-)
-GONE = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"})
 
 
 @dataclass
@@ -59,8 +55,8 @@ def write_decisions(target: ConsumerGroups, alias: str, decisions: Sequence[Grou
         outcome, back = outcomes[decision.group], found[decision.group]
         if isinstance(outcome, FerryError) and isinstance(back, FerryError):
             tally.failure(f"group {decision.group}", outcome)
-        elif isinstance(outcome, dict) and outcome and set(outcome.values()) <= BECAME_ACTIVE:
-            refusal = ", ".join(sorted(set(outcome.values())))
+        elif isinstance(outcome, dict) and has_members(outcome):
+            refusal = ", ".join(named(code) for code in sorted(set(outcome.values())))
             tally.skipped.append(
                 Skipped(f"group {decision.group}", f"it became active on {alias} meanwhile: the broker refused with {refusal}")
             )
@@ -70,6 +66,11 @@ def write_decisions(target: ConsumerGroups, alias: str, decisions: Sequence[Grou
             for entry in decision.partitions:
                 if entry.write is not None:
                     _settle(target, entry, tally, alias=alias, outcome=outcome, back=back, now=now.get(decision.group))
+
+
+def has_members(refusals: Refusals) -> bool:
+    """Whether a write was refused because the group has members by now."""
+    return bool(refusals) and all(OFFSET_COMMIT.meaning(code).error is ReplicatorActive for code in refusals.values())
 
 
 def _settle(
@@ -83,7 +84,7 @@ def _settle(
     now: GroupDescription | FerryError | None,
 ) -> None:
     """What became of one partition that was to be written."""
-    refusal = "" if isinstance(outcome, FerryError) else outcome.get(entry.remote, "")
+    refusal = 0 if isinstance(outcome, FerryError) else outcome.get(entry.remote, 0)
     if refusal:
         _tell_refusal(target, entry, alias, refusal, tally)
         return
@@ -105,15 +106,16 @@ def _settle(
         )
 
 
-def _tell_refusal(target: ConsumerGroups, entry: PartitionDecision, alias: str, refusal: str, tally: GroupTally) -> None:
-    if refusal in GONE:
+def _tell_refusal(target: ConsumerGroups, entry: PartitionDecision, alias: str, refusal: int, tally: GroupTally) -> None:
+    action = OFFSET_COMMIT.action(refusal)
+    if action is Action.NOTHING:
         tally.skipped.append(Skipped(partition_name(entry), f"{alias} has no partition {_where(entry)} any more"))
-    elif refusal == "TOPIC_AUTHORIZATION_FAILED":
-        right = target.granting(f"Read on topic {entry.remote.topic}")
+    elif action is Action.DENIED:
+        right = target.granting(OFFSET_COMMIT.right(refusal, topic=entry.remote.topic))
         problem = NotAuthorized(f"cluster {alias} does not allow writing offsets of {_where(entry)}; {right}")
         tally.failure(partition_name(entry), problem)
     else:
-        tally.failure(partition_name(entry), GroupFailed(f"cluster {alias} refused {_where(entry)}: {refusal}"))
+        tally.failure(partition_name(entry), GroupFailed(f"cluster {alias} refused {_where(entry)}: {OFFSET_COMMIT.told(refusal)}"))
 
 
 def _differs(decision: GroupDecision, outcome: Refusals | FerryError, back: GroupOffsets | FerryError) -> bool:

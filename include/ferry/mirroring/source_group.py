@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.answers import OFFSET_COMMIT, Action
 from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.internal_reader import InternalTopicReader
@@ -17,6 +18,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.copying.formats import place_of
 from ferry.copying.state import Head, fold_state
 from ferry.errors import FerryError, GroupFailed, NotAuthorized
+from ferry.mirroring.group_writing import has_members
 from ferry.mirroring.outcome import Change, SyncFailure, SyncOutcome
 from ferry.mirroring.sync_names import SyncName, not_enabled
 from ferry.policy.naming import state_topic
@@ -74,17 +76,17 @@ def _heads(flow: Flow) -> dict[tuple[str, int], Head]:
 
 def _write(groups: ConsumerGroups, group: str, wanted: GroupOffsets) -> tuple[SyncFailure, ...]:
     refusals = groups.commit(group, wanted)
-    if refusals and set(refusals.values()) == {"UNKNOWN_MEMBER_ID"}:
+    if has_members(refusals):
         raise GroupFailed(f"group {group} has members: it must be Ferry's alone; stop them, or name another ferry.publish.source.group")
-    return tuple(_failure(groups, group, key, why) for key, why in refusals.items())
+    return tuple(_failure(groups, group, key, code) for key, code in refusals.items())
 
 
-def _failure(groups: ConsumerGroups, group: str, key: TopicPartition, why: str) -> SyncFailure:
-    if why == "TOPIC_AUTHORIZATION_FAILED":
-        return SyncFailure(
-            _name(group, key), NotAuthorized.__name__, f"the source answers {why}; {groups.granting(f'Read on topic {key.topic}')}"
-        )
-    return SyncFailure(_name(group, key), GroupFailed.__name__, f"the source answers {why}")
+def _failure(groups: ConsumerGroups, group: str, key: TopicPartition, code: int) -> SyncFailure:
+    told = f"the source answers {OFFSET_COMMIT.told(code)}"
+    if OFFSET_COMMIT.action(code) is Action.DENIED:
+        right = groups.granting(OFFSET_COMMIT.right(code, topic=key.topic))
+        return SyncFailure(_name(group, key), NotAuthorized.__name__, f"{told}; {right}")
+    return SyncFailure(_name(group, key), GroupFailed.__name__, told)
 
 
 def _changes(group: str, found: GroupOffsets, wanted: GroupOffsets) -> tuple[Change, ...]:

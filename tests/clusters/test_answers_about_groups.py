@@ -1,0 +1,243 @@
+"""Groups, open transactions, the quorum, ACLs and librdkafka's requests: what is done for every code is what the tables say."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+from kafka.protocol.admin import DescribeAclsResponse, DescribeGroupsResponse, DescribeQuorumResponse, ListGroupsResponse
+from kafka.protocol.admin.transactions import DescribeProducersResponse, DescribeTransactionsResponse, ListTransactionsResponse
+from kafka.protocol.consumer.group import OffsetCommitResponse
+from tests.clusters.test_answers import every_code_of
+from tests.clusters.test_answers_to_writes import Coordinators, looked, of_partition
+
+from ferry.clusters import acls, answers, capabilities, consumer_groups, group_requests, open_transactions
+from ferry.clusters.answers import Action, Request
+from ferry.clusters.consumer_groups import ConsumerGroups
+from ferry.clusters.error_codes import CODES, named
+from ferry.clusters.failures import explained, refusal
+from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupState
+from ferry.clusters.messages import ConsumerGroupDescribeResponse
+from ferry.clusters.partitions import TopicPartition
+from ferry.config import Cluster
+from ferry.errors import ClusterUnreachable, FerryError, GroupFailed, NotAuthorized, RetryRule
+from ferry.mirroring.group_writing import has_members
+
+pytestmark = pytest.mark.unit
+
+KEY = TopicPartition("A.t", 0)
+ABSENT = GroupDescription("g", GroupState.DEAD, "")
+CLUSTER: Any = SimpleNamespace(alias="B", bootstrap="b:1", principal="User:ferry")
+
+
+class Broker(Coordinators):
+    """One broker and the loop, as groups ask them."""
+
+    async def send(self, request: Any, node: int | None = None, *_: int, **__: int) -> Any:
+        self.now += 0.05
+        return await super().send(request, node)
+
+    submit = send
+
+    def run(self, ask: Any, *arguments: Any) -> Any:
+        async def asked() -> Any:  # futures belong to a running loop
+            return await ask(*arguments)
+
+        return asyncio.run(asked())
+
+    def start(self, ask: Any, *arguments: Any) -> Any:
+        return asyncio.ensure_future(ask(*arguments))
+
+    async def refresh_brokers(self) -> None:
+        return None
+
+    def brokers(self) -> tuple[int, ...]:
+        return (3,)
+
+    def granting(self, right: str) -> str:
+        return f"grant {right}"
+
+
+def groups_of(monkeypatch: pytest.MonkeyPatch, *given: Any, found: tuple[int, ...] = (0,)) -> tuple[ConsumerGroups, Broker]:
+    groups, broker = ConsumerGroups(CLUSTER), Broker(*given, found=found)
+    groups._loop, groups._connections = broker, [broker]  # type: ignore[assignment, list-item]
+    for module in (group_requests, consumer_groups):
+        monkeypatch.setattr(module, "time", broker)
+    return groups, broker
+
+
+def judged(request: Request, code: int, outcome: Any, lasting: Any, broker: Broker) -> None:
+    """Holds the outcome of one group against the table: `outcome` where the second answer is a good one, `lasting` where it never is."""
+    match request.action(code):
+        case Action.GO_ON | Action.NOTHING:
+            assert (isinstance(outcome, FerryError), broker.asked) == (False, 1)
+        case Action.AGAIN | Action.COORDINATOR as action:
+            assert (isinstance(outcome, FerryError), broker.asked) == (False, 2)
+            assert broker.looked_up == (2 if action is Action.COORDINATOR else 1)
+            assert (type(lasting), named(code) in str(lasting)) == (GroupFailed, True)
+        case Action.DENIED:
+            assert (type(outcome), request.right(code, group="g", topic="A.t") in str(outcome)) == (NotAuthorized, True)
+        case Action.UNKNOWN:
+            assert (type(outcome), f"it is not known whether that was done: {named(code)}" in str(outcome)) == (GroupFailed, True)
+        case Action.REFUSED:
+            assert (type(outcome), named(code) in str(outcome), broker.asked) == (GroupFailed, True, 1)
+
+
+@every_code_of(answers.OFFSET_FETCH)
+@pytest.mark.parametrize("answer", [looked, of_partition])
+def test_offsets(monkeypatch: pytest.MonkeyPatch, answer: Any, code: int) -> None:
+    groups, broker = groups_of(monkeypatch, answer(code), answer(0))
+    lasting, _ = groups_of(monkeypatch, answer(code))
+    outcome = groups.offsets(["g"])["g"]
+    judged(answers.OFFSET_FETCH, code, outcome, lasting.offsets(["g"])["g"], broker)
+    if not isinstance(outcome, FerryError):
+        assert outcome == ({} if answers.OFFSET_FETCH.action(code) is Action.NOTHING else {KEY: CommittedOffset(5, -1, "")})
+
+
+def committed(code: int, beside: int = 0) -> Any:
+    topic = OffsetCommitResponse.OffsetCommitResponseTopic
+    parts = [topic.OffsetCommitResponsePartition(partition_index=at, error_code=found) for at, found in ((0, code), (1, beside))]
+    return OffsetCommitResponse[8](topics=[topic(name="A.t", partitions=parts)])
+
+
+@every_code_of(answers.OFFSET_COMMIT)
+def test_writing_offsets(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """What is about the group is about all partitions, also where the broker refused one by itself; the rest is told by partition."""
+    action, told, _ = answers.OFFSET_COMMIT.meaning(code)
+    wanted = {"g": {KEY: CommittedOffset(5), TopicPartition("A.t", 1): CommittedOffset(6)}}
+    groups, broker = groups_of(monkeypatch, committed(code, 29), committed(0, 29))
+    outcome = groups.commit_all(wanted)["g"]
+    if action in {Action.UNKNOWN, Action.COORDINATOR} or "{group}" in told:
+        lasting, _ = groups_of(monkeypatch, committed(code))
+        judged(answers.OFFSET_COMMIT, code, outcome, lasting.commit_all(wanted)["g"], broker)
+    else:
+        assert (outcome, broker.asked) == ({**({KEY: code} if code else {}), ("A.t", 1): 29}, 1)
+    assert has_members({KEY: code}) == (CODES["UNKNOWN_MEMBER_ID"] in answers.OFFSET_COMMIT.meanings and told == "the group has members")
+
+
+def classic(code: int) -> Any:
+    group = DescribeGroupsResponse.DescribedGroup(group_id="g", error_code=code, group_state="" if code else "Stable", members=[])
+    return DescribeGroupsResponse[5](groups=[group])
+
+
+def newer(code: int) -> Any:
+    group = ConsumerGroupDescribeResponse.DescribedGroup(group_id="g", error_code=code, group_state="" if code else "Stable", members=[])
+    return ConsumerGroupDescribeResponse[0](groups=[group])
+
+
+@every_code_of(answers.DESCRIBE_GROUPS, answers.CONSUMER_GROUP_DESCRIBE)
+def test_describing_groups(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    gone = answers.DESCRIBE_GROUPS.action(code) is Action.NOTHING
+    groups, broker = groups_of(monkeypatch, classic(code), *([newer(69)] if gone else []), classic(0))
+    outcome = groups.describe(["g"])["g"]
+    broker.asked -= gone
+    lasting, _ = groups_of(monkeypatch, classic(code), *([newer(69)] if gone else []))
+    judged(answers.DESCRIBE_GROUPS, code, outcome, lasting.describe(["g"])["g"], broker)
+    groups, broker = groups_of(monkeypatch, classic(69), newer(code), newer(0))
+    outcome = groups.describe(["g"])["g"]
+    broker.asked -= 1
+    lasting, _ = groups_of(monkeypatch, classic(69), newer(code))
+    judged(answers.CONSUMER_GROUP_DESCRIBE, code, outcome, lasting.describe(["g"])["g"], broker)
+    assert (outcome == ABSENT) == (answers.CONSUMER_GROUP_DESCRIBE.action(code) is Action.NOTHING)
+
+
+@every_code_of(answers.FIND_COORDINATOR)
+def test_coordinators_of_groups(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    groups, broker = groups_of(monkeypatch, looked(0), found=(code, 0))
+    outcome = groups.offsets(["g"])["g"]
+    match answers.FIND_COORDINATOR.action(code):
+        case Action.GO_ON | Action.COORDINATOR:
+            assert (isinstance(outcome, FerryError), broker.looked_up) == (False, 2 if code else 1)
+        case Action.DENIED if code == CODES["GROUP_AUTHORIZATION_FAILED"]:
+            assert "grant Describe on group g" in str(outcome), "what the question itself needs"
+        case Action.REFUSED:
+            assert (type(outcome), named(code) in str(outcome)) == (GroupFailed, True)
+
+
+@every_code_of(answers.LIST_GROUPS)
+def test_listing_groups(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    groups, broker = groups_of(monkeypatch, ListGroupsResponse[4](error_code=code), ListGroupsResponse[4](error_code=0))
+    assert (groups.list(), broker.asked) == ((), 1 if code == 0 else 2)
+    if code:
+        lasting, _ = groups_of(monkeypatch, ListGroupsResponse[4](error_code=code))
+        with pytest.raises(ClusterUnreachable) as raised:
+            lasting.list()
+        assert named(code) in str(raised.value)
+
+
+@every_code_of(answers.DESCRIBE_PRODUCERS, answers.LIST_TRANSACTIONS, answers.DESCRIBE_TRANSACTIONS)
+def test_open_transactions(code: int) -> None:
+    topic = DescribeProducersResponse.TopicResponse
+    state = topic.PartitionResponse.ProducerState(producer_id=7, producer_epoch=1, last_timestamp=5, current_txn_start_offset=40)
+    part = topic.PartitionResponse(partition_index=0, error_code=code, error_message=None, active_producers=[] if code else [state])
+    broker: Any = Broker(DescribeProducersResponse[0](topics=[topic(name="A.t", partitions=[part])]))
+    shown = asyncio.run(open_transactions._producers(broker, 3, [KEY]))[KEY]
+    action = answers.DESCRIBE_PRODUCERS.action(code)
+    assert isinstance(shown, tuple) == (code == 0)
+    if isinstance(shown, str):
+        assert ("grant Read on topic A.t" in shown, named(code) in shown) == (action is Action.DENIED, action is not Action.DENIED)
+    listed, described = ListTransactionsResponse.TransactionState, DescribeTransactionsResponse.TransactionState
+    names = [listed(transactional_id="x", producer_id=7, transaction_state="Ongoing")]
+    for at in range(2):
+        codes = [code if at == place else 0 for place in range(2)]
+        broker = Broker(
+            ListTransactionsResponse[0](error_code=codes[0], transaction_states=names),
+            DescribeTransactionsResponse[0](transaction_states=[described(producer_id=7, error_code=codes[1], topics=[])]),
+        )
+        assert (7 in asyncio.run(open_transactions._coordinated(broker, [7]))) == (code == 0), "what is not told is not known"
+
+
+@every_code_of(answers.DESCRIBE_QUORUM)
+@pytest.mark.parametrize("whole", [True, False])
+def test_clock(code: int, whole: bool) -> None:
+    topic = DescribeQuorumResponse.TopicData
+    voter = topic.PartitionData.ReplicaState(replica_id=1, last_caught_up_timestamp=5_000)
+    part = topic.PartitionData(partition_index=0, error_code=0 if whole else code, leader_id=1, current_voters=[voter])
+    told = capabilities._clock(DescribeQuorumResponse[1](error_code=code if whole else 0, topics=[topic(partitions=[part])]), 4_000, 4_002)
+    if code == 0:
+        assert told == capabilities.Clock(999, 2)
+    else:
+        denied = answers.DESCRIBE_QUORUM.action(code) is Action.DENIED
+        assert told == ("it tells only users with Describe on the cluster" if denied else f"it answers {named(code)}")
+
+
+@every_code_of(answers.DESCRIBE_ACLS)
+def test_acls(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    broker = Broker(DescribeAclsResponse[1](error_code=code, error_message=None, resources=[]))
+    nothing = SimpleNamespace(open=refreshed, send=lambda *_, **__: broker.send(None, 3), close=lambda: None)
+    monkeypatch.setattr(acls, "EventLoop", lambda: SimpleNamespace(run=broker.run, close=lambda: None))
+    monkeypatch.setattr(acls, "ClusterConnection", lambda *_: nothing)
+    match answers.DESCRIBE_ACLS.action(code):
+        case Action.GO_ON:
+            assert acls.read_acls(CLUSTER) == frozenset()
+        case Action.NOTHING:
+            assert acls.read_acls(CLUSTER) is None
+        case Action.DENIED:
+            with pytest.raises(NotAuthorized, match="grant Alter on the cluster"):
+                acls.read_acls(CLUSTER, to_alter=True)
+            with pytest.raises(NotAuthorized, match="grant Describe on the cluster"):
+                acls.read_acls(CLUSTER)
+        case _:
+            with pytest.raises(ClusterUnreachable) as raised:
+                acls.read_acls(CLUSTER)
+            assert named(code) in str(raised.value)
+
+
+async def refreshed() -> None:
+    """A connection that opens."""
+
+
+@every_code_of(answers.ADMIN)
+def test_requests_over_librdkafka(code: int) -> None:
+    """What may pass is ClusterUnreachable, which runs try again; a change that would be refused again is not."""
+    cluster: Cluster = CLUSTER
+    problem = refusal(cluster, "creating topic t", KafkaError(code), grant="Create on topic t")
+    kinds = {Action.DENIED: NotAuthorized, Action.REFUSED: answers.ADMIN.meaning(code).error}
+    action = answers.ADMIN.action(code)
+    assert type(problem) is kinds.get(action, ClusterUnreachable)
+    assert action in kinds or problem.retry is RetryRule.RETRY
+    read = explained(cluster, "describing topic t", KafkaError(code), grant="Describe on topic t")
+    assert type(read) is (NotAuthorized if action is Action.DENIED else ClusterUnreachable)
