@@ -16,6 +16,7 @@ from kafka.errors import for_code
 from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 from kafka.protocol.metadata import MetadataResponse
 from tests.copying import feed_bench
+from tests.documents.answers_page import PAGE, page
 
 from ferry.clusters.answers import FETCH, LIST_OFFSETS, METADATA, REQUESTS, Action, Request
 from ferry.clusters.connections import RequestNotSent
@@ -71,6 +72,10 @@ def test_names_are_those_that_other_clients_know() -> None:
     known = {code: for_code(code).message for code in range(-1, 200)}
     assert {known[code] for code in NAMES if known[code] != NAMES[code]} <= older
     assert [code for code, name in known.items() if name != "UNKNOWN" and code not in NAMES] == []
+
+
+def test_the_page_says_what_the_tables_say() -> None:
+    assert PAGE.read_text() == page(), "run .venv/bin/python -m tests.documents.answers_page"
 
 
 def fetched(code: int) -> Any:

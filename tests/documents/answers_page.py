@@ -1,0 +1,58 @@
+"""Writes `docs/answers.md` from the tables of ferry.clusters.answers: `.venv/bin/python -m tests.documents.answers_page`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ferry.clusters.answers import REQUESTS, Action, Meaning, Request
+from ferry.clusters.error_codes import named
+from ferry.errors import FerryError
+
+PAGE = Path("docs/answers.md")
+
+_INTRODUCTION = """\
+# What brokers answer
+
+<!-- Written by `python -m tests.documents.answers_page` from include/ferry/clusters/answers.py: change the tables there, then run it. -->
+
+What Ferry does for every error code that a broker may answer, for each kind of request. Messages name a code as this page does. Ferry does
+what Kafka's own clients do; where it does not, `include/ferry/clusters/answers.py` says why. That file also names Kafka's classes that give
+the codes.
+
+**Asks again** has an end: the patience of whoever asks, 3 s to 75 s. Then the partition, the group or the command fails with the code's name,
+as `PartitionUnavailable`, `GroupFailed` or `ClusterUnreachable`, and another run may succeed.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return _INTRODUCTION + "".join(_section(request) for request in REQUESTS)
+
+
+def _section(request: Request) -> str:
+    rows = "".join(f"| {codes} | {what} |\n" for codes, what in _rows(request))
+    title = request.name[0].upper() + request.name[1:]
+    return f"\n## {title}\n\n| Error | What Ferry does |\n|---|---|\n{rows}| any other | {request.otherwise.value} |\n"
+
+
+def _rows(request: Request) -> Iterator[tuple[str, str]]:
+    by_meaning: dict[Meaning, list[int]] = {}
+    for code, meaning in request.meanings.items():
+        if code:
+            by_meaning.setdefault(meaning, []).append(code)
+    for meaning, codes in by_meaning.items():
+        yield ", ".join(f"`{named(code)}`" for code in sorted(codes)), _what(meaning)
+
+
+def _what(meaning: Meaning) -> str:
+    kind = "" if meaning.error is FerryError else f" (`{meaning.error.__name__}`)"
+    told = re.sub(r" ?\{(topic|group|id)\}", "", meaning.told).replace("{timeout}", "60000")
+    if meaning.action is Action.DENIED:
+        return meaning.action.value + (f": {told}" if told else "")
+    return f"{meaning.action.value}{kind}" + (f": {told}" if told else "")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
