@@ -21,8 +21,8 @@ What Ferry does for every error code that a broker may answer, for each kind of 
 what Kafka's own clients do; where it does not, `include/ferry/clusters/answers.py` says why. That file also names Kafka's classes that give
 the codes.
 
-**Asks again** has an end: the patience of whoever asks, 3 s to 75 s. Then the partition, the group or the command fails with the code's name,
-as `PartitionUnavailable`, `GroupFailed` or `ClusterUnreachable`, and another run may succeed.
+**Asks again** has an end: the patience of whoever asks, 3 s to 75 s. Then the partition, the group or the command fails with the code's
+name, as `PartitionUnavailable`, `GroupFailed` or `ClusterUnreachable`, and another run may succeed.
 """
 
 
