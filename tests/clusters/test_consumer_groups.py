@@ -58,7 +58,7 @@ def test_what_is_written_is_what_clients_and_the_reader_see(
         assert groups.commit(group, offsets) == {}
         assert groups.offsets([group, other]) == {group: offsets, other: {}}
         refused = groups.commit(group, {TopicPartition(topic, 1): CommittedOffset(3), TopicPartition(topic, 9): CommittedOffset(3)})
-        assert refused == {(topic, 9): "UNKNOWN_TOPIC_OR_PARTITION"}
+        assert refused == {(topic, 9): CODES["UNKNOWN_TOPIC_OR_PARTITION"]}
     assert committed(target_cluster, group, [(topic, 0), (topic, 1), (topic, 2)]) == [5, 3, 1 << 40]
 
 
