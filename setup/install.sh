@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what Ferry needs into .venv, and Java if it is missing. Quick when everything is there already. What cannot be installed is
-# said before anything is.
+# Installs what Ferry needs into .venv, and Java if it is missing. Quick when everything is there already. It
+# names what it cannot install before it installs anything.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . setup/apt.sh
