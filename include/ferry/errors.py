@@ -88,7 +88,7 @@ class ClusterUnreachable(FerryError):
 
 
 class TooFewBrokers(ClusterUnreachable):
-    """A topic cannot have as many replicas as it is to have; it was not created with fewer, because they would stay fewer for good."""
+    """The cluster has too few brokers for a topic's replicas. The topic was not created with fewer: it would keep that number."""
 
     next_step = "start the brokers that are down, or set the key that the message names, then run again"
 
@@ -263,7 +263,7 @@ class TargetRecreated(PartitionError):
 
 
 class TargetMissing(PartitionError):
-    """The remote topic does not exist, and the target does not create it."""
+    """The remote topic does not exist, and the target refuses to create it."""
 
     next_step = "correct what the message names, or create the remote topic by hand, then run again"
 

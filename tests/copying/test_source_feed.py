@@ -365,7 +365,7 @@ def test_answers_without_a_whole_batch_are_asked_again_with_pauses_and_patience(
         made.feed.pump(0)
         assert made.source.requests == [], "a pause first"
         made.source.now += 5.0
-    problem = "not readable for 75 s: the source answers no whole batch at offset 0, though its last stable offset is 100"
+    problem = "not readable for 75 s: the source sends no whole batch at offset 0, though its last stable offset is 100"
     assert cursor.failure == Failure("PartitionUnavailable", problem, passing=True)
 
 

@@ -17,12 +17,13 @@ _INTRODUCTION = """\
 
 <!-- Written by `python -m tests.documents.answers_page` from include/ferry/clusters/answers.py: change the tables there, then run it. -->
 
-What Ferry does for every error code that a broker may answer, for each kind of request. Messages name a code as this page does. Ferry does
-what Kafka's own clients do; where it does not, `include/ferry/clusters/answers.py` says why. That file also names Kafka's classes that give
-the codes.
+This page says what Ferry does for every error code that a broker may answer, for each kind of request. Messages name a code as this page
+does. Ferry does what Kafka's own clients do; where it does not, `include/ferry/clusters/answers.py` says why. That file also names Kafka's
+classes that give the codes.
 
-**Asks again** has an end: the patience of whoever asks, 3 s to 75 s. Then the partition, the group or the command fails with the code's
-name, as `PartitionUnavailable`, `GroupFailed` or `ClusterUnreachable`, and another run may succeed.
+Ferry does not ask again for ever. It gives up after 40 s for consumer groups and for listings of offsets, and after 75 s for the copy, for
+coordinators and for controllers. Then the partition, the group or the command fails with the code's name, as `PartitionUnavailable`,
+`GroupFailed` or `ClusterUnreachable`, and another run may succeed. A sync sends `DescribeAcls` only once; the next sync asks again.
 """
 
 

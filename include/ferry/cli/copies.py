@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Runs the lanes in this process: for small jobs where starting Spark would take longer than the copy.
 INLINE = "inline"
-# Of topics with too few replicas, in a run: ferry plan names them all.
+# A run names so many topics with too few replicas; ferry plan names them all.
 FEW_NAMED = 5
 
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="An mm2.properties file.")]
@@ -114,7 +114,7 @@ def carry_out(
     if not planned.partitions and not planned.failed:
         notice(f"warning: flow {flow.name} has nothing to copy: no topic that {flow.source.alias} shows to the user matches topics")
     for few in planned.few_replicas[:FEW_NAMED]:
-        notice(f"warning: {few}: ferry doctor says how to add them")
+        notice(f"warning: {few}: ferry doctor prints the command that adds the missing ones")
     codes = []
     if planned.needs_preparation:
         _prepare(flow, request, spark_follows=planned.needs_copy)
@@ -283,7 +283,7 @@ def _show_plan(planned: RunPlan) -> None:
     for growth in planned.topics.grow:
         line(f"grow {growth.remote_topic}: {growth.now} to {growth.partitions} partitions")
     for few in planned.few_replicas:
-        line(f"{few}: ferry doctor says how to add them")
+        line(f"{few}: ferry doctor prints the command that adds the missing ones")
     rows = [
         (
             plan.facts.topic,

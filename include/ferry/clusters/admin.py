@@ -3,9 +3,9 @@
 Every call is bounded in time, and errors name the cluster, its address and what was asked. Errors of single partitions are returned beside
 the results, never left out.
 
-librdkafka sends nearly all of this to the one broker that it was told is the controller, and stays with it when it is dead. So what nobody
-answers, or not now, is asked again of a new client, which finds its brokers anew, until a controller is elected. All of it may be done
-twice: what was done already is no error.
+librdkafka sends nearly all of this to the broker that it knows as the controller, even when that broker is dead. So a request that nobody
+answers, or that a broker cannot do now, is made again with a new client, which finds the brokers anew, until a controller is elected.
+Every request may be done twice: what was done already is no error.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 Key = TypeVar("Key")
 
-# A controller that is well answers within this; a dead one must not take more of the time. Further attempts have longer.
+# A healthy controller answers within this; a dead one must not cost more. Later attempts get longer.
 FIRST_ATTEMPT_SECONDS = 5.0
-# A controller that is busy with a large change.
+# The longest attempt, for a controller that is busy with a large change.
 REQUEST_SECONDS = 30.0
 ATTEMPT_PAUSE_SECONDS = 0.5
 # The first contact: a wrong address or password should show quickly.
@@ -136,7 +136,7 @@ class ClusterAdmin:
         return str(found.cluster_id)
 
     def brokers(self) -> Brokers:
-        """Which brokers the cluster has, those that are down as far as replicas name them."""
+        """The cluster's brokers that are up, and those that are down but hold replicas of a topic that the user sees."""
         found = self._metadata("listing brokers")
         held = (replica for topic in found.topics.values() for part in topic.partitions.values() for replica in part.replicas)
         return Brokers(frozenset(found.brokers), frozenset(found.brokers) | frozenset(held))
@@ -177,7 +177,7 @@ class ClusterAdmin:
     ) -> tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]:
         """Effective config of topics, and what went wrong by topic; topics that are gone are in neither.
 
-        `to_alter`: they are altered next, so who may not describe them is told to get what that takes, which describing needs less than.
+        `to_alter`: the caller alters them next. So where describing is refused, the message names the right to alter, which includes it.
         """
         found, problems = {}, {}
         for name, answer in self._configs(ResourceType.TOPIC, names, "AlterConfigs" if to_alter else "DescribeConfigs"):
@@ -332,7 +332,7 @@ class ClusterAdmin:
         raise self._explained(doing, problem.args[0]) from problem
 
     def _attempts(self) -> Iterator[float]:
-        """Seconds for each attempt at a request; with a new client each. At least one; few on a cluster that has never answered."""
+        """Seconds for each attempt at a request, each with a new client. A cluster that has never answered gets one attempt."""
         begun, seconds = time.monotonic(), FIRST_ATTEMPT_SECONDS
         while True:
             yield seconds
@@ -386,7 +386,7 @@ def _settled(future: Future[Any], seconds: float) -> Any:
 
 
 def _is_passing(answer: Any) -> TypeGuard[KafkaError]:
-    """Whether nobody has answered, or somebody who cannot do it now: another broker can, or the same one in a moment."""
+    """Whether asking again may help: nobody has answered, or the broker that did cannot do it now."""
     if not isinstance(answer, KafkaError):
         return False
     known = ADMIN.meanings.get(answer.code())

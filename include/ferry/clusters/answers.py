@@ -1,9 +1,8 @@
 """What Ferry does for every error code that a broker may answer: one table for each kind of request.
 
-Which codes a request may get was read in Kafka's own sources;
-beside each table stand the classes: those that give the codes (broker), and the one that acts on them in Kafka's client (Java). Ferry does
-what that client does, but where a comment says why not. A code that a table does not name is `otherwise`: what is read is asked for again,
-with the patience of whoever asks; what is written may have happened (UNKNOWN).
+Kafka's own sources say which codes a request may get. The comment above each table names the classes: those that give the codes (Broker),
+and the one that acts on them in Kafka's client (Java). Ferry does what that client does; where it does not, a comment says why. For a code
+without a row `otherwise` holds: Ferry asks again for what it reads, until the caller's patience ends; a write may have happened (UNKNOWN).
 
 `docs/answers.md` shows all tables (tests/documents/answers_page.py writes it). Pure: no requests are made here.
 """
@@ -23,26 +22,26 @@ class Action(Enum):
     """What is done about one code; the values are the words of docs/answers.md."""
 
     GO_ON = "goes on"
-    NOTHING = "takes it that there is nothing"
+    NOTHING = "goes on as if there were nothing"
     AGAIN = "asks again"
-    LEADER = "asks who leads, then again"
-    COORDINATOR = "asks who the coordinator is, then again"
-    BOUNDS = "asks where the log begins and ends: then it is a loss, `SourceTruncated`, or asked again"
+    LEADER = "finds the leader, then asks again"
+    COORDINATOR = "finds the coordinator, then asks again"
+    BOUNDS = "asks where the log begins and ends; then records a loss, stops with `SourceTruncated`, or asks again"
     GONE = "asks again for 5 s, then takes the topic for deleted"
-    OUT_OF_ORDER = "sends it again behind the batch that was not accepted; without one, gives the transaction up"
-    TOO_LARGE = "divides the batch; one record stops its partition, or is left out (`ferry.abort.on.send.failure=false`)"
-    RECORD_REFUSED = "stops the partition, or leaves the record out (`ferry.abort.on.send.failure=false`)"
+    OUT_OF_ORDER = "sends the batch again after the one before it was accepted; if no batch waits before it, gives the transaction up"
+    TOO_LARGE = "divides the batch; a single record stops its partition, or is left out (`ferry.abort.on.send.failure=false`)"
+    RECORD_REFUSED = "stops the partition, or leaves the record out (with `ferry.abort.on.send.failure=false`)"
     DENIED = "names the missing right"
     REFUSED = "stops, and says why"
     FENCED = "ends: a newer run holds the transactional id"
-    UNKNOWN = "takes the outcome for unknown: a transaction is given up, and what is committed tells"
+    UNKNOWN = "cannot know whether it was done: gives the transaction up and reads what was committed"
 
 
 ASKED_AGAIN = frozenset({Action.AGAIN, Action.LEADER, Action.COORDINATOR})
-# Codes of an offset commit that held too many offsets: fewer are sent at once, and only for a single one its row holds. Coordinators since
-# Kafka 3.7 answer the first, which may mean anything else as well, older ones the other.
+# Coordinators answer these when an offset commit held too many offsets: since Kafka 3.7 the first, which may mean anything else too, before
+# that the other. Ferry then sends fewer at once. Only when a single offset is refused does the code's row hold.
 TOO_MANY_OFFSETS = frozenset({CODES["UNKNOWN_SERVER_ERROR"], CODES["INVALID_COMMIT_OFFSET_SIZE"]})
-# Of several partitions' codes the gravest decides.
+# An answer holds a code for each partition; the gravest decides.
 _GRAVEST_FIRST = (
     *(Action.FENCED, Action.DENIED, Action.REFUSED, Action.GONE, Action.UNKNOWN),
     *(Action.COORDINATOR, Action.LEADER, Action.AGAIN, Action.NOTHING, Action.GO_ON),
@@ -52,8 +51,8 @@ _GRAVEST_FIRST = (
 class Meaning(NamedTuple):
     """What one code means to one request.
 
-    `told`: of DENIED the right to grant, else what it is and what to do about it. `{topic}` and the like stand for names that only the
-    caller knows. `error`: the class that stops with it, where REFUSED is not about a partition.
+    `told`: for DENIED the right to grant, otherwise what the code means and what to do about it. The caller fills in names like `{topic}`.
+    `error`: the class of the error that REFUSED raises, where it is not the error of one partition.
     """
 
     action: Action
@@ -63,7 +62,7 @@ class Meaning(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """One kind of request. `names`: the codes that have a row, several with the same meaning in one text; `otherwise`: all others."""
+    """One kind of request. `rows`: meanings by code names, several names in one text; `otherwise`: the action for every other code."""
 
     name: str
     otherwise: Action
@@ -97,7 +96,7 @@ class Request:
 
 
 _MOVED = "COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR"
-# Java retries these too (RetriableException), and stays with its coordinator: one that lags behind might give them for ever.
+# Java retries these too (RetriableException), but asks the same coordinator: one that lags behind might answer them for ever.
 _ANY_MOVED = f"{_MOVED} LEADER_NOT_AVAILABLE NOT_LEADER_OR_FOLLOWER REQUEST_TIMED_OUT NETWORK_EXCEPTION"
 _FENCED = "INVALID_PRODUCER_EPOCH PRODUCER_FENCED INVALID_PRODUCER_ID_MAPPING"
 _MEMBERS = "ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS FENCED_INSTANCE_ID FENCED_MEMBER_EPOCH STALE_MEMBER_EPOCH"
@@ -112,7 +111,7 @@ _IN_A_TRANSACTION = {
     "INVALID_TXN_STATE TRANSACTION_ABORTABLE UNKNOWN_SERVER_ERROR": Meaning(Action.UNKNOWN),
 }
 _TOO_MANY = "not even one offset fits a batch of __consumer_offsets: raise max.message.bytes (and segment.bytes) of that topic"
-_METADATA = "offset.metadata.max.bytes of the brokers is less than the text beside an offset has: raise it"
+_METADATA = "the text beside an offset is longer than offset.metadata.max.bytes of the brokers: raise that"
 _COORDINATOR_LOG = f"the coordinator's log says why; from Kafka 3.7 on it may be that {_TOO_MANY}"
 
 # Broker: ReplicaManager.readFromLog, KafkaApis.handleFetchRequest, FetchResponse. Java: FetchCollector.handleInitializeErrors, which ends
@@ -140,8 +139,8 @@ LIST_OFFSETS = Request(
         "NOT_LEADER_OR_FOLLOWER REPLICA_NOT_AVAILABLE KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE "
         "LEADER_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_SERVER_ERROR REQUEST_TIMED_OUT NETWORK_EXCEPTION": Meaning(Action.LEADER),
         "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on topic {topic}"),
-        # Java takes it that no record is that young, and a run would copy behind the time that it was given.
-        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Meaning(Action.REFUSED, "records of so old a message format have no time to look for"),
+        # Java answers that no record is that young. A run would then begin at the wrong place.
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Meaning(Action.REFUSED, "records of this old message format have no timestamps to search by"),
     },
 )
 
@@ -351,8 +350,8 @@ OFFSET_FOR_LEADER_EPOCH = Request(
     },
 )
 
-# Broker: TransactionCoordinator.handleListTransactions, handleDescribeTransactions. Only told beside an open transaction: what a
-# coordinator does not say now is not known, and whoever looks again asks again. Java asks again at once.
+# Broker: TransactionCoordinator.handleListTransactions, handleDescribeTransactions. Ferry shows what these say beside an open transaction
+# that it found already. If a coordinator does not answer now, that stays unknown until the next look. Java asks again at once.
 LIST_TRANSACTIONS = Request("ListTransactions", Action.NOTHING, {_MOVED: Meaning(Action.NOTHING)})
 DESCRIBE_TRANSACTIONS = Request(
     "DescribeTransactions",
@@ -370,7 +369,7 @@ DESCRIBE_QUORUM = Request(
     },
 )
 
-# Broker: AclApis.handleDescribeAcls.
+# Broker: AclApis.handleDescribeAcls. Each sync of ACLs asks once; the next sync asks again.
 DESCRIBE_ACLS = Request(
     "DescribeAcls",
     Action.AGAIN,

@@ -4,8 +4,8 @@ One event loop serves a source and a target cluster. kafka-python negotiates ver
 module gives it quicker sockets and says of every failed request whether it may have reached the broker: `RequestNotSent` never did,
 `RequestLost` may have.
 
-A broker that accepts connections and stays silent costs a moment, not the run: where any broker will do, at the start and later, the next
-one is asked beside it, and the first answer counts.
+A broker that accepts connections and stays silent costs a moment, not the run: where any broker will do, Ferry asks the next one beside
+it, and takes the first answer.
 """
 
 from __future__ import annotations
@@ -41,11 +41,10 @@ T = TypeVar("T")
 BOOTSTRAP_MILLISECONDS = 30_000
 # After so long without an answer the next bootstrap server is tried beside the last one (as RFC 8305 does it with addresses).
 NEXT_SERVER_SECONDS = 0.25
-# A broker that is well answers a question that any can answer in milliseconds; after this another one is asked too.
+# A healthy broker answers in milliseconds what any broker can answer; after this Ferry asks another one too.
 NEXT_BROKER_SECONDS = 2.0
-# Longer than any wait of a broker's: those that requests ask for, and its own `request.timeout.ms` (30 s), which a coordinator gives the
-# replicas of its log. So it is the broker that says what happened. Shorter than the transaction time-out, so that a lane settles its own
-# transaction.
+# Longer than any broker waits: for what a request asks (a produce 20 s), and for the replicas of its own log (`request.timeout.ms`, 30 s).
+# So the broker always tells first what happened. Shorter than the transaction time-out, so that a lane settles its own transaction.
 REQUEST_MILLISECONDS = 40_000
 # A fetch response holds at least one whole batch, however large.
 LARGEST_RESPONSE_BYTES = 1 << 30
@@ -266,7 +265,7 @@ class ClusterConnection:
     async def send(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Any:
         """The answer to `request`, after the pause that a quota asks for. RequestNotSent, RequestLost, or AuthenticationFailed.
 
-        Without `node` any broker may answer, and several may be asked: for what may be done twice only.
+        Without `node` any broker may answer, and several may be asked: only for requests that may be done twice.
         """
         while self._must_wait(node):
             await self._loop.sleep(THROTTLE_CHECK_SECONDS)
@@ -275,7 +274,7 @@ class ClusterConnection:
         return await self.answer_to(self.submit(request, node, milliseconds))
 
     async def _answer_of_any(self, request: Any, milliseconds: int | None) -> Any:
-        """The first answer; another broker is asked when one fails or is silent for a moment. The last failure when all fail."""
+        """The first answer. When a broker fails or is silent for NEXT_BROKER_SECONDS, another is asked. The last failure when all fail."""
         wakeup = Wakeup(self._loop)
         asked: dict[int, Future] = {}
         while True:

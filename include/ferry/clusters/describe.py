@@ -24,12 +24,12 @@ class TopicDescription:
 
     @property
     def replication_factor(self) -> int:
-        """Of the partition that has the fewest; 0 where that is not known."""
+        """The replicas of the partition that has the fewest; 0: not known."""
         return min(map(len, self.replicas), default=0)
 
 
 class Brokers(NamedTuple):
-    """Ids of a cluster's brokers: those that are up, and with them those that hold replicas of a topic that the user sees."""
+    """Ids of brokers. `known`: those that are up, and those that hold replicas of a topic that the user sees."""
 
     up: frozenset[int]
     known: frozenset[int]
@@ -37,8 +37,8 @@ class Brokers(NamedTuple):
 
 @dataclass(frozen=True)
 class WantedTopic:
-    """A topic to create; a replication factor of -1 is the broker's default. `rights`: of its name, what to ask for where it may not be
-    created, which is more than creating takes: whoever creates it goes on to use it."""
+    """A topic to create; a replication factor of -1 is the broker's default. `rights` takes its name and gives all rights to ask for when
+    the user may not create it: more than Create, because Ferry also uses the topic."""
 
     name: str
     partitions: int

@@ -81,7 +81,7 @@ def made(cluster: Cluster, role: ClientRole, client: Callable[[], T]) -> T:
     except KafkaException as problem:
         error: KafkaError = problem.args[0]
         if error.code() == KafkaError._INVALID_ARG:  # noqa: SLF001 - a public name
-            raise ConfigError(f"cluster {cluster.alias}: its settings are refused: {error.str()}") from problem
+            raise ConfigError(f"cluster {cluster.alias}: the Kafka client refuses its settings: {error.str()}") from problem
         raise explained(cluster, "logging in", error, role=role) from problem
 
 

@@ -22,7 +22,7 @@ from ferry.errors import FerryError, GroupFailed
 
 T = TypeVar("T")
 
-# When for so long no group was answered, the rest must not hold up a whole sync. The next asks.
+# When no group was answered for so long, the others must not hold up a whole sync. The next sync asks again.
 PATIENCE_SECONDS = ELECTION_SECONDS
 # A broker that hangs: well above a slow answer, and the other groups wait for it.
 ANSWER_MILLISECONDS = 15_000

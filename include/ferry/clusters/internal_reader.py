@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STALLED_SECONDS = 90.0
 # A cluster that never answered is reported after this.
 CONTACT_MILLISECONDS = 15_000
-# A consumer that knows who leads begins at once.
+# For learning the leaders; a consumer that knows them begins at once.
 CONNECT_SECONDS = 3.0
 # A leader that hangs is given up after this (librdkafka's default is a minute), and the new one is asked. Fetches wait for nothing.
 ANSWER_MILLISECONDS = 10_000

@@ -1,8 +1,9 @@
-"""Whether a log still is the one that was read: OffsetForLeaderEpoch (KIP-320), read only.
+"""Whether a log still holds the records that were read from it: OffsetForLeaderEpoch (KIP-320), read only.
 
-Who read a log up to an offset knows the leader epoch there. The leader tells where its log ends for epochs up to that one: before the
-offset, then from there on it is another log. Where the leader does not know the epoch at all, its list of epochs says nothing: the list is
-made anew from the records that are left when a compacted partition moves to another broker. Then the record in front of the offset tells.
+A reader knows the leader epoch at the offset that it reached. The leader says where its log ends for epochs up to that one. If that is
+before the offset, the log holds other records from there on. If the leader does not know the epoch, its list of epochs says nothing: when a
+compacted partition moves to another broker, Kafka makes the list anew from the records that are left. Then the record before the offset
+decides.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ class ReadTo(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """The log is another one from `end` on (exclusive end of what both have, at most), and holds no later epoch than `epoch` before it."""
+    """From `end` on, or earlier, the log holds other records than were read. Before `end` it has no later epoch than `epoch`."""
 
     epoch: int
     end: int
 
 
 def diverged_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
-    """The partitions whose log is another one now. Those whose leader cannot be asked are left out. ClusterUnreachable, NotAuthorized."""
+    """The partitions whose log holds other records now, without those whose leader cannot be asked. ClusterUnreachable, NotAuthorized."""
     if not wanted:
         return {}
     from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader

@@ -1,7 +1,7 @@
 """Where many partitions begin and end: one ListOffsets request for all that a broker leads.
 
 Over the raw data path: librdkafka makes an object of its own for every partition, and a plan asks about all partitions of both clusters.
-A partition whose leader is dead or has just changed is asked for again until another one can be elected; what goes wrong is told of each.
+Where the leader is dead or has just changed, it asks again until another one can be elected. Errors are told for each partition.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ EARLIEST, LATEST = -2, -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 # Few round trips, and a broker answers one in a fraction of a second.
 PARTITIONS_A_REQUEST = 5_000
-# A broker that hangs: the others' partitions wait for it, and its own ones get another leader. A busy one is given longer each time.
+# All partitions wait for a broker that hangs, until its own get another leader. A busy broker gets longer each time.
 FIRST_ANSWER_MILLISECONDS = 5_000
 ANSWER_MILLISECONDS = 30_000
 LEADER_PAUSE_SECONDS = 0.2
-# A broker that does not say in time whether it knows a topic has no say.
+# After this Ferry decides without a broker that does not say whether it knows a topic.
 VOTE_MILLISECONDS = 3_000
 
 Found = tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaError]]
@@ -106,7 +106,7 @@ class OffsetListing:
             wanted = [key for key, error in failed.items() if passed < _patience(error) and key not in self._hopeless]
             if wanted:
                 await self._loop.sleep(LEADER_PAUSE_SECONDS)
-        self._hopeless.update(problems)  # once for each has been waited long enough
+        self._hopeless.update(problems)  # Ferry waits for each only once
         return found, problems
 
     async def _ask_all(

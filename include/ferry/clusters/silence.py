@@ -1,14 +1,14 @@
-"""How long a whole cluster has answered nothing although it was asked, whichever of its brokers (pure).
+"""How long no broker of a cluster has answered although Ferry asked (pure).
 
-One broker that hangs or is gone is no silence: others answer. All of a task's lanes share one connection to a cluster and so one silence:
-when it has lasted for a patience, every lane ends, instead of each waiting for a patience of its own.
+One broker that hangs or is gone is no silence: others answer. All lanes of a task share one connection to a cluster, and so one silence.
+When it has lasted for PATIENCE_SECONDS, every lane ends, instead of each lane waiting that long by itself.
 """
 
 from __future__ import annotations
 
 # Brokers that restart, and elections, take less; past this a coordinator, a partition or a whole cluster is taken to be down.
 PATIENCE_SECONDS = 75.0
-# Nobody asked for so long: how it was before says nothing about now.
+# After so long without a request, earlier failures say nothing about now.
 LULL_SECONDS = 15.0
 
 
@@ -37,7 +37,8 @@ class Silence:
     def failed(self, asked: float, now: float) -> None:
         """A request that left at `asked` got no answer.
 
-        One failure is none: this process itself may have been stopped for a while. So the request must have left after another one failed.
+        A single failure proves nothing: this process itself may have been stopped for a while. Silence is certain once a request fails that
+        left after another one had failed.
         """
         self._waiting -= 1
         self._last_failure = now

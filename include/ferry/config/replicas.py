@@ -13,14 +13,14 @@ REPLICA_KEYS = (REMOTE_TOPICS, OWN_TOPICS, HEARTBEATS, CHECKPOINTS, OFFSET_SYNCS
 
 
 class WantedReplicas(NamedTuple):
-    """`factor` of the property `key` (-1: the broker's default); `given`: the config file says it, else it is Ferry's default."""
+    """`factor`: the value of the property `key` (-1: the broker's default). `given`: the config file sets it; else it is Ferry's own."""
 
     key: str
     factor: int
     given: bool
 
     def on(self, brokers: int, broker_default: int = 1) -> int:
-        """What a cluster of so many brokers, those that are down too, can be asked for: a default gives way, a given value does not."""
+        """The number to ask for where a cluster has so many brokers, those that are down included. Only a default is lowered to fit."""
         if self.factor < 0:
             return broker_default
         return self.factor if self.given else min(self.factor, max(brokers, broker_default))

@@ -248,7 +248,7 @@ class Appender:
                     self.own_bytes -= item.unit.own
                     yield Refused(queue.key, item.unit, answer.problem)
             case _:
-                problem = answer.problem or "accepted behind a batch that was not"
+                problem = answer.problem or "the broker accepted it behind a batch that it had not accepted"
                 raise OutcomeUnknown(f"Produce to {queue.key[0]}-{queue.key[1]}: {problem}", queue.key)
         if not queue.in_flight:
             self._regroup(queue)

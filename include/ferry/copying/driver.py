@@ -171,7 +171,7 @@ class CopyDriver:
         _, plans = until_it_answers()(self._plan, hold, ends, lost)
         self._name_missing([out.tasks[lane] for lane in lost], plans)
         tasks, given_up = out.give_again(task for task in self._lane_tasks(plans, {**held, **again}) if task.lane in lost)
-        self._give_up(given_up, f"{LANE_ATTEMPTS} attempts")
+        self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
         self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
         return tasks
 

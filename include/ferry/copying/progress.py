@@ -1,7 +1,7 @@
 """Progress of a copy, seen where it counts: in the ledger, committed transaction by committed transaction.
 
-It works the same for every runner and needs nothing from the workers. A thread reads the ledger's new receipts every few seconds. When they
-cannot be read, it says so once and tries again: the copy does not depend on it.
+It works the same for every runner and needs nothing from the workers. A thread reads the ledger's new receipts every few seconds. When it
+cannot read them, it says so once and tries again: the copy does not depend on it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ProgressObserver:
                     self._look_again_and_again(reader)
             except FerryError as problem:
                 if self._readable:
-                    self._say(f"how far the copy is cannot be read now; it goes on, and so do the attempts to read: {problem}")
+                    self._say(f"cannot read now how far the copy is; the copy goes on, and Ferry tries to read again: {problem}")
                 self._readable = False
                 self._stop.wait(INTERVAL_SECONDS)
 

@@ -128,14 +128,14 @@ class SourceFeed:
         return found
 
     def _note_silence(self, answers: Sequence[tuple[PartitionCursor, Fetched]]) -> None:
-        """Postpone partitions that got nothing readable, though the source has more: only where nobody else's records filled the answer."""
+        """Postpone partitions that got no whole batch though the source has more, unless other partitions filled the answer."""
         if any(cursor.fetched > fetched.asked.offset for cursor, fetched in answers):
             return
         for cursor, fetched in answers:
             unsaid = not fetched.error and cursor.failure is None and not cursor.doubted and cursor.fetched == fetched.asked.offset
             if unsaid and fetched.last_stable_offset > cursor.fetched:
                 what = f"offset {cursor.fetched}, though its last stable offset is {fetched.last_stable_offset}"
-                self._postpone(cursor, f"the source answers no whole batch at {what}")
+                self._postpone(cursor, f"the source sends no whole batch at {what}")
 
     async def mend(self, idle: Iterable[PartitionCursor]) -> None:
         """Refresh leaders if asked to, and look into what the source contradicts (`idle`: nothing in flight)."""
@@ -254,7 +254,7 @@ class SourceFeed:
                 cursor.fail(SourceMissing(task.topic, task.partition, "the source topic was deleted while it was copied"))
 
     async def _look_at_source(self, cursor: PartitionCursor) -> None:
-        """Whether the log begins behind the offset, ends before it, or is another one there; if not, it is asked again."""
+        """See whether the log begins behind the offset, ends before it, or holds other records there. If not, ask for the offset again."""
         task, epoch = cursor.task, cursor.fetch_position().last_epoch
         key, diverged = TopicPartition(task.topic, task.partition), None
         try:

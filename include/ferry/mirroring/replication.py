@@ -1,8 +1,9 @@
-"""How many replicas a topic gets that is about to be created: it keeps them for good, so brokers that are down must not lower the number.
+"""How many replicas a new topic gets. It keeps that number for good, so brokers that are down must not lower it.
 
-A value of the config is asked for as it is. Ferry's default is tried first; only a cluster that has too few brokers gets less. How many it
-has is not only how many are up: the replica lists of its topics name others, and its own default.replication.factor wants as many.
-Controllers of KRaft place replicas on registered brokers that are down too; with ZooKeeper they refuse until enough are up.
+Ferry asks for the number in the config as it is. Where the config has none, Ferry tries its default, and asks for less only where the
+cluster has fewer brokers. Brokers that are down count too: the replica lists of topics name them, and a cluster has at least as many
+brokers as its default.replication.factor. KRaft controllers place replicas on registered brokers that are down; ZooKeeper ones refuse
+until enough brokers are up.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def replicas_for(wanted: WantedReplicas, target: ClusterAdmin, names: Collection
 
 
 def broker_default(cluster: ClusterAdmin) -> int:
-    """What topics get that ask for no number; 1 where the user may not see it."""
+    """How many replicas a topic gets that asks for no number; 1 where the user may not see it."""
     try:
         return int(cluster.broker_configs()["default.replication.factor"].value or 1)
     except (FerryError, KeyError):
@@ -37,10 +38,11 @@ def broker_default(cluster: ClusterAdmin) -> int:
 
 
 def with_key(problem: FerryError, wanted: WantedReplicas, target: ClusterAdmin) -> FerryError:
-    """What creating a topic met; where brokers are too few, which key wants so many, and how many there are."""
+    """The error of creating a topic. TooFewBrokers also gets the key that sets the number, and how many brokers there are."""
     if not isinstance(problem, TooFewBrokers):
         return problem
     brokers = target.brokers()
     value = f"{wanted.key}={wanted.factor}{'' if wanted.given else ' (the default)'}"
     count = f"{len(brokers.up)} of {len(brokers.known)} known brokers of {target.alias} are up"
-    return TooFewBrokers(f"{problem}; {value}, and {count}: start the others, or set {wanted.key} to what this cluster is to have for good")
+    mend = f"start the others, or set {wanted.key} to the number that this cluster should always have"
+    return TooFewBrokers(f"{problem}; {value}, and {count}: {mend}")

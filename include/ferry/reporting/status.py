@@ -1,4 +1,4 @@
-"""How far a flow is: lag, retention headroom, losses, stuck source transactions. Reads only, waits for nobody."""
+"""How far a flow is: lag, retention headroom, losses, stuck transactions, partitions that are stopped. Reads only."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class FlowStatus:
 
     @property
     def judged(self) -> tuple[PartitionStatus, ...]:
-        """The partitions whose lag counts: those of heartbeats never catch up."""
+        """The partitions whose lag counts: all but those of heartbeats, which never catch up."""
         return tuple(entry for entry in self.partitions if not entry.heartbeats)
 
     def document(self) -> dict[str, Any]:
@@ -117,20 +117,7 @@ def look_at(flow: Flow) -> Look:
     ledger = read_ledger_summary(flow)
     seen, partitions, behind = _seen(flow, ledger.sizes, for_a_run=False)
     losses = tuple(loss_report(loss) for loss in unacknowledged(ledger.losses, seen.state))
-    return Look(
-        FlowStatus(
-            flow.name,
-            partitions,
-            losses,
-            behind,
-            broken_limits(flow.alerts, partitions),
-            seen.lacking,
-            *_stage(seen),
-            stopped_partitions(flow, seen),
-        ),
-        seen,
-        ledger.losses,
-    )
+    return Look(_status(flow, seen, partitions, losses, behind), seen, ledger.losses)
 
 
 def status_after_run(flow: Flow, report: RunReport | None = None) -> FlowStatus:
@@ -142,6 +129,12 @@ def status_after_run(flow: Flow, report: RunReport | None = None) -> FlowStatus:
     sizes = {(entry.topic, entry.partition): entry.bytes / entry.records for entry in copied if entry.records}
     seen, partitions, behind = _seen(flow, sizes, for_a_run=True)
     losses = report.losses if report is not None else ()
+    return _status(flow, seen, partitions, losses, behind)
+
+
+def _status(
+    flow: Flow, seen: Survey, partitions: tuple[PartitionStatus, ...], losses: tuple[LossReport, ...], behind: tuple[HeldBack, ...]
+) -> FlowStatus:
     return FlowStatus(
         flow.name,
         partitions,

@@ -1,6 +1,6 @@
-"""Partitions that the next run will not copy, and why: the plan's own judgement over a survey. Reads only.
+"""Partitions that the next run will not copy, and why: what the plan says of a survey. Reads only.
 
-While a run commits, head and group of a partition differ for a moment, so what looks like that is looked at twice.
+While a run commits, head and group of a partition differ for a moment. So Ferry looks a second time before it names such a partition.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SECOND_LOOK_SECONDS = 2.0
 
 
 def stopped_partitions(flow: Flow, seen: Survey) -> tuple[PartitionFailure, ...]:
-    """What `seen` finds, and a second look too where a run that commits may look the same."""
+    """The stopped partitions of `seen`. If a run that commits may look the same, only those that a second look finds too."""
     found = _failures(flow, seen)
     if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in found):
         return found

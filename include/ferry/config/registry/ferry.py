@@ -75,7 +75,7 @@ FERRY: tuple[Property, ...] = (
         "ferry.internal.topics.replication.factor",
         kinds.REPLICATION_FACTOR,
         "3",
-        "replication factor of Ferry's internal topics; the default gives way to a cluster that has fewer brokers",
+        "replication factor of Ferry's internal topics; when not set, at most the number of brokers",
         "target",
     ),
     _ferry(
