@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.copying.appender_bench import Bench, FakeUnit, Honest, new_bench
 
+from ferry.clusters.answers import PERHAPS_APPENDED
 from ferry.clusters.coordination import Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.error_codes import named
 from ferry.clusters.leaders import Leader
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.unit
 
 KEY, OTHER = ("A.t", 0), ("A.t", 1)
 NOT_LEADER, TOO_LARGE, FENCED, OUT_OF_ORDER, INVALID_TIMESTAMP, UNEXPECTED = 6, 10, 47, 45, 32, 46
-REQUEST_TIMED_OUT = 7
+REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS = 7, 19
 
 
 @pytest.fixture
@@ -147,6 +148,47 @@ def test_what_was_appended_too_slowly_is_asked_for_again_with_its_sequences(benc
     assert asked == [(1, (1, 2)), (3, (3,))] * 2
     assert bench.broker.log[KEY] == [0, 1, 2, 3]
     assert bench.consistent()
+
+
+@pytest.mark.parametrize("code", sorted(PERHAPS_APPENDED))
+def test_what_the_log_may_hold_is_unclear_until_it_is_accepted(bench: Bench, code: int) -> None:
+    bench.enqueue((0,))
+    bench.run()
+    bench.enqueue((1,), (2,))
+    bench.broker.script.extend([code, NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS, OUT_OF_ORDER])
+    bench.appender.pump()
+    for _ in range(2):
+        bench.broker.answer()
+        bench.settle()
+    assert bench.appender.unclear == [KEY]
+    bench.clock.now += 1
+    bench.appender.pump()
+    for _ in range(2):
+        bench.broker.answer()
+        bench.settle()
+    assert bench.appender.unclear == [KEY], "not appended this time says nothing about the time before"
+    bench.run()
+    assert bench.appender.unclear == []
+    assert bench.consistent()
+
+
+@pytest.mark.parametrize("answer", [OSError("not sent: no route"), NOT_ENOUGH_REPLICAS])
+def test_what_was_never_appended_is_not_unclear(bench: Bench, answer: int | OSError) -> None:
+    bench.enqueue((0,))
+    bench.broker.script.append(answer)
+    bench.appender.pump()
+    bench.broker.answer()
+    bench.settle()
+    assert bench.appender.busy(KEY)
+    assert bench.appender.unclear == []
+
+
+def test_what_is_given_up_stays_unclear(bench: Bench) -> None:
+    bench.broker.script.extend([REQUEST_TIMED_OUT] * 1_000)
+    bench.enqueue((0,))
+    bench.run()
+    assert bench.appender.refusal(KEY) is not None
+    assert bench.appender.unclear == [KEY]
 
 
 def test_nothing_goes_behind_a_batch_that_was_not_accepted_until_all_are_answered(bench: Bench) -> None:

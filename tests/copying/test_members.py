@@ -43,6 +43,20 @@ def test_every_member_that_changed_is_committed_and_the_rest_in_further_transact
         held = set()
 
 
+def test_a_failure_without_any_partition_says_nothing_about_their_number() -> None:
+    members = Members(8)
+    members.halve()
+    assert [members.admit(("a", number)) for number in range(9)] == [True] * 8 + [False]
+
+
+def test_one_failure_counts_once_and_positions_without_records_count_too() -> None:
+    members, changed = Members(8), {("a", number): "cursor" for number in range(20)}
+    assert len(members.share(changed)) == 8
+    members.halve()
+    members.halve()
+    assert len(members.share(changed)) == 4
+
+
 def test_a_transaction_that_failed_twice_is_tried_with_half_as_many() -> None:
     members = Members(1_000)
     for admitted in (5, 2, 1, 1):

@@ -41,6 +41,15 @@ ASKED_AGAIN = frozenset({Action.AGAIN, Action.LEADER, Action.COORDINATOR})
 # Coordinators answer these when an offset commit held too many offsets: since Kafka 3.7 the first, which may mean anything else too, before
 # that the other. Ferry then sends fewer at once. Only when a single offset is refused does the code's row hold.
 TOO_MANY_OFFSETS = frozenset({CODES["UNKNOWN_SERVER_ERROR"], CODES["INVALID_COMMIT_OFFSET_SIZE"]})
+# A leader answers Produce with these also when it has appended the batch and its replicas did not follow (DelayedProduce,
+# Partition.checkEnoughReplicasReachOffset). When the batch comes again with its sequence, the leader recognises it.
+PERHAPS_APPENDED = frozenset(
+    CODES[name]
+    for name in (
+        *("UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT", "NETWORK_EXCEPTION"),
+        *("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "KAFKA_STORAGE_ERROR"),
+    )
+)
 # An answer holds a code for each partition; the gravest decides.
 _GRAVEST_FIRST = (
     *(Action.FENCED, Action.DENIED, Action.REFUSED, Action.GONE, Action.UNKNOWN),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ferry.clusters.answers import PRODUCE, Action
+from ferry.clusters.answers import PERHAPS_APPENDED, PRODUCE, Action
 from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
 from ferry.clusters.produce_frames import NEWEST, BatchesAnswer, BatchesRequest
@@ -23,13 +23,14 @@ V1_PRODUCE = 11
 class Answer(NamedTuple):
     """The answer for one batch; `base_offset` is the downstream offset of its first record.
 
-    `right`: what is missing where it is DENIED, with places for `{topic}` and the transactional `{id}`.
+    `right`: what is missing where it is DENIED, with places for `{topic}` and the transactional `{id}`. `unclear`: the log may hold it.
     """
 
     action: Action
     base_offset: int
     problem: str
     right: str = ""
+    unclear: bool = False
 
 
 def produce_request(
@@ -55,5 +56,5 @@ def produce_answers(answer: BatchesAnswer, leaders: Leaders) -> dict[tuple[str, 
         name = topic if isinstance(topic, str) else leaders.name_of(None, topic)
         action, told, _ = PRODUCE.meaning(code)
         problem = "" if code == 0 else PRODUCE.told(code) if told or not message else f"{PRODUCE.told(code)}: {message}"
-        found[name, index] = Answer(action, base_offset, problem, told if action is Action.DENIED else "")
+        found[name, index] = Answer(action, base_offset, problem, told if action is Action.DENIED else "", code in PERHAPS_APPENDED)
     return found

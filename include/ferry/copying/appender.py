@@ -5,6 +5,8 @@ Per partition, sequences are given out when a batch is sent. Rules that keep the
 - the first batch of a partition in a transaction travels alone, so that a leader that is not ready cannot accept the second one only;
 - after a retriable answer nothing more is sent until every batch in flight is answered; then all that were not accepted go again, in
   order, with the same sequences;
+- an answer may leave open whether the log holds a batch (`unclear`): until it was sent again and accepted, its transaction must not be
+  committed, because the commit would show it, and the next transaction, with new sequences, append it once more;
 - answers are acted on in the order of sending, whatever the order in which they come;
 - a definite refusal stops the partition at its last accepted batch (a batch that is too large is halved first). Where the flow skips
   refused records (`skips`), the batch is halved down to them, and each is left out; what no record gets past (a missing permission)
@@ -103,6 +105,8 @@ class _Queue:
     # Something was not accepted: until all is answered, what was sent behind it cannot have been appended.
     disturbed: bool = False
     resume_sequence: int = 0
+    # By identity, units that the log may hold though they were not accepted.
+    unclear: set[int] = field(default_factory=set)
     refusal: Refusal | None = None
     troubled_since: float = 0.0
     not_before: float = 0.0
@@ -176,6 +180,11 @@ class Appender:
         queue = self._queues.get(key)
         return queue.refusal if queue else None
 
+    @property
+    def unclear(self) -> list[PartitionKey]:
+        """Partitions whose log may hold units that were not accepted: they are to be sent again before the transaction is committed."""
+        return [key for key, queue in self._queues.items() if queue.unclear]
+
     def sendable(self) -> list[PartitionKey]:
         """Partitions that could send now, for registering them with the transaction first."""
         now = time.monotonic()
@@ -231,12 +240,14 @@ class Appender:
         match answer.action:
             case Action.GO_ON if first:
                 queue.proven, queue.troubled_since = True, 0.0
+                queue.unclear.discard(id(item.unit))
                 self.own_bytes -= item.unit.own
                 yield Accepted(queue.key, item.unit, answer.base_offset)
             case Action.FENCED:
                 raise Fenced(f"Produce to {queue.key[0]}-{queue.key[1]}: {answer.problem}")
             case Action.LEADER:
                 queue.rejected.append(item.unit)
+                queue.unclear.update([id(item.unit)] if answer.unclear else ())
                 self._postpone(queue, answer.problem)
             case Action.OUT_OF_ORDER if not first:
                 queue.rejected.append(item.unit)

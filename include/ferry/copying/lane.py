@@ -58,6 +58,9 @@ RECOVERIES = 6
 # A partition that leaves the outcome open this often at one position is stopped, so that it does not stop the lane.
 BLAMES = 4
 RECOVERY_PAUSE_SECONDS = 0.2
+# Of a transaction's age. Until then, batches of which the log may or may not have one are sent again before the commit; a last answer
+# takes up to 20 s more, and the transaction's time-out is 60 s.
+UNCLEAR_SECONDS = 40.0
 
 
 class Lane:
@@ -221,7 +224,7 @@ class Lane:
             await self._feed.mend(idle)
             await self._mend_target()
             self._note_touched()
-            if self._state is TransactionState.CLOSING and not self._records.in_flight:
+            if self._state is TransactionState.CLOSING and not self._records.in_flight and not self._unclear_sent_again():
                 await self._commit()
                 continue
             if self._state in {TransactionState.READY, TransactionState.OPEN}:
@@ -303,14 +306,26 @@ class Lane:
         if self._unasked:
             await self._ask_again()
         if self._job.flow.exactly_once and not self._transactions_v2:
-            await self._register(key for key in self._records.sendable() if self._members.admit(key))
+            await self._register(key for key in self._records.sendable() if self._admits(key))
             sent = self._records.pump(self._registered.__contains__)
         else:
-            sent = self._records.pump(self._members.admit)
+            sent = self._records.pump(self._admits)
         if sent and self._state is TransactionState.READY:
             self._open()
         self._sent_bytes += sent
         self._writing.spend(sent)
+
+    def _admits(self, key: PartitionKey) -> bool:
+        return key not in self._unasked and self._members.admit(key)
+
+    def _unclear_sent_again(self) -> bool:
+        """Whether the log may hold what was not accepted: a commit would show it, and the next transaction would append it once more."""
+        unclear = self._records.unclear if self._job.flow.exactly_once else []
+        if unclear and (time.monotonic() - self._opened > UNCLEAR_SECONDS or any(map(self._records.refusal, unclear))):
+            topic, partition = unclear[0]
+            raise OutcomeUnknown(f"{topic}-{partition} does not say whether it holds what was sent", unclear[0])
+        self._records.pump(unclear.__contains__)
+        return bool(unclear)
 
     async def _ask_again(self) -> None:
         due = {key for key in self._records.sendable() if key in self._unasked and self._target_leaders.of(*key).node >= 0}

@@ -23,6 +23,7 @@ class Members:
         self._most = MOST_PARTITIONS if most is None else most
         self.keys: set[PartitionKey] = set()
         self.full = False
+        self._shared = 0
 
     def admit(self, key: PartitionKey) -> bool:
         """Whether records of this partition may join the transaction, which makes it a member."""
@@ -36,13 +37,18 @@ class Members:
         """What to commit of the partitions that changed: every member, and as many others as there is room for; the rest comes next."""
         members = {key: value for key, value in touched.items() if key in self.keys}
         others = [key for key in touched if key not in self.keys]
-        return members | {key: touched[key] for key in others[: max(0, self._most - len(members))]}
+        shared = members | {key: touched[key] for key in others[: max(0, self._most - len(members))]}
+        self._shared = len(shared)
+        return shared
 
     def end(self) -> None:
         """The transaction ended, either way."""
         self.keys.clear()
-        self.full = False
+        self.full, self._shared = False, 0
 
     def halve(self) -> None:
-        """From now on half as many as there are now: a broker may allow less than it usually does."""
-        self._most = max(1, min(self._most, len(self.keys)) // 2)
+        """The transaction failed: from now on half as many as it held, if any. A broker may allow less than it usually does."""
+        held = max(len(self.keys), self._shared)
+        if held:
+            self._most = max(1, min(self._most, held) // 2)
+        self.end()

@@ -1,0 +1,54 @@
+"""A leader that appended a batch, and says that its replicas did not follow in time: whatever it takes, the record stands there once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ferry.clusters.answers import Action
+from ferry.clusters.producing import Answer
+from ferry.config import Flow
+from ferry.copying import appender, lane
+from ferry.errors import ExitCode
+from ferry.reporting.run_report import RunReport
+from ferry.sandbox import SandboxCluster, read_all
+
+pytestmark = pytest.mark.brokers
+
+RECORDS = 20
+
+
+@pytest.mark.parametrize("patience", [lane.UNCLEAR_SECONDS, 0.0], ids=["sent again in its transaction", "given up"])
+def test_no_commit_shows_what_was_not_accepted(
+    patience: float,
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    run_flow: Callable[..., RunReport],
+    produce: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    """The broker is a real one and appends what it gets. Only its answers for partition 0 are changed, for longer than a transaction."""
+    topic = topic_factory(source_cluster, partitions=2)
+    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.lanes = 1", "A->B.ferry.transaction.seconds = 1")
+    produce(source_cluster, topic, [(number % 2, None, b"%d" % number) for number in range(RECORDS)])
+    remote = f"{flow.source.alias}.{topic}", 0
+    read, begun = appender.produce_answers, list[float]()
+
+    def slow(*arguments: Any) -> dict[tuple[str, int], Answer]:
+        answers = read(*arguments)
+        if remote in answers:
+            begun.append(time.monotonic())
+            if begun[-1] - begun[0] < 3.0:
+                answers[remote] = Answer(Action.LEADER, -1, "REQUEST_TIMED_OUT (7)", unclear=True)
+        return answers
+
+    monkeypatch.setattr(appender, "produce_answers", slow)
+    monkeypatch.setattr(lane, "UNCLEAR_SECONDS", patience)
+    assert run_flow(flow).exit_code is ExitCode.DONE
+    copied = read_all(target_cluster.bootstrap, remote[0])
+    assert [[record.value for record in part] for part in copied] == [[b"%d" % number for number in range(at, RECORDS, 2)] for at in (0, 1)]
