@@ -21,7 +21,7 @@ from tests.clusters.test_answers import WITHOUT_A_ROW, every_code_of, raised
 from tests.copying.appender_bench import KEY, new_bench
 
 from ferry.clusters import answers, coordination
-from ferry.clusters.answers import FIND_COORDINATOR, PRODUCE, Action, Request
+from ferry.clusters.answers import FIND_COORDINATOR, PERHAPS_APPENDED, PRODUCE, Action, Request
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, Position, PositionsRefused, ProducerIdentity
 from ferry.clusters.error_codes import CODES, named
 from ferry.clusters.leaders import Leaders
@@ -44,7 +44,8 @@ def test_answers_to_produce(code: int) -> None:
     meaning = PRODUCE.meaning(code)
     right = meaning.told if meaning.action is Action.DENIED else ""
     told = "" if code == 0 else PRODUCE.told(code) if meaning.told else f"{named(code)}: as it is"
-    assert answer == Answer(meaning.action, 99, told, right)
+    assert answer == Answer(meaning.action, 99, told, right, unclear=code in PERHAPS_APPENDED)
+    assert not answer.unclear or meaning.action is Action.LEADER, "it is sent again"
 
 
 @every_code_of(PRODUCE)
