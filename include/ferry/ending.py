@@ -1,10 +1,10 @@
 """How a process of Ferry ends: with its true exit code, whatever its threads still do.
 
-An interpreter that ends in the ordinary way takes itself apart while other threads still run: threads of librdkafka, which call back into
+An interpreter that ends in the ordinary way destroys its state while other threads still run: threads of librdkafka, which call back into
 Python, and daemon threads that wait inside a client for a cluster that does not answer. The exception that ended a command keeps clients
-alive too: its traceback holds the frames that they were made in. Now and then such a process ends by SIGSEGV or SIGABRT instead of its exit
-code. So every process of Ferry that may have a Kafka client does here what an orderly end does (functions of `atexit`, logging among them,
-and the output), and is then ended at once.
+alive too: its traceback holds the frames that made them. Now and then such a process ends by SIGSEGV or SIGABRT instead of with its exit
+code. So every process of Ferry that may have a Kafka client ends here: it calls the functions of `atexit` (logging among them), flushes the
+output, and then ends at once by `os._exit`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Offsets of a group in pieces that a broker can store (pure).
 
 A coordinator stores all offsets of one request as one batch of `__consumer_offsets`, which must fit that topic's `max.message.bytes`
-(CoordinatorRuntime.append, in older releases GroupMetadataManager.storeOffsets): else it stores none of them. It is not asked for that
-limit, which not everybody may see: a request begins with half of Kafka's default, and is halved when the broker says that it is too large.
+(CoordinatorRuntime.append, in older releases GroupMetadataManager.storeOffsets): else it stores none of them. Not every user may see that
+limit, so Ferry does not ask for it: a request begins with half of Kafka's default, and is halved when the broker says that it is too large.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The lanes that a run has handed out: which of them were lost, and how often in a row without headway (pure).
 
-A lost lane is planned again. If there is less to do than before, whoever had it committed something, and its attempts begin anew.
+The driver plans a lost lane again. If less is left to do than before, the lost worker had committed something, and the count of attempts
+begins anew.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from dataclasses import dataclass, field
 
 from ferry.copying.model import LaneTask
 
-# A lane is handed out again after a lost worker or a passing error, with pauses that outlast a broker's restart.
+# A lane runs again after a lost worker or a passing error. The pauses in between outlast a broker's restart.
 LANE_ATTEMPTS = 4
 WORKER_DIED = "its worker died"
 
 
 @dataclass
 class LanesOut:
-    """By lane: the task that is out, and why it was lost, where it was."""
+    """`tasks`: the task of each lane that is out. `lost`: why, for each lane that was lost."""
 
     tasks: dict[int, LaneTask] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
@@ -36,7 +37,7 @@ class LanesOut:
             self.lost[lane] = lost
 
     def lose_the_rest(self) -> None:
-        """Nobody is left who could bring back what is out."""
+        """No worker is left: every lane that is still out is lost."""
         self.lost = {lane: self.lost.get(lane, WORKER_DIED) for lane in self.tasks}
 
     @property

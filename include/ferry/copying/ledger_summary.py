@@ -1,4 +1,4 @@
-"""The losses of a whole ledger, and how large records are: all that a status needs of it. Memory holds the losses only."""
+"""All that a status needs of a ledger: its losses, and how large records are. It keeps only losses in memory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PERHAPS_LOST = frozenset({ReceiptKind.LOSS, ReceiptKind.SKIPPED})
 
 @dataclass(frozen=True)
 class LedgerSummary:
-    """`losses`: every one, seen by somebody or not. `sizes`: bytes per record of what was copied, by source partition; where receipts were
-    merged and the broker has not compacted them yet, some records count twice."""
+    """`losses`: all of them, acknowledged or not. `sizes`: average bytes of a copied record, by source partition. Some records count twice
+    while the broker has not compacted merged receipts."""
 
     losses: tuple[Receipt, ...]
     sizes: dict[tuple[str, int], float]

@@ -1,7 +1,7 @@
-"""Which remote partitions the open transaction of a lane holds records of, at most so many.
+"""The remote partitions of which a lane's open transaction holds records, and how many it may hold.
 
-The coordinator keeps the names of all of them in one record (TransactionLog), and their positions and heads are written when it ends: a
-transaction that may touch any number of partitions could never be committed where there are very many. No I/O happens here.
+The coordinator keeps the names of all of them in one record (TransactionLog), and the lane writes their positions and heads at the end.
+Both have limits, so a transaction of very many partitions could never be committed. No I/O happens here.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import TypeVar
 PartitionKey = tuple[str, int]  # remote topic, partition
 T = TypeVar("T")
 
-# With names of 249 characters a quarter of what brokers allow one record unless they are configured otherwise (1 MiB).
+# With names of 249 characters their record has 250 kB, a quarter of what brokers allow by default (1 MiB).
 MOST_PARTITIONS = 1_000
 
 
 class Members:
-    """The members of the open transaction: `keys`. `full`: another partition had to be turned away, and waits for the transaction's end."""
+    """`keys`: the partitions of the open transaction. `full`: another partition was turned away and waits for the next transaction."""
 
     def __init__(self, most: int | None = None) -> None:
         self._most = MOST_PARTITIONS if most is None else most
@@ -34,7 +34,7 @@ class Members:
         return True
 
     def share(self, touched: Mapping[PartitionKey, T]) -> dict[PartitionKey, T]:
-        """What to commit of the partitions that changed: every member, and as many others as there is room for; the rest comes next."""
+        """Those of the `touched` partitions to commit now: every member, and as many others as there is room for."""
         members = {key: value for key, value in touched.items() if key in self.keys}
         others = [key for key in touched if key not in self.keys]
         shared = members | {key: touched[key] for key in others[: max(0, self._most - len(members))]}
@@ -47,7 +47,7 @@ class Members:
         self.full, self._shared = False, 0
 
     def halve(self) -> None:
-        """The transaction failed: from now on half as many as it held, if any. A broker may allow less than it usually does."""
+        """The transaction failed: allow half as many as it held, if any. A broker may allow less than the default."""
         held = max(len(self.keys), self._shared)
         if held:
             self._most = max(1, min(self._most, held) // 2)

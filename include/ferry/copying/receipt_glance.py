@@ -1,9 +1,9 @@
 """What a record of the ledger is about, without reading it whole (pure).
 
-A ledger may hold millions of receipts, and most who read it want few of them: losses, or what concerns some partitions. Reading a receipt
-whole takes many times as long as fetching it. So one look at its bytes tells whether it is wanted, where they are just as `encode_receipt`
-writes them. Anything else (another format version, fields of a newer Ferry, names that JSON escapes) has no glance: it is read whole, and
-refused there if it must be.
+A ledger may hold millions of receipts, and most readers want few of them: losses, or those of some partitions. Decoding a receipt takes
+many times as long as fetching it. So a regular expression reads the few fields that decide, where the bytes are exactly as `encode_receipt`
+writes them. Any other record (another format version, fields of a newer Ferry, names that JSON escapes) has no glance: the caller decodes
+it, and `decode_receipt` refuses what it must refuse.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Glance(NamedTuple):
 
 
 def glance(key: bytes, value: bytes) -> Glance | None:
-    """What the record says where that shows at a glance; None: read it whole."""
+    """The fields that decide; None: decode the record."""
     named, said = _KEY.fullmatch(key), _VALUE.fullmatch(value)
     if named is None or said is None:
         return None

@@ -1,9 +1,8 @@
-"""Whether a log that is another one now was copied from where it differs (pure).
+"""Whether records were copied that the source log does not hold any more, because it was rewritten (pure).
 
-A follower truncates its own log to where the leader's goes on differently, and reads again from there (KIP-101, KIP-279). What is on the
-target cannot be truncated. But where nothing had been copied at or behind that offset there is nothing to truncate: reading again from
-there is exact. So it is with a position behind a hole that compaction left: an epoch that began inside the hole makes the log look
-truncated to its beginning.
+A follower truncates its own log where the leader's log goes on differently, and reads again from there (KIP-101, KIP-279). Ferry cannot
+truncate the target. But if it copied nothing from that offset on, there is nothing to truncate, and reading again from there is exact. That
+is the case behind a hole that compaction left: an epoch that began inside the hole makes the log look truncated to the epoch's beginning.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from ferry.copying.state import Head
 
 @dataclass(frozen=True)
 class Truncation:
-    """The source log is another one from `end` on. `start`: the first offset to read again; `copied`: records behind `end` were copied."""
+    """From `end` on the source log holds other records. `start`: where to read again from. `copied`: some of the old ones were."""
 
     end: int
     start: int
@@ -28,7 +27,7 @@ class Truncation:
 def truncation_of(head: Head, divergence: Divergence, receipts: Iterable[Receipt]) -> Truncation:
     """What a divergence before the head's position means. `receipts`: the partition's, of today's topics on both sides.
 
-    Only those of the head's series say what this position was copied from: what lies before its first one was left to a person.
+    Only receipts of the head's series say what this position rests on. A person decided about everything before the first of them.
     """
     mine = [receipt for receipt in receipts if receipt.series == head.series]
     begun = min(

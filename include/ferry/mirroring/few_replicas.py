@@ -1,6 +1,6 @@
 """Topics that have fewer replicas than the config wants, and the command that adds them (pure).
 
-A topic keeps the number that it was created with, whatever the config says later, so this is told until somebody reassigns its partitions.
+A topic keeps the number that it was created with, whatever the config says later. So Ferry names it until its partitions are reassigned.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ferry.clusters.describe import Brokers, TopicDescription
     from ferry.config import Flow
 
-# A command that still pastes; whoever has more partitions asks again when these are done.
+# So the command stays short enough to paste; with more partitions, run doctor again after it.
 PARTITIONS_A_COMMAND = 20
 NAMES_SHOWN = 5
 REASSIGNMENT = "replicas.json"
@@ -27,7 +27,7 @@ REASSIGNMENT = "replicas.json"
 
 @dataclass(frozen=True)
 class FewReplicas:
-    """One topic of the target: it has `has` replicas, and `wanted` of the property `key` are to be had there."""
+    """One topic of the target: it has `has` replicas, and the property `key` wants `wanted`."""
 
     topic: str
     key: str
@@ -55,7 +55,7 @@ def wanted_on_target(flow: Flow, remote_topics: Iterable[str]) -> dict[str, Want
 def few_replicas(
     wanted: Mapping[str, WantedReplicas], topics: Mapping[str, TopicDescription], brokers: Brokers, broker_default: int
 ) -> tuple[FewReplicas, ...]:
-    """The topics that have fewer replicas than they are to have, by key and name."""
+    """The topics that have fewer replicas than the config wants, by key and name."""
     found = []
     for name, replicas in wanted.items():
         least = replicas.on(len(brokers.known), broker_default)
