@@ -68,6 +68,22 @@ def test_without_a_limit_each_lane_may_be_a_task_but_on_this_machine(master: str
     assert most_tasks(context, 8) == tasks
 
 
+def test_lanes_that_a_task_brought_no_result_of_are_lost_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark starts a task again by itself when its executor was lost, and every attempt but the first does nothing."""
+
+    def second_attempt(_: Any, groups: Any, *__: Any, width: int) -> Any:
+        while groups:
+            group = groups.popleft()
+            yield group, [LaneResult(task.lane, task.identity) for task in group if task.lane == 1]
+
+    monkeypatch.setattr(runner, "run_groups", second_attempt)
+    lanes = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (PART,)) for lane in range(3)]
+    nothing: Any = None
+    job = CopyJob(nothing, "run", "group", "ledger", "id", 5, "state")
+    results = list(SparkLaneRunner(nothing, 2, print).run(job, lanes, list))
+    assert {result.lane: result.failure for result in results} == {0: runner.LOST, 1: None, 2: runner.LOST}
+
+
 def test_lost_lanes_run_beside_the_others_within_the_same_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[list[int]] = []
 

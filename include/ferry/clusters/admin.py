@@ -269,11 +269,6 @@ class ClusterAdmin:
         for name, answer in self._answers("delete_topics", {name: name for name in names}).items():
             self._tolerating(f"deleting topic {name}", answer, KafkaError.UNKNOWN_TOPIC_OR_PART, f"Delete on topic {name}")
 
-    def delete_group(self, group: str) -> None:
-        """Delete a group; one that is gone already is fine."""
-        answer = self._answers("delete_consumer_groups", {group: group})[group]
-        self._tolerating(f"deleting group {group}", answer, KafkaError.GROUP_ID_NOT_FOUND, f"Delete on group {group}")
-
     def _list_offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Offsets:
         found, errors = self._offsets.offsets((TopicPartition(*key) for key in partitions), at, committed=committed)
         problems: dict[tuple[str, int], str] = {}

@@ -49,11 +49,13 @@ class SparkLaneRunner:
         waiting, left = deque(groups), len(groups)
         for group, results in run_groups(self._context, waiting, partial(run_group, job), self._say, width=width):
             left -= 1
+            returned: set[int] = set()
             if isinstance(results, str):
                 log.warning("the Spark task of lanes %s failed: %s", ", ".join(str(task.lane) for task in group), results)
-                yield from (LaneResult(task.lane, task.identity, failure=LOST) for task in group)
             else:
                 yield from results
+                returned = {result.lane for result in results}  # none where Spark started the task again by itself: see run_group
+            yield from (LaneResult(task.lane, task.identity, failure=LOST) for task in group if task.lane not in returned)
             again = balance(more(), width - left)
             waiting.extend(again)
             left += len(again)
