@@ -123,8 +123,8 @@ async def log_bounds(connection: ClusterConnection, leaders: Leaders, topic: str
 async def epoch_before(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int, offset: int) -> int | None:
     """The leader epoch of the entry that holds the last offset before `offset`; None where compaction or retention left none.
 
-    It tells whether a log is the one that was read where the leader's list of epochs does not: that list is made anew from the records
-    that are left when a compacted partition moves to another broker. RequestNotSent or RequestLost.
+    Needed where the leader's list of epochs cannot say whether the log still holds the records that were read (see leader_epochs).
+    RequestNotSent or RequestLost.
     """
     leader = leaders.of(topic, partition)
     if leader.node < 0:

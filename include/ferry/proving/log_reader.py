@@ -25,6 +25,7 @@ from ferry.clusters.fetching import (
     log_bounds,
 )
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
+from ferry.clusters.silence import PATIENCE_SECONDS
 from ferry.errors import LogChanged, PartitionUnavailable, UnreadableBatch
 from ferry.proving.log_side import Batch
 from ferry.wire.aborted import AbortedTracker
@@ -35,8 +36,6 @@ from ferry.wire.ranges import Ranges, next_start
 FETCH_BYTES = 8 << 20
 # Shorter gaps between wanted offsets are read through: a fetch of its own costs more.
 LEAP_OFFSETS = 20_000
-# A broker that restarts is back well within this.
-PATIENCE_SECONDS = 75.0
 PAUSE_SECONDS = 0.1
 # How soon the end of a quota's pause is seen; the other side's fetch waits as long.
 THROTTLE_CHECK_SECONDS = 0.05

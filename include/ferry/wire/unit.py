@@ -22,9 +22,9 @@ class Unit:
     are in no run, and `dropped` source records of the unit's range have no output at all; `count` is always what is in the batch.
     [`upstream_start`, `upstream_end`): the upstream range that is settled once this unit is accepted. `size`: bytes on the wire.
     Timestamps in ms; a forwarded batch's `min_timestamp` is its first record's, which is good enough: it only feeds reports.
-    `last_leader_epoch`: what a fetch from `upstream_end` has to say to have truncation detected (KIP-320): the source's leader epoch of the
-    entry that ends there, also of one that was passed over. Behind a hole it is that of the entry behind the hole: the one in front may
-    be older than an epoch that began inside the hole. -1: not known, magic 0 and 1.
+    `last_leader_epoch`: a fetch from `upstream_end` names it, so that the leader detects truncation (KIP-320). It is the source's leader
+    epoch of the entry that ends there, also of one that was passed over. Behind a hole it is the epoch of the entry behind the hole: the
+    entry before it may be older than an epoch that began inside the hole. -1: not known (magic 0 and 1).
     """
 
     kind: UnitKind
