@@ -25,11 +25,13 @@ clusters = {source}, {target}
 {source}->{target}.topics = {topics}
 {source}->{target}.tasks.max = 2
 {source}->{target}.ferry.transaction.mb = 1
-replication.factor = {replicas}
-ferry.internal.topics.replication.factor = {replicas}
 emit.heartbeats.enabled = false
 emit.checkpoints.enabled = false
 {target}->{source}.emit.heartbeats.enabled = false
+"""
+REPLICAS = """\
+replication.factor = {replicas}
+ferry.internal.topics.replication.factor = {replicas}
 """
 # Until all has arrived after the last fault; more is a finding.
 CATCH_UP_SECONDS = 240.0
@@ -41,11 +43,19 @@ POLL_SECONDS = 0.2
 class FlowUnderTest:
     """Copies topics that match `topics`, by run after run, as long as it is entered. `hanging`: transactions an operator had to end.
 
-    servers: bootstrap servers of both sides that come first.
+    servers: bootstrap servers of both sides that come first. default_replicas: the config says nothing of replicas.
     """
 
     def __init__(
-        self, directory: Path, source: ProxiedBrokers, target: ProxiedBrokers, topics: str, master: str, *, servers: str = ""
+        self,
+        directory: Path,
+        source: ProxiedBrokers,
+        target: ProxiedBrokers,
+        topics: str,
+        master: str,
+        *,
+        servers: str = "",
+        default_replicas: bool = False,
     ) -> None:
         self.alias = f"a{secrets.token_hex(3)}"
         name = f"{self.alias}->b{self.alias}"
@@ -57,8 +67,9 @@ class FlowUnderTest:
             source_address=",".join(filter(None, (servers, source.proxied))),
             target_address=",".join(filter(None, (servers, target.proxied))),
             topics=topics,
-            replicas=min(3, len(target.cluster.nodes)),
         )
+        if not default_replicas:
+            text += REPLICAS.format(replicas=min(3, len(target.cluster.nodes)))
         config.write_text(text, encoding="latin-1")
         self.copier = Copier(config, name, master)
         self.arrival = Arrival(target.bootstrap, f"{self.alias}.")

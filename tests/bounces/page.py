@@ -51,7 +51,7 @@ long as TCP would before it sends again, and reset connections.
 OUTAGES = """\
 ## Outages
 
-Ferry's own: 40,000 records in 4 partitions each, while something hangs, dies or is missing for longer. What befalls one broker of three
+Ferry's own: 12,000 records in 4 partitions each, while something hangs, dies or is missing for longer. What befalls one broker of three
 must not end a run (exit code 0 only). When a whole side is gone, the run must end by itself, once, and the next one must go on.
 """
 # By scenario: what is published.

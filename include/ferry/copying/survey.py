@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from ferry.clusters.describe import TopicDescription
     from ferry.config import Flow
 
+# Of positions that disagree while a run commits.
+LOOKS = 4
 NOT_A_COPY = "the config is that of a connector that copies no records"
 
 
@@ -77,7 +79,7 @@ def survey(
     source_topics, target_topics = source.topics(), target.topics()
     policy = policy_for(flow)
     selection = select_topics(flow, source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
-    state, claims = read_state(flow, target_topics, settled=settled)
+    state, claims, positions = _read_positions(flow, target_topics, settled=settled)
     copied = {head.topic for head in state.heads.values()}
     hidden = hidden_topics(flow, source, source_topics, copied) if flow.copies and not request.topics else ()
     denied = [PartitionFailure(entry.name, -1, "NotAuthorized", entry.problem) for entry in hidden if entry.needed]
@@ -90,7 +92,6 @@ def survey(
     known = {key: head for key, head in state.heads.items() if (head.source_topic_id, head.remote_topic_id) == ids.get(head.topic)}
     resting = {key: head.position for key, head in known.items()}
     offsets = _offsets(flow, request, source, wanted, state, resting if for_a_run and request.since is None else {})
-    positions = committed_positions(flow.target, position_group(flow.source.alias), settled=settled)
     ledger = target_topics.get(ledger_topic(flow.source.alias))
     explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
     remote_ends = _remote_ends(target, wanted, remote, target_topics, explained)
@@ -205,6 +206,31 @@ def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, set
         mine = fold_state(read, place_of(flow.target, own))
     folded = [*(fold_state(records, place_of(flow.target, name)) for name, records in others.items()), mine]
     return mine, {claim.remote_topic: claim.flow for state in folded for claim in state.claims.values()}
+
+
+def _read_positions(
+    flow: Flow, target_topics: Mapping[str, TopicDescription], *, settled: bool
+) -> tuple[FlowState, dict[str, str], dict[TopicPartition, int]]:
+    """The flow's state, the claims of every flow, and the positions of its group, by remote partition.
+
+    Beside a run (not `settled`) they are read one after the other while it commits both, so what disagrees is read again: a disagreement is
+    one if it stays as it is. Positions that do not hold still are left out.
+    """
+    disagreed: dict[TopicPartition, tuple[int | None, int]] = {}
+    for _ in range(LOOKS):
+        state, claims = read_state(flow, target_topics, settled=settled)
+        positions = committed_positions(flow.target, position_group(flow.source.alias), settled=settled)
+        before, disagreed = disagreed, disagreements(state, positions)
+        moving = {key for key, pair in disagreed.items() if before.get(key) != pair}
+        if settled or not moving:
+            return state, claims, positions
+    return state, claims, {key: position for key, position in positions.items() if key not in moving}
+
+
+def disagreements(state: FlowState, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int | None, int]]:
+    """Remote partitions of which the group says something else than the head: what the head says (None: there is none), and the group."""
+    heads = {TopicPartition(head.remote_topic, head.partition): head.position for head in state.heads.values()}
+    return {key: (heads.get(key), position) for key, position in positions.items() if position != heads.get(key)}
 
 
 def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -> list[Receipt]:
