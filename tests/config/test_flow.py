@@ -28,7 +28,7 @@ def test_defaults(load: Load) -> None:
     assert (found.separator, found.internal_separator_enabled, found.replication_factor) == (".", True, 2)
     assert len(found.config_properties_exclude) == 8
     assert (found.use_defaults_from, found.tasks_max, found.exactly_once, found.start) == ("target", None, True, "earliest")
-    assert (found.lanes, found.on_recreate, found.on_target_recreate, found.schedule) == (8, "fail", "fail", None)
+    assert (found.lanes, found.on_recreate, found.on_target_recreate, found.schedule) == (None, "fail", "fail", None)
     assert (found.spark_connection, found.transaction_bytes, found.transaction_seconds) == ("spark_default", 64 * 1024 * 1024, 10)
     assert (found.ledger_partitions, found.internal_topics_replication_factor) == (5, 3)
     assert found.mirroring == MirroringSettings()

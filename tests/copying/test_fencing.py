@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.config import Flow
-from ferry.copying import driver, survey, upkeep
+from ferry.copying import driver, lanes, survey, upkeep
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane import Lane
 from ferry.copying.lane_runner import InlineLaneRunner, More, run_lanes
@@ -202,6 +202,62 @@ def test_a_run_superseded_while_it_takes_a_lane_back_does_not_use_it(
         run_flow(flow, runner=older)
     assert len(older.calls) == 1
     assert newer[1].records == 30
+    assert equal()
+
+
+@pytest.fixture
+def by_partitions(flow_factory: Callable[..., Flow], topic: str, monkeypatch: pytest.MonkeyPatch) -> Flow:
+    """A flow whose config gives no number of lanes: its three partitions are three lanes, or as many as MOST_LANES."""
+    monkeypatch.setattr(lanes, "FEWEST_LANES", 1)
+    monkeypatch.setattr(lanes, "MOST_PARTITIONS", 1)
+    return flow_factory(f"A->B.topics = {topic}.*", "A->B.ferry.transaction.mb = 1")
+
+
+@pytest.mark.parametrize(("older", "newer", "commit"), [(3, 1, 5), (1, 3, 2)], ids=["fewer lanes", "more lanes"])
+def test_a_newer_run_of_another_number_of_lanes_fences_those_of_the_older_one(
+    older: int,
+    newer: int,
+    commit: int,
+    by_partitions: Flow,
+    fill: Callable[..., None],
+    run_flow: RunFlow,
+    equal: Callable[[], bool],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lanes, "MOST_LANES", older)
+    fill()
+    took, stays = Scripted(), Scripted()
+
+    def supersede() -> None:  # the last lane of the older run has a transaction open
+        monkeypatch.setattr(lanes, "MOST_LANES", newer)
+        assert run_flow(by_partitions, runner=took).exit_code is ExitCode.DONE
+
+    at_commit(monkeypatch, commit, supersede)
+    with pytest.raises(Superseded):
+        run_flow(by_partitions, runner=stays)
+    assert [len(tasks) for _, tasks in stays.calls] == [older]
+    assert 0 < len(took.calls[0][1]) <= newer
+    assert equal()
+    assert run_flow(by_partitions).records == 0
+
+
+def test_a_run_superseded_while_it_takes_more_lanes_uses_none(
+    by_partitions: Flow, fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(30)
+    take, newer = FencedWriter.take, []
+    older = Scripted()
+
+    def late(writer: FencedWriter, name: str) -> ProducerIdentity:
+        if name.endswith("-1") and not newer:
+            newer.append("begun")
+            newer.append(run_flow(by_partitions))
+        return take(writer, name)
+
+    monkeypatch.setattr(FencedWriter, "take", late)
+    with pytest.raises(Superseded):
+        run_flow(by_partitions, runner=older)
+    assert (older.calls, newer[1].records) == ([], 30)
     assert equal()
 
 

@@ -12,7 +12,7 @@ from tests.faults.hanging import settle_hanging
 
 from ferry.clusters.open_transactions import open_of
 from ferry.copying import forgotten_markers
-from ferry.copying.lanes import transactional_id
+from ferry.copying.lanes import lane_of, transactional_id
 from ferry.errors import ExitCode
 from ferry.sandbox import SandboxCluster
 from ferry.sandbox.reading import read_all
@@ -34,11 +34,13 @@ def test_nothing_is_copied_behind_an_own_transaction_that_its_coordinator_forgot
     target = cluster_factory(properties={"transaction.partition.verification.enable": "false"}, features=["transaction.version=0"])
     topic, other = topic_factory(source_cluster), topic_factory(source_cluster)
     produce(source_cluster, topic, [(0, None, b"first")])
-    lines = (f"A->B.topics = {topic},{other}", "A->B.ferry.lanes = 1", *copy_only)
-    flow = flow_factory(*lines, target=target)
+    lines = (f"A->B.topics = {topic},{other}", *copy_only)
+    flow = flow_factory("A->B.ferry.lanes = 1", *lines, target=target)
     assert run_flow(flow).exit_code is ExitCode.DONE
     remote = f"{flow.source.alias}.{topic}"
     append_unended(flow.target, remote, transactional_id(flow.name, 0))
+    # The run that meets it has another number of lanes, and this partition in another one.
+    flow = flow_factory(f"A->B.ferry.lanes = {next(lanes for lanes in range(2, 10) if lane_of(topic, 0, lanes))}", *lines, target=target)
     produce(source_cluster, topic, [(0, None, b"second")])
     produce(source_cluster, other, [(0, None, b"third")])
     # At first the leader of the partition does not tell, as one that was just elected.

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.copying.lanes import balance, lane_of, run_transactional_id, transactional_id, upkeep_transactional_id
+from ferry.copying.lanes import (
+    balance,
+    lane_of,
+    number_of_lanes,
+    run_transactional_id,
+    transactional_id,
+    upkeep_transactional_id,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -29,6 +36,19 @@ def test_a_lane_depends_on_name_number_and_count_alone(topic: str, partition: in
 
 def test_lanes_do_not_change_between_versions() -> None:
     assert [lane_of("orders", number, 8) for number in range(4)] == [6, 7, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "lanes"),
+    [(0, 8), (1, 8), (8_000, 8), (8_001, 9), (20_000, 20), (127_001, 128), (128_000, 128), (1_000_000, 128)],
+)
+def test_lanes_follow_the_number_of_partitions(partitions: int, lanes: int) -> None:
+    assert number_of_lanes(partitions, None) == lanes
+
+
+@given(st.integers(0, 1_000_000), st.integers(1, 1_000))
+def test_the_config_knows_better(partitions: int, given_lanes: int) -> None:
+    assert number_of_lanes(partitions, given_lanes) == given_lanes
 
 
 @given(st.lists(st.integers(0, 1_000), max_size=40), st.integers(1, 10))

@@ -166,11 +166,17 @@ def test_rights_that_cannot_be_told_are_a_warning(flow_of: FlowOf) -> None:
 def test_memory(flow_of: FlowOf) -> None:
     flow = flow_of("A->B.topics = orders", "tasks.max = 4", "ferry.memory.mb = 1000")
     small = replace(MACHINE, memory=4 * GIBIBYTE, memory_available=3 * GIBIBYTE)
-    assert memory_finding("x", flow, MACHINE).verdict is Verdict.OK
-    assert memory_finding("x", flow, replace(MACHINE, memory_available=4 * GIBIBYTE)).verdict is Verdict.WARNING
-    found = memory_finding("x", flow, small)
+    assert memory_finding("x", flow, MACHINE, 9).verdict is Verdict.OK
+    assert memory_finding("x", flow, replace(MACHINE, memory_available=4 * GIBIBYTE), 9).verdict is Verdict.WARNING
+    found = memory_finding("x", flow, small, 9)
     assert (found.verdict, found.fix) == (Verdict.FAILURE, "set A->B.tasks.max=2, or lower A->B.ferry.memory.mb")
-    assert memory_finding("x", flow_of("A->B.topics = x", "tasks.max = 100", "ferry.lanes = 2"), small).verdict is Verdict.OK
+    assert memory_finding("x", flow_of("A->B.topics = x", "tasks.max = 100", "ferry.lanes = 2"), small, 9).verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(("partitions", "tasks"), [(8_000, 8), (11_001, 12), (99_000, 16)])
+def test_memory_of_a_wide_flow_is_that_of_its_lanes(flow_of: FlowOf, partitions: int, tasks: int) -> None:
+    found = memory_finding("x", flow_of("A->B.topics = x"), replace(MACHINE, cores=16), partitions)
+    assert found.found.startswith(f"{tasks} tasks may take ")
 
 
 def test_warnings_of_the_file_are_findings(tmp_path: Path) -> None:

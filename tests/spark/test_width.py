@@ -39,7 +39,7 @@ def work(flow, request, context, tasks):
     print("met", json.dumps(results), flush=True)
 
 def main():
-    return run_job("width", [sys.argv[3], "--request", "{}"], lambda _: SimpleNamespace(flow="A->B", run_id="r"), work)
+    return run_job("width", [sys.argv[3], "--request", "{}"], lambda _: SimpleNamespace(flow="A->B", run_id="r"), work, lanes=1)
 
 run_and_end(main)
 """

@@ -157,7 +157,7 @@ def test_a_newer_state(both: Both, tmp_path: Path) -> None:
     said = f"cluster {both.flow.target.alias}: topic {topic} holds format version 2, .* up to 1"
     hold = RunHold(both.flow, position_group(both.flow.source.alias), [topic])  # the newer release's run, which is under way
     with hold:
-        hold.take_lanes(1)
+        hold.take_lanes()
         hold.writer.write({(topic, 0): [newer(encode_state(FlowRecord(both.flow.name, 8)))]})
         with both.untouched():
             for name, act in of_everything(both, tmp_path).items():

@@ -9,7 +9,7 @@ was asked: one that has just ended would look forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -74,9 +74,9 @@ def open_transactions(cluster: Cluster, partitions: Iterable[TopicPartition]) ->
 
 
 async def open_of(
-    connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition], producer_id: int
+    connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition], producer_ids: Collection[int]
 ) -> dict[TopicPartition, OpenTransaction | None]:
-    """Of each partition the first open transaction of this producer id, or None; without what its coordinator says.
+    """Of each partition the first open transaction of these producer ids, or None; without what its coordinator says.
 
     Left out: partitions whose leader did not tell now. Where nobody ever will, None: the user may not see the producers, or the brokers
     cannot tell (before 2.8). RequestNotSent or RequestLost.
@@ -85,7 +85,7 @@ async def open_of(
     if not await connection.understands(DescribeProducersRequest.API_KEY):
         return dict.fromkeys(wanted)
     return {
-        key: None if isinstance(entries, str) else next((entry for entry in entries if entry.producer_id == producer_id), None)
+        key: None if isinstance(entries, str) else next((entry for entry in entries if entry.producer_id in producer_ids), None)
         for key, entries in (await _of_leaders(connection, leaders, wanted)).items()
     }
 

@@ -77,7 +77,7 @@ class Flow:
     copies: bool = True
     exactly_once: bool = True
     start: Literal["earliest", "latest"] | datetime = "earliest"
-    lanes: int = 8
+    lanes: int | None = None
     on_recreate: Literal["fail", "restart"] = "fail"
     on_target_recreate: Literal["fail", "restart"] = "fail"
     on_unexplained: Literal["fail", "local"] = "fail"

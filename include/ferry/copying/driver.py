@@ -20,10 +20,9 @@ from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.failures import recipient
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.copying.fencing import RunHold
-from ferry.copying.formats import place_of
 from ferry.copying.held_back import held_back, overdue
 from ferry.copying.lane_runner import LaneRunner
-from ferry.copying.lanes import lane_of, transactional_id
+from ferry.copying.lanes import lane_of, number_of_lanes, transactional_id
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
 from ferry.copying.patience import until_it_answers
@@ -31,10 +30,10 @@ from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partition
 from ferry.copying.progress import Progress, ProgressObserver
 from ferry.copying.request import RunRequest
 from ferry.copying.slow_steps import named_when_slow
-from ferry.copying.state import FLOW_KEY, Claim, FlowRecord, decode_state, encode_state
+from ferry.copying.state import Claim, encode_state
 from ferry.copying.survey import Survey, refuse_newer_state, survey
 from ferry.copying.upkeep import is_due, keep_ledger_tidy
-from ferry.errors import ClusterUnreachable, FerryError, Superseded, UnreadableRecord
+from ferry.errors import ClusterUnreachable, FerryError, Superseded
 from ferry.mirroring.topics import plan_topics, why_missing
 from ferry.policy.naming import ledger_topic, position_group, state_topic
 from ferry.reporting.run_report import PartitionFailure, Skipped
@@ -85,7 +84,7 @@ class CopyDriver:
         self._ledger, self._state = ledger_topic(flow.source.alias), state_topic(flow.source.alias)
         self._tally = _Tally()
         self._ledger_ends: Mapping[int, int] = {}
-        self._flow_record = FlowRecord(flow.name, 0)
+        self._lanes = 0  # known with the plan
         self._started = time.monotonic()
 
     def run(self) -> None:
@@ -113,12 +112,14 @@ class CopyDriver:
         self._write_result()
 
     def _take_over(self, hold: RunHold) -> dict[int, ProducerIdentity]:
-        self._flow_record = self._last_flow_record()
-        lanes = max(self._flow_record.lanes, self._flow.lanes)
-        held = hold.take_lanes(lanes)
-        self._flow_record = replace(self._flow_record, flow=self._flow.name, lanes=lanes, exactly_once=self._flow.exactly_once)
-        hold.writer.write({(self._state, 0): [encode_state(self._flow_record)]})
+        held = hold.take_lanes()
+        hold.write_record(exactly_once=self._flow.exactly_once)
         return held
+
+    def _lanes_for(self, hold: RunHold, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
+        """Settle how many lanes the run has, by what it found to copy; those of them that no run had so far."""
+        self._lanes = number_of_lanes(sum(plan.has_work for plan in plans), self._flow.lanes)
+        return hold.take_more_lanes(self._lanes)
 
     def _seed(self, hold: RunHold, decide: Callable[[Survey], Iterable[PartitionPlan]]) -> None:
         held = self._take_over(hold)
@@ -127,13 +128,14 @@ class CopyDriver:
             plans = self._without_topic(decide(seen), seen, source, target)
         _check_hold(hold, plans)
         self._note_failures(seen, plans)
+        held |= self._lanes_for(hold, plans)
         self._claim(hold, seen, plans)
         tasks = [
             replace(task, partitions=tuple(replace(part, settles=True) for part in task.partitions))
             for task in self._lane_tasks(plans, held)
         ]
         out = LanesOut()
-        self._run_lanes(self._job(seen), tasks, out, Progress(0, len(tasks)))
+        self._run_lanes(self._job(seen, held), tasks, out, Progress(0, len(tasks)))
         self._give_up([(out.tasks[lane], why) for lane, why in out.lost.items()], "1 attempt")
 
     def _copy(self, hold: RunHold) -> None:
@@ -141,10 +143,11 @@ class CopyDriver:
             held = self._take_over(hold)
         with named_when_slow(self._say, "planning the lanes"):
             seen, plans = self._plan(hold)
+            held |= self._lanes_for(hold, plans)
             self._claim(hold, seen, plans)
         ends = ends_of(plans)
         pending = self._lane_tasks(plans, held)
-        job = self._job(seen)
+        job = self._job(seen, held)
         progress = Progress(sum(plan.offsets for plan in plans), len(pending))
         self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
         with ProgressObserver(self._flow, self._request.run_id, self._ledger_ends, progress, self._say):
@@ -183,7 +186,7 @@ class CopyDriver:
 
     def _tidy_ledger(self, hold: RunHold) -> None:
         with InternalTopicReader(self._flow.target) as reader:
-            if not is_due(sum(reader.end_offsets(self._ledger).values()), self._flow_record):
+            if not is_due(sum(reader.end_offsets(self._ledger).values()), hold.record):
                 return
             hold.writer.confirm()  # an older run must not take the upkeep's id from a newer one
             try:
@@ -194,8 +197,7 @@ class CopyDriver:
                 return
             # What tidying itself wrote is not new.
             held_ever = sum(reader.end_offsets(self._ledger).values())
-        self._flow_record = replace(self._flow_record, tidied=held_ever, receipts=done.left)
-        hold.writer.write({(self._state, 0): [encode_state(self._flow_record)]})
+        hold.write_record(tidied=held_ever, receipts=done.left)
         self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
 
     def _plan(
@@ -237,7 +239,7 @@ class CopyDriver:
         return stopped_without_topic(found, nothing | why_missing(self._flow, topics, target))
 
     def _concerns(self, lanes: Collection[int] | None, topic: str, partition: int) -> bool:
-        return lanes is None or lane_of(topic, partition, self._flow.lanes) in lanes
+        return lanes is None or lane_of(topic, partition, self._lanes) in lanes
 
     def _name_missing(self, lost: Iterable[LaneTask], plans: Iterable[PartitionPlan]) -> None:
         """Partitions of lost lanes that the clusters no longer show: they would drop out of the run without a word."""
@@ -263,13 +265,13 @@ class CopyDriver:
         by_lane: dict[int, list[PartitionTask]] = {}
         for plan in plans:
             if plan.has_work and plan.facts.remote_topic_id is not None:
-                lane = lane_of(plan.facts.topic, plan.facts.partition, self._flow.lanes)
+                lane = lane_of(plan.facts.topic, plan.facts.partition, self._lanes)
                 by_lane.setdefault(lane, []).append(partition_task(plan))
         return [
             LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
         ]
 
-    def _job(self, seen: Survey) -> CopyJob:
+    def _job(self, seen: Survey, held: Mapping[int, ProducerIdentity]) -> CopyJob:
         ledger = seen.target_topics[self._ledger]
         return CopyJob(
             flow=self._flow,
@@ -280,6 +282,7 @@ class CopyDriver:
             ledger_partitions=ledger.partitions,
             state_topic=self._state,
             bytes_per_second=self._flow.max_bytes_per_second,
+            producers=frozenset(pair.producer_id for pair in held.values()),
         )
 
     def _run_lanes(
@@ -319,18 +322,6 @@ class CopyDriver:
 
     def _fail(self, topic: str, partition: int, error: str, problem: str) -> None:
         self._tally.failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
-
-    def _last_flow_record(self) -> FlowRecord:
-        """With the most lanes ever: from uncommitted records too, because it is read before the lanes' open transactions are aborted."""
-        most = FlowRecord(self._flow.name, 0)
-        with InternalTopicReader(self._flow.target, committed=False) as reader:
-            for record in reader.read(self._state):
-                if record.value is not None and record.key.startswith(FLOW_KEY):
-                    entry = decode_state(record.key, record.value, place_of(self._flow.target, self._state))
-                    if not isinstance(entry, FlowRecord):
-                        raise UnreadableRecord(f"{self._state}: {record.key!r} is not a flow record")
-                    most = replace(entry, lanes=max(most.lanes, entry.lanes))
-        return most
 
     def _write_opened(self) -> None:
         opened = read_run_records(self._flow, self._request.run_id).opened

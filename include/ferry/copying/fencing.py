@@ -1,7 +1,9 @@
 """Taking a flow over, and holding it: the broker's compare-and-set on transactional ids.
 
 Order matters. A run first inits the flow's run id without conditions; only then it reads the flow record, inits every lane id ever used
-without conditions, and writes the flow record with the lanes that it will use (under the run id, so an older run can no longer write it).
+without conditions, and writes the flow record with the number of them (under the run id, so an older run can no longer write it). A run
+whose plan needs more lanes first writes the record with their number, then inits them, and proves the run id before it uses them: a newer
+run either finds them in the record, or began before it was written, and then the write is refused.
 From then on each id is only ever re-inited with the pair that is held. A lane whose pair died with its worker is taken back without
 conditions, but only after the run id was re-inited with the held pair: an older run is refused there and gives up, so two runs never take
 turns. And whoever took lanes proves the run id once more before it uses them (the flow record's write is such a proof): a run that was
@@ -14,15 +16,20 @@ refusal says that an id is lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import Leaders
 from ferry.copying.appender import PartitionKey
+from ferry.copying.formats import place_of
 from ferry.copying.internal_writer import InternalWriter, KeyValue
-from ferry.copying.lanes import run_transactional_id, transactional_id
-from ferry.errors import ClusterUnreachable, Superseded
+from ferry.copying.lanes import number_of_lanes, run_transactional_id, transactional_id
+from ferry.copying.state import FLOW_KEY, FlowRecord, decode_state, encode_state
+from ferry.errors import ClusterUnreachable, Superseded, UnreadableRecord
+from ferry.policy.naming import state_topic
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -111,11 +118,13 @@ class FencedWriter:
 
 
 class RunHold:
-    """A flow taken over by this process: its run id and every lane id."""
+    """A flow taken over by this process: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
 
     def __init__(self, flow: Flow, group: str, topics: Iterable[str]) -> None:
         self._flow = flow
+        self._state = state_topic(flow.source.alias)
         self.writer = FencedWriter(flow, group, run_transactional_id(flow.name), topics)
+        self.record = FlowRecord(flow.name, 0)
 
     def __enter__(self) -> RunHold:
         self.writer.__enter__()
@@ -124,9 +133,26 @@ class RunHold:
     def __exit__(self, *_: object) -> None:
         self.writer.__exit__()
 
-    def take_lanes(self, lanes: int) -> dict[int, ProducerIdentity]:
-        """Fence every lane below `lanes` (the most that were ever used)."""
-        return {lane: self.writer.take(transactional_id(self._flow.name, lane)) for lane in range(lanes)}
+    def take_lanes(self) -> dict[int, ProducerIdentity]:
+        """Fence every lane that was ever used, and as many as the flow has at least."""
+        found = self._last_record()
+        self.record = replace(found, flow=self._flow.name, lanes=max(found.lanes, number_of_lanes(0, self._flow.lanes)))
+        return self._take(range(self.record.lanes))
+
+    def take_more_lanes(self, lanes: int) -> dict[int, ProducerIdentity]:
+        """Those below `lanes` that no run has used yet, after the record names them. Superseded when a newer run holds the flow."""
+        more = range(self.record.lanes, lanes)
+        if not more:
+            return {}
+        self.write_record(lanes=lanes)
+        pairs = self._take(more)
+        self.writer.confirm()
+        return pairs
+
+    def write_record(self, **changes: Any) -> None:
+        """Write the flow record with these fields changed."""
+        self.record = replace(self.record, **changes)
+        self.writer.write({(self._state, 0): [encode_state(self.record)]})
 
     def retake(self, lane: int) -> ProducerIdentity:
         """Take back a lane whose pair is lost. Superseded when a newer run holds the flow."""
@@ -134,3 +160,18 @@ class RunHold:
         pair = self.writer.take(transactional_id(self._flow.name, lane))
         self.writer.confirm()
         return pair
+
+    def _take(self, lanes: Iterable[int]) -> dict[int, ProducerIdentity]:
+        return {lane: self.writer.take(transactional_id(self._flow.name, lane)) for lane in lanes}
+
+    def _last_record(self) -> FlowRecord:
+        """With the most lanes ever: from uncommitted records too, because it is read before the lanes' open transactions are aborted."""
+        most = FlowRecord(self._flow.name, 0)
+        with InternalTopicReader(self._flow.target, committed=False) as reader:
+            for record in reader.read(self._state):
+                if record.value is not None and record.key.startswith(FLOW_KEY):
+                    entry = decode_state(record.key, record.value, place_of(self._flow.target, self._state))
+                    if not isinstance(entry, FlowRecord):
+                        raise UnreadableRecord(f"{self._state}: {record.key!r} is not a flow record")
+                    most = replace(entry, lanes=max(most.lanes, entry.lanes))
+        return most

@@ -1,14 +1,15 @@
-"""Remote partitions in which an ended transaction of the lane is still open.
+"""Remote partitions in which an ended transaction of a lane of the flow is still open.
 
 Once an init has succeeded, the coordinator calls every transaction of its transactional id ended. A broker that was killed around EndTxn
 may still have left some partitions without a marker, while others, that of the position among them, may have theirs
 (docs/decisions/007-hanging-transactions.md). The next marker of the same producer would end the old records together with new ones, in
 whichever way: lost behind a position that counts them, or doubled before one that does not. So such a partition takes no further record.
+The producers of all lanes count: where runs have different numbers of lanes, the partition was another lane's before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ferry.clusters.connections import ClusterConnection
 from ferry.clusters.leaders import Leaders
@@ -20,15 +21,15 @@ from ferry.errors import TransactionHangs
 
 
 async def stop_unmarked(
-    target: ClusterConnection, leaders: Leaders, cursors: Mapping[PartitionKey, PartitionCursor], producer_id: int
+    target: ClusterConnection, leaders: Leaders, cursors: Mapping[PartitionKey, PartitionCursor], producer_ids: Collection[int]
 ) -> set[PartitionKey]:
-    """Stop the cursors of such partitions: after an init that gave `producer_id`. RequestNotSent or RequestLost.
+    """Stop the cursors of such partitions: after inits that gave `producer_ids`. RequestNotSent or RequestLost.
 
     Only what the leaders show is judged: brokers before 2.8 do not tell, nor do any without Read on the topic. Returned are the partitions
     whose leader did not tell now: they must be asked for again before anything is appended to them.
     """
     wanted = [TopicPartition(*key) for key, cursor in cursors.items() if cursor.failure is None]
-    told = await open_of(target, leaders, wanted, producer_id)
+    told = await open_of(target, leaders, wanted, producer_ids)
     for key, found in told.items():
         if found is None:
             continue

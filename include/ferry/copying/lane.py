@@ -134,8 +134,12 @@ class Lane:
         self._feed.check_identities()
         self._check_remote_topics()
         await self._fresh_appenders()
-        self._unasked = await stop_unmarked(self._target, self._target_leaders, self._cursors, self._identity.producer_id)
+        self._unasked = await stop_unmarked(self._target, self._target_leaders, self._cursors, self._producers())
         await self._compare_positions()
+
+    def _producers(self) -> frozenset[int]:
+        """Whose open transactions in this lane's partitions nobody will end any more: partitions change lanes with their number."""
+        return self._job.producers | {self._identity.producer_id}
 
     async def _settle(self) -> ProducerIdentity:
         return await self._coordinator.settle(self._identity, transactions_v2=self._transactions_v2)
@@ -330,7 +334,7 @@ class Lane:
     async def _ask_again(self) -> None:
         due = {key for key in self._records.sendable() if key in self._unasked and self._target_leaders.of(*key).node >= 0}
         asked = {key: cursor for key in due if (cursor := self._cursors[key]).failure is None}
-        left = await stop_unmarked(self._target, self._target_leaders, asked, self._identity.producer_id)
+        left = await stop_unmarked(self._target, self._target_leaders, asked, self._producers())
         if any(cursor.failure is not None for cursor in asked.values()):
             raise OutcomeUnknown("an older transaction is open in a remote partition")  # what is queued for it must not be sent
         told = asked.keys() - left
@@ -397,7 +401,7 @@ class Lane:
         await self._fresh_appenders()
         await self._target_leaders.refresh()
         self._check_remote_topics()
-        self._unasked = await stop_unmarked(self._target, self._target_leaders, self._cursors, self._identity.producer_id)
+        self._unasked = await stop_unmarked(self._target, self._target_leaders, self._cursors, self._producers())
         positions = await self._coordinator.positions(self._cursors) if self._in_doubt else {}
         for key, cursor in self._cursors.items():
             if self._in_doubt and cursor.touched and key in positions and positions[key].mark == self._mark:

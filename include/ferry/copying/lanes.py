@@ -1,7 +1,7 @@
 """Which lane writes which partition, and which task runs which lanes (pure).
 
-The lane of a partition depends on nothing but its name, its number and the flow's lane count, so it stays the same from run to run; the
-number of tasks changes nothing but speed.
+The lane of a partition depends on nothing but its name, its number and the number of lanes, so it stays the same within a run; the number
+of tasks changes nothing but speed. Runs may have different numbers of lanes: a run fences every lane that any of them used.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import heapq
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 from zlib import crc32
+
+from ferry.copying.members import MOST_PARTITIONS
 
 
 class Weighted(Protocol):
@@ -20,6 +22,19 @@ class Weighted(Protocol):
 
 
 T = TypeVar("T", bound=Weighted)
+
+# Where the config gives no number. At least: flows of ordinary width copy with eight writers.
+FEWEST_LANES = 8
+# At most: the start of every later run inits them all, one after the other, some ms each. Lanes of a wider flow end more transactions.
+MOST_LANES = 128
+
+
+def number_of_lanes(partitions: int, given: int | None) -> int:
+    """How many lanes a run has that copies so many partitions; `given` by the config, if it is.
+
+    A transaction holds MOST_PARTITIONS at most: a lane with so many can have them all in one, a lane with more would end them in turns.
+    """
+    return given or max(FEWEST_LANES, min(-(-partitions // MOST_PARTITIONS), MOST_LANES))
 
 
 def lane_of(topic: str, partition: int, lanes: int) -> int:

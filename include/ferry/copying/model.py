@@ -76,7 +76,8 @@ class LaneTask:
 
 @dataclass(frozen=True)
 class CopyJob:
-    """What all lanes of a run share. `bytes_per_second`: what lanes that run one after the other may read and write (None: no limit)."""
+    """What all lanes of a run share. `bytes_per_second`: what lanes that run one after the other may read and write (None: no limit).
+    `producers`: the producer ids of all lanes that the flow ever had, as the run took them."""
 
     flow: Flow
     run_id: str
@@ -86,6 +87,7 @@ class CopyJob:
     ledger_partitions: int
     state_topic: str
     bytes_per_second: float | None = None
+    producers: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

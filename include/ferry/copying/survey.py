@@ -53,7 +53,6 @@ class Survey:
     facts: tuple[PartitionFacts, ...]
     state: FlowState
     claims: Mapping[str, str]
-    lanes_used: int
     partition_problems: Mapping[tuple[str, int], str] = field(default_factory=dict)
     denied: tuple[PartitionFailure, ...] = ()
     lacking: tuple[Lack, ...] = ()
@@ -137,9 +136,8 @@ def survey(
                 truncation=truncations.get((key.topic, key.partition)),
             )
         )
-    lanes = state.flow.lanes if state.flow else 0
     checked = guarded(flow, facts, source_topics, settled=settled)
-    return Survey(selection, source_topics, target_topics, checked, state, claims, lanes, offsets.problems, tuple(denied), lacks)
+    return Survey(selection, source_topics, target_topics, checked, state, claims, offsets.problems, tuple(denied), lacks)
 
 
 def lacking_abilities(flow: Flow) -> tuple[Lack, ...]:

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ferry.config.replicas import OWN_TOPICS, REMOTE_TOPICS
+from ferry.copying.lanes import number_of_lanes
 from ferry.errors import ExitCode, NotAuthorized, next_step_of
 from ferry.examining.cluster_facts import ClusterFacts, RightsFacts
 from ferry.examining.finding import Finding, Verdict, failure, ok, warning
@@ -53,7 +54,7 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
     yield from _few_replicas(where, flow, facts)
     yield from _limits(where, facts)
     yield from _expirations(where, target, pause)
-    yield memory_finding(where, flow, machine)
+    yield memory_finding(where, flow, machine, len(facts.status.partitions) if facts.status else 0)
     yield from _standing(where, facts, pause)
 
 
@@ -92,9 +93,9 @@ def _why_unknown(principal: str | None, facts: RightsFacts) -> str:
     return "it may not see ACLs (Describe on the cluster)" if facts.acls is None else "ACLs deny it for some of these names"
 
 
-def memory_finding(where: str, flow: Flow, machine: MachineFacts) -> Finding:
-    """Whether this machine has the memory that a run with --master local[…] may take."""
-    tasks = min(machine.cores if flow.tasks_max is None else flow.tasks_max, flow.lanes)
+def memory_finding(where: str, flow: Flow, machine: MachineFacts, partitions: int) -> Finding:
+    """Whether this machine has the memory that a run of so many partitions with --master local[…] may take."""
+    tasks = min(machine.cores if flow.tasks_max is None else flow.tasks_max, number_of_lanes(partitions, flow.lanes))
     wanted = tasks * (flow.memory_bytes + WORKER_OWN) + DRIVER
     told = f"{tasks} tasks may take {wanted // MEBIBYTE} MiB (ferry.memory.mb={flow.memory_bytes // MEBIBYTE})"
     has = f"{machine.memory_available // MEBIBYTE} of {machine.memory // MEBIBYTE} MiB are free here"

@@ -99,7 +99,7 @@ def export_offsets(
         ensure_internal_topics(flow, target)
     ours = [ledger_topic(flow.source.alias), state_topic(flow.source.alias)]
     with RunHold(flow, position_group(flow.source.alias), ours) as hold:
-        hold.take_lanes(max(_look(flow, request, settled=False).lanes_used, flow.lanes))
+        hold.take_lanes()
         planned = _planned(flow, topic, connector, _look(flow, request, settled=True), rules_of(flow, request))
         _write(flow, planned)
     return OffsetExport(planned.flow, planned.topic, planned.offsets, planned.left_out, written=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.copying.fencing import RunHold
-from ferry.copying.survey import read_state, refuse_newer_state
+from ferry.copying.survey import refuse_newer_state
 from ferry.policy.naming import ledger_topic, position_group, state_topic
 
 if TYPE_CHECKING:
@@ -20,10 +20,8 @@ def end_what_is_cut_off(flow: Flow) -> None:
     """Take the flow over and leave it. Nothing is written; without a state topic nothing ever ran."""
     own = state_topic(flow.source.alias)
     with ClusterAdmin(flow.target) as target:
-        topics = target.topics()
-        if own not in topics:
+        if own not in target.topics():
             return
-        state, _ = read_state(flow, topics, settled=False)
     refuse_newer_state(flow)
     with RunHold(flow, position_group(flow.source.alias), [ledger_topic(flow.source.alias), own]) as hold:
-        hold.take_lanes(max(state.flow.lanes if state.flow else 0, flow.lanes))
+        hold.take_lanes()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import SparkContext
 
+from ferry.copying.lanes import MOST_LANES
 from ferry.copying.pipeline import copy_ranges
 from ferry.copying.request import RunRequest
 from ferry.spark.job import run_job, say
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one copy job; the exit code by Ferry's table."""
-    return run_job("copy_ranges", arguments, RunRequest.from_json, _copy)
+    return run_job("copy_ranges", arguments, RunRequest.from_json, _copy, lanes=MOST_LANES)
 
 
 def _copy(flow: Flow, request: RunRequest, context: SparkContext, tasks: int) -> None:

@@ -39,9 +39,12 @@ R = TypeVar("R", bound=Request)
 
 
 def run_job(
-    name: str, arguments: Sequence[str] | None, read: Callable[[str], R], work: Callable[[Flow, R, SparkContext, int], None]
+    name: str, arguments: Sequence[str] | None, read: Callable[[str], R], work: Callable[[Flow, R, SparkContext, int], None], *, lanes: int
 ) -> int:
-    """One job: `read` makes the request of its JSON, `work` gets flow, request, context and the number of tasks. The exit code."""
+    """One job: `read` makes the request of its JSON, `work` gets flow, request, context and the number of tasks. The exit code.
+
+    `lanes`: how many the flow is taken to have at most, where it does not say it.
+    """
     parser = argparse.ArgumentParser(prog=name, description="A bounded Spark job of one flow.")
     parser.add_argument("config", type=Path)
     parser.add_argument("--request", required=True, help="the request as JSON")
@@ -57,7 +60,7 @@ def run_job(
             with named_when_slow(say, f"waiting for Spark to start on {settings.get('spark.master')}"):
                 context = SparkContext(conf=settings)
         try:
-            work(flow, request, context, flow.tasks_max or most_tasks(context, flow.lanes))
+            work(flow, request, context, flow.tasks_max or most_tasks(context, flow.lanes or lanes))
         finally:
             context.stop()
     except FerryError as problem:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import SparkContext
 
+from ferry.copying.lanes import FEWEST_LANES
 from ferry.proving.request import VerifyRequest
 from ferry.proving.results_topic import write_report
 from ferry.proving.verifying import verify
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verify job. The exit code is not 0 where there is no report; what the report says is for its reader."""
-    return run_job("verify", arguments, VerifyRequest.from_json, _verify)
+    return run_job("verify", arguments, VerifyRequest.from_json, _verify, lanes=FEWEST_LANES)
 
 
 def _verify(flow: Flow, request: VerifyRequest, context: SparkContext, tasks: int) -> None:

@@ -20,7 +20,12 @@ FERRY: tuple[Property, ...] = (
         "(UTC where it has no offset); when not set, auto.offset.reset of the source's consumer, else earliest",
     ),
     _ferry("ferry.schedule", kinds.CRON, None, "cron expression of the flow's runs in Airflow, in UTC; none when not set"),
-    _ferry("ferry.lanes", kinds.integer(1, 1000), "8", "transactional writers of the flow; kept in the flow's record on the target"),
+    _ferry(
+        "ferry.lanes",
+        kinds.integer(1, 1000),
+        None,
+        "transactional writers of a run; when not set, one for each 1,000 partitions that have something to copy, from 8 to 128",
+    ),
     _ferry(
         "ferry.on.recreate",
         kinds.choice("fail", "restart"),
