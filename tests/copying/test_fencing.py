@@ -244,6 +244,10 @@ def test_a_newer_run_of_another_number_of_lanes_fences_those_of_the_older_one(
 def test_a_run_superseded_while_it_takes_more_lanes_uses_none(
     by_partitions: Flow, fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(lanes, "MOST_LANES", 1)
+    fill(30)
+    run_flow(by_partitions)
+    monkeypatch.setattr(lanes, "MOST_LANES", 3)
     fill(30)
     take, newer = FencedWriter.take, []
     older = Scripted()
