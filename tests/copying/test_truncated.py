@@ -9,12 +9,13 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.config import Flow
+from ferry.config import Flow, load_config
 from ferry.copying.pipeline import plan_run
 from ferry.copying.request import RunRequest
 from ferry.copying.state import encode_state
@@ -44,13 +45,15 @@ def produce_in_batches(cluster: SandboxCluster, topic: str, partition: int, valu
 def cut_log(cluster: SandboxCluster, topic: str, partition: int, start: int, end: int = 1 << 62) -> None:
     """Remove every batch of offsets in [start, end), while the broker is down, and what it remembers about them but for leader epochs."""
     data = next(cluster.directory.rglob(f"{topic}-{partition}"))
-    log = data / f"{0:020}.log"
-    content, kept, at = log.read_bytes(), b"", 0
-    while at < len(content):
-        offset, length = struct.unpack_from(">qi", content, at)
-        kept += b"" if start <= offset < end else content[at : at + 12 + length]
-        at += 12 + length
-    log.write_bytes(kept)
+    for log in data.glob("*.log"):
+        content, kept, at = log.read_bytes(), b"", 0
+        while at < len(content):
+            offset, length = struct.unpack_from(">qi", content, at)
+            kept += b"" if start <= offset < end else content[at : at + 12 + length]
+            at += 12 + length
+        log.write_bytes(kept)
+        if not kept and int(log.stem):
+            log.unlink()
     for pattern in ("*.index", "*.timeindex", "*.snapshot"):
         for path in data.glob(pattern):
             path.unlink()
@@ -141,3 +144,44 @@ def test_a_compacted_log_is_not_taken_for_a_truncated_one(
     expected = [f"{number}".encode() for number in (*range(10), *range(15, 23))]
     assert [[record.value for record in part] for part in copied] == [expected, expected]
     assert run_flow(flow).records == 0
+
+
+def test_offsets_that_were_given_again_are_no_records_of_the_other_flow(
+    source: SandboxCluster,
+    target_cluster: SandboxCluster,
+    topic_factory: Callable[..., str],
+    config_file: Callable[..., Path],
+    run_flow: RunFlow,
+) -> None:
+    """Names stay as they are in both directions, and A loses what `B->A` wrote to it: producers of A get the same offsets again.
+
+    When that happens `A->B` has passed over what came from B in partition 0, and not yet in partition 1.
+    """
+    topic = topic_factory(source, partitions=2)
+    topic_factory(target_cluster, partitions=2, name=topic)
+    both = ("B->A.enabled = true", "replication.policy.class = IdentityReplicationPolicy", "A->B.ferry.on.unexplained = local")
+    there, back = load_config(config_file(*both, f"topics = {topic}", source=source)).flows
+    for partition in (0, 1):
+        produce_in_batches(source, topic, partition, range(5))
+    assert run_flow(there).exit_code is ExitCode.DONE
+    for partition, passing in ((0, [back, there]), (1, [back])):
+        produce_in_batches(target_cluster, topic, partition, range(100, 120))
+        assert [run_flow(flow).exit_code for flow in passing] == [ExitCode.DONE] * len(passing)
+    source.stop()
+    for partition in (0, 1):
+        cut_log(source, topic, partition, 5)
+    source.run()
+    local = [[record.value for record in part] for part in read_all(source.bootstrap, topic)]
+    assert local == [[b"0", b"1", b"2", b"3", b"4"]] * 2
+    for partition in (0, 1):
+        produce_in_batches(source, topic, partition, range(5, 35))
+
+    reports = [run_flow(flow) for flow in (there, back, there)]
+
+    assert [(report.exit_code, report.failed) for report in reports] == [(ExitCode.DONE, ())] * 3
+    assert [report.records for report in reports] == [60, 0, 0]
+    for cluster, from_b in ((source, 0), (target_cluster, 20)):
+        for part in read_all(cluster.bootstrap, topic):
+            values = [int(record.value or b"") for record in part]
+            assert [value for value in values if value < 100] == list(range(35))
+            assert [value for value in values if value >= 100] == list(range(100, 100 + from_b))
