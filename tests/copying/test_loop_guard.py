@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferry.clusters.leader_epochs import NO_END
 from ferry.copying.loop_guard import GuardDraft, PartitionGuard, TopicPair, both_ways, unexplained_partitions
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
 from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.copying.state import Head
 from ferry.copying.upkeep import tidy
-from ferry.errors import OriginUnclear, PositionDisagrees
+from ferry.errors import OriginUnclear, PartitionUnavailable, PositionDisagrees, RetryRule
 from ferry.wire.ranges import Ranges, within
 
 pytestmark = pytest.mark.unit
@@ -31,6 +32,20 @@ class Log:
     local: set[int] = field(default_factory=set)
     receipts: list[Receipt] = field(default_factory=list)
     upstream: int = 0
+    # Leader epochs of the log and where they begin, as its leader remembers them.
+    epochs: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+
+    def elect(self, lost: int) -> None:
+        """A leader goes on that has not got the last `lost` offsets, under a later epoch."""
+        self.end = max(0, self.end - lost)
+        self.ours = {offset for offset in self.ours if offset < self.end}
+        self.local = {offset for offset in self.local if offset < self.end}
+        self.epochs = [*(entry for entry in self.epochs if entry[1] < self.end), (self.epochs[-1][0] + 1, self.end)]
+
+    def ends(self) -> dict[int, int]:
+        """What ferry.clusters.leader_epochs.epoch_ends would say of every epoch there ever was."""
+        behind = [*(start for _, start in self.epochs[1:]), self.end]
+        return dict.fromkeys(range(self.epochs[-1][0]), 0) | {epoch: end for (epoch, _), end in zip(self.epochs, behind, strict=True)}
 
     def produce(self, count: int) -> None:
         self.local.update(range(self.end, self.end + count))
@@ -64,6 +79,7 @@ class Log:
                 downstream_end=last,
                 runs=tuple(runs),
                 records=records,
+                remote_epoch=self.epochs[-1][0],
                 **added,  # type: ignore[arg-type]
             )
         )
@@ -71,25 +87,29 @@ class Log:
 
 PIECES = st.lists(st.tuples(st.sampled_from([0, 0, 2]), st.integers(1, 7), st.sampled_from([0, 0, 3])), min_size=1, max_size=4)
 STEPS = st.lists(st.integers(1, 5) | st.tuples(PIECES, st.booleans()), max_size=10)
+# Negative: so many offsets are lost in an unclean election.
+UNCLEAN = st.lists(st.integers(-12, 5) | st.tuples(PIECES, st.booleans()), max_size=10)
 
 
 def log_of(steps: list[int | tuple[list[tuple[int, int, int]], bool]]) -> Log:
     log = Log()
     for step in steps:
-        if isinstance(step, int):
+        if isinstance(step, int) and step < 0:
+            log.elect(-step)
+        elif isinstance(step, int):
             log.produce(step)
         else:
             log.transaction(step[0], backfill=step[1])
     return log
 
 
-def excluded(receipts: list[Receipt], low: int = 0) -> Ranges:
+def excluded(receipts: list[Receipt], low: int = 0, ends: dict[int, int] | None = None) -> Ranges:
     draft = GuardDraft(low)
     for receipt in receipts:
         read = decode_receipt(*encode_receipt(receipt))
         draft.add(read)
         draft.declare(read)
-    return draft.finish()[0]
+    return draft.finish(ends)[0]
 
 
 def offsets(ranges: Ranges) -> set[int]:
@@ -101,6 +121,26 @@ def test_exactly_what_the_other_flow_wrote(steps: list[int | tuple[list[tuple[in
     log = log_of(steps)
     assert offsets(excluded(log.receipts)) == log.ours
     assert offsets(within(excluded(log.receipts, low), low, 1 << 40)) == {offset for offset in log.ours if offset >= low}
+
+
+@given(UNCLEAN, st.booleans())
+def test_offsets_that_were_given_again_are_not_left_out(steps: list[int | tuple[list[tuple[int, int, int]], bool]], tidied: bool) -> None:
+    log = log_of(steps)
+    done = tidy(log.receipts, {})
+    replaced = {(receipt.kind, receipt.upstream_start) for receipt in (*done.replaced, *done.merged)} if tidied else set()
+    left = [entry for entry in log.receipts if (entry.kind, entry.upstream_start) not in replaced]
+    assert offsets(excluded([*left, *(done.merged if tidied else ())], ends=log.ends())) == log.ours
+
+
+def test_what_an_epoch_says_of_a_receipt() -> None:
+    written = replace(BLANK, upstream_end=20, downstream_end=120, runs=((0, 100, 20),), records=20, remote_epoch=3)
+    assert excluded([written], ends={3: 105}) == ((100, 105),)
+    assert excluded([written], ends={3: 0}) == ()
+    assert excluded([written], ends={3: NO_END}) == excluded([written], ends={2: 0}) == ((100, 120),)
+    draft = GuardDraft(120)
+    draft.add(written)
+    assert draft.epochs == frozenset(), "what does not matter is not asked for"
+    assert excluded([replace(written, remote_epoch=-1)], ends={3: 0}) == ((100, 120),), "it was written before receipts said it"
 
 
 @given(STEPS, st.integers(0, 60), st.data())
@@ -222,3 +262,9 @@ def test_an_unclear_origin_stops_the_partition(guard: PartitionGuard, policy: st
     (plan,) = plan_partitions([replace(FACTS, guard=guard)], replace(RULES, on_unexplained="local", on_unclear=policy))  # type: ignore[arg-type]
     assert isinstance(plan.failure, OriginUnclear) is stops
     assert plan.has_work is not stops
+
+
+def test_a_leader_that_does_not_tell_stops_the_partition_for_now() -> None:
+    (plan,) = plan_partitions([replace(FACTS, guard=PartitionGuard(unasked=True, two_way=True))], RULES)
+    assert isinstance(plan.failure, PartitionUnavailable)
+    assert plan.failure.retry is RetryRule.RETRY

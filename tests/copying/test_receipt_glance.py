@@ -46,6 +46,7 @@ def receipts(draw: st.DrawFn) -> Receipt:
         written=((7, 7 + handled),) if handled else (),
         from_target=draw(st.sampled_from([0, 0, 2])),
         found=draw(st.sampled_from([-1, -1, 8])),
+        remote_epoch=draw(st.sampled_from([-1, -1, 0, 8])),
         record_age=delays,
         latency=delays,
         run_id=draw(st.text(max_size=3)),

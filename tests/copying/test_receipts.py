@@ -64,6 +64,7 @@ def receipts(draw: st.DrawFn) -> Receipt:
         min_timestamp=draw(st.integers(-1, 2**62)),
         max_timestamp=draw(st.integers(-1, 2**62)),
         source_epoch=draw(st.integers(-1, 2**31 - 1)),
+        remote_epoch=draw(st.sampled_from([-1, -1, 0, 2**31 - 1])),
         run_id=draw(st.text(max_size=9)),
         reason=draw(st.text(max_size=9)),
         series=draw(st.sampled_from(["", "", "run-7"])),

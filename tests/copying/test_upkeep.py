@@ -198,6 +198,7 @@ def test_a_receipt_alone_loses_what_left_the_log_and_nothing_else(log_start: int
         {"source_topic_id": "older"},
         {"remote_topic_id": "older"},
         {"kind": ReceiptKind.BACKFILLED},
+        {"remote_epoch": 3},
         {"reason": "another"},
         {"series": "run-7"},
         {"upstream_start": 6},

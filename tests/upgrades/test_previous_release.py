@@ -40,6 +40,8 @@ def pairs(entries: list[dict[str, Any]]) -> list[tuple[bytes, bytes]]:
 
 LEDGER, STATE, RUNS = (pairs(RELEASE["topics"][kind]) for kind in ("ledger", "state", "runs"))
 RECEIPTS = [decode_receipt(*pair) for pair in LEDGER]
+# Fields that this release had not got.
+ADDED = {"remote_epoch"}
 EVERYTHING = [*LEDGER, *pairs(RELEASE["constructed"]["ledger"])]
 
 
@@ -137,7 +139,7 @@ def test_while_the_version_is_the_same_the_same_bytes_are_written() -> None:
     assert [encode_receipt(decode_receipt(*pair)) for pair in EVERYTHING] == EVERYTHING
     assert [encode_state(decode_state(*pair)) for pair in STATE] == STATE
     assert {name for key, _ in EVERYTHING for name in json.loads(key)} == KEY_FIELDS
-    assert {name for _, value in EVERYTHING for name in json.loads(value)} == VALUE_FIELDS
+    assert {name for _, value in EVERYTHING for name in json.loads(value)} == VALUE_FIELDS - ADDED
 
 
 @given(st.sampled_from(EVERYTHING), st.text(min_size=1), st.integers() | st.text())

@@ -4,12 +4,16 @@ A reader knows the leader epoch at the offset that it reached. The leader says w
 before the offset, the log holds other records from there on. If the leader does not know the epoch, its list of epochs says nothing: when a
 compacted partition moves to another broker, Kafka makes the list anew from the records that are left. Then the record before the offset
 decides.
+
+An offset and the leader epoch under which it was appended name one record for good: after an unclean election offsets are given again, but
+under a later epoch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
@@ -21,6 +25,14 @@ from ferry.clusters.partitions import TopicPartition
 
 if TYPE_CHECKING:
     from ferry.config import Cluster
+
+
+T = TypeVar("T")
+
+# Above every offset.
+NO_END = 1 << 63
+# A partition may be led by another broker just when it is asked for.
+TRIES = 2
 
 
 class ReadTo(NamedTuple):
@@ -37,8 +49,36 @@ class Divergence(NamedTuple):
     end: int
 
 
+# Asks one broker about partitions that it leads.
+Asking = Callable[[ClusterConnection, Leaders, Mapping[TopicPartition, ReadTo]], Awaitable[Mapping[TopicPartition, T]]]
+
+
 def diverged_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
     """The partitions whose log holds other records now, without those whose leader cannot be asked. ClusterUnreachable, NotAuthorized."""
+    told = _of_all(cluster, wanted, _divergences)
+    return {key: divergence for key, divergence in told.items() if divergence is not None}
+
+
+def epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, Collection[int]]) -> dict[TopicPartition, dict[int, int]]:
+    """Where what each log holds of these leader epochs ends, exclusive. Left out: partitions whose leader does not tell. Errors as above.
+
+    0: it holds nothing of the epoch any more. NO_END: its leader has never heard of so late an epoch, which says nothing.
+    """
+    found: dict[TopicPartition, dict[int, int]] = {key: {} for key in wanted}
+    left = {key: sorted(epochs) for key, epochs in wanted.items() if epochs}
+    while left:
+        asked = {key: ReadTo(0, epochs.pop()) for key, epochs in left.items()}
+        told = _of_all(cluster, asked, _ends)
+        for key, (_, epoch) in asked.items():
+            if key in told:
+                latest, end = told[key]
+                found[key][epoch] = NO_END if latest < 0 else end if latest == epoch else 0
+        left = {key: epochs for key, epochs in left.items() if epochs}
+    return {key: ends for key, ends in found.items() if ends.keys() == set(wanted[key])}
+
+
+def _of_all(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], ask: Asking[T]) -> dict[TopicPartition, T]:
+    """What the leaders tell; those that do not tell are asked again once."""
     if not wanted:
         return {}
     from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
@@ -46,31 +86,41 @@ def diverged_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo]) -> 
     loop = EventLoop()
     connection = ClusterConnection(loop, cluster, ClientRole.ADMIN)
     try:
-        return loop.run(_ask_all, connection, wanted)
+        return loop.run(_ask_all, connection, wanted, ask)
     finally:
         connection.close()
         loop.close()
 
 
-async def _ask_all(connection: ClusterConnection, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
+async def _ask_all(connection: ClusterConnection, wanted: Mapping[TopicPartition, ReadTo], ask: Asking[T]) -> dict[TopicPartition, T]:
     await connection.open()
     leaders = Leaders(connection, {key.topic for key in wanted})
-    found: dict[TopicPartition, Divergence] = {}
+    found: dict[TopicPartition, T] = {}
+    for _ in range(TRIES):
+        with suppress(RequestNotSent, RequestLost):
+            await leaders.refresh()
+        for share in _by_leader(leaders, {key: read_to for key, read_to in wanted.items() if key not in found}).values():
+            with suppress(RequestNotSent, RequestLost):
+                found.update(await ask(connection, leaders, share))
+        if len(found) == len(wanted):
+            break
+    return found
+
+
+def _by_leader(leaders: Leaders, wanted: Mapping[TopicPartition, ReadTo]) -> dict[int, dict[TopicPartition, ReadTo]]:
+    """Without the partitions that have none."""
     by_node: dict[int, dict[TopicPartition, ReadTo]] = {}
-    try:
-        await leaders.refresh()
-    except (RequestNotSent, RequestLost):
-        return found
     for key, read_to in wanted.items():
         by_node.setdefault(leaders.of(*key).node, {})[key] = read_to
-    for node, share in by_node.items():
-        if node < 0:
-            continue
-        try:
-            told = await _divergences(connection, leaders, share)
-        except (RequestNotSent, RequestLost):
-            continue
-        found.update({key: divergence for key, divergence in told.items() if divergence is not None})
+    return {node: share for node, share in by_node.items() if node >= 0}
+
+
+async def still_led(connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
+    """Those partitions whose leader epoch is still the one that `leaders` knows: the leader refuses a request with an older one."""
+    found: set[TopicPartition] = set()
+    for share in _by_leader(leaders, {key: ReadTo(0, leaders.of(*key).epoch) for key in partitions}).values():
+        with suppress(RequestNotSent, RequestLost):
+            found.update(await _ends(connection, leaders, share))
     return found
 
 

@@ -5,6 +5,8 @@ watermark. Receipts of records below such an end were accepted before its transa
 not be waited for: whatever becomes of one, the offsets that its receipts name hold what the other flow wrote. Declarations of a person are
 different, and are read when they are committed.
 
+Last of all the source is asked how far its logs still are the ones that were written to, for what was appended under a known leader epoch.
+
 Whether the config file knows the other flow does not matter: its ledger lies on the source or it does not.
 """
 
@@ -15,6 +17,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.leader_epochs import epoch_ends
+from ferry.clusters.partitions import TopicPartition
 from ferry.copying.formats import place_of, require_version
 from ferry.copying.loop_guard import DECLARED, GuardDraft, PartitionGuard, PartitionKey, TopicPair, both_ways, unexplained_partitions
 from ferry.copying.receipt_glance import glance
@@ -56,7 +60,8 @@ def guarded(
             broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
             for share in sorted(shares):
                 _read_declarations(flow, reader, pairs, drafts, share, settled=settled)
-    return tuple(_with_guard(entry, drafts, two_way, broken) for entry in found)
+    ends = epoch_ends(flow.source, {TopicPartition(*key): draft.epochs for key, draft in drafts.items() if draft.epochs})
+    return tuple(_with_guard(entry, drafts, ends, two_way, broken) for entry in found)
 
 
 def _state(flow: Flow, reader: InternalTopicReader) -> FlowState:
@@ -65,11 +70,16 @@ def _state(flow: Flow, reader: InternalTopicReader) -> FlowState:
 
 
 def _with_guard(
-    facts: PartitionFacts, drafts: Mapping[PartitionKey, GuardDraft], two_way: frozenset[str], broken: frozenset[PartitionKey]
+    facts: PartitionFacts,
+    drafts: Mapping[PartitionKey, GuardDraft],
+    ends: Mapping[TopicPartition, Mapping[int, int]],
+    two_way: frozenset[str],
+    broken: frozenset[PartitionKey],
 ) -> PartitionFacts:
-    key = (facts.topic, facts.partition)
-    excluded, unclear_below = drafts[key].finish()
-    guard = PartitionGuard(within(excluded, _lowest(facts), facts.end), unclear_below, key in broken, facts.topic in two_way)
+    key = TopicPartition(facts.topic, facts.partition)
+    excluded, unclear_below = drafts[key].finish(ends.get(key))
+    unasked = bool(drafts[key].epochs) and key not in ends
+    guard = PartitionGuard(within(excluded, _lowest(facts), facts.end), unclear_below, key in broken, facts.topic in two_way, unasked)
     return replace(facts, guard=guard)
 
 

@@ -29,6 +29,7 @@ from ferry.clusters.coordination import (
 )
 from ferry.clusters.leaders import Leaders
 from ferry.copying.allowance import allowance_of
+from ferry.copying.append_epochs import AppendEpochs
 from ferry.copying.appender import Accepted, Appender, PartitionKey
 from ferry.copying.budget import Budget
 from ferry.copying.cursor import PartitionCursor
@@ -39,7 +40,7 @@ from ferry.copying.late_requests import refuse_late
 from ferry.copying.members import Members
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.position_refusals import stop_refused
-from ferry.copying.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
+from ferry.copying.receipts import COPIES, REFUSED, RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.state import encode_state
 from ferry.copying.transaction import TransactionEvent, TransactionState, advance
@@ -102,6 +103,7 @@ class Lane:
         self._sent_bytes = 0
         self._registered: set[PartitionKey] = set()
         self._members = Members()
+        self._epochs = AppendEpochs(target, self._target_leaders, task.partitions)
         # Of these nobody could tell yet whether an older transaction is open there.
         self._unasked: set[PartitionKey] = set()
         self._blamed: Counter[tuple[PartitionKey, int]] = Counter()
@@ -302,6 +304,7 @@ class Lane:
     def _open(self) -> None:
         self._state = advance(self._state, TransactionEvent.APPEND)
         self._opened, self._sent_bytes = time.monotonic(), 0
+        self._epochs.begin()
         self._mark = secrets.token_hex(8)
 
     async def _append(self) -> None:
@@ -356,7 +359,13 @@ class Lane:
 
     async def _commit(self) -> None:
         touched = self._members.share({key: cursor for key, cursor in self._cursors.items() if cursor.touched})
-        receipts = [receipt for cursor in touched.values() for receipt in cursor.receipts(self._job.run_id)]
+        epochs, moved = await self._epochs.told(self._members.keys)
+        self._records.leaders_stale |= moved
+        receipts = [
+            replace(receipt, remote_epoch=epochs.get(key, -1)) if receipt.kind in COPIES and receipt.records else receipt
+            for key, cursor in touched.items()
+            for receipt in cursor.receipts(self._job.run_id)
+        ]
         await self._append_internal(touched.values(), receipts)
         positions = {key: Position(cursor.position, -1, self._mark) for key, cursor in touched.items()}
         if not self._transactions_v2:

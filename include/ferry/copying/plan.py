@@ -25,6 +25,7 @@ from ferry.errors import (
     BatchRefused,
     OriginUnclear,
     PartitionError,
+    PartitionUnavailable,
     PositionDisagrees,
     SourceRecreated,
     SourceTruncated,
@@ -267,6 +268,9 @@ def _check_origin(facts: PartitionFacts, segments: Iterable[Segment], rules: Pla
             "known; settle that flow with ferry seed --from-file, then declare what it wrote with ferry seed --foreign"
         )
         raise OriginUnclear(facts.topic, facts.partition, problem)
+    if guard.unasked:
+        problem = f"the leader of {facts.topic}-{facts.partition} does not tell what its log still holds of what came from the target"
+        raise PartitionUnavailable(facts.topic, facts.partition, problem)
     first = min((max(segment.start, facts.log_start) for segment in segments), default=guard.unclear_below)
     if first < guard.unclear_below and rules.on_unclear == "fail":
         problem = (

@@ -33,7 +33,7 @@ _KEY = _pattern(
 )
 _VALUE = _pattern(
     r'\{"bytes":(NUMBER),(?:"delays":NUMBERS,)?"downstream_end":(NUMBER),"end":NUMBER,"forwarded":NUMBER,(?:"from_target":NUMBER,)?'
-    r'(?:"handled":NUMBERS,)?"reason":TEXT,"records":(NUMBER),"reframed":NUMBER,"remote_id":TEXT,"remote_topic":(TEXT),"run":TEXT,'
+    r'(?:"handled":NUMBERS,)?"reason":TEXT,"records":(NUMBER),"reframed":NUMBER,(?:"remote_epoch":NUMBER,)?"remote_id":TEXT,"remote_topic":(TEXT),"run":TEXT,'
     r'"runs":TEXT,"source_epoch":NUMBER,"timestamps":\[NUMBER,NUMBER\],"transactions":NUMBER,"version":VERSION(?:,"written":NUMBERS)?\}'
 )
 

@@ -30,7 +30,7 @@ REFUSED = "refused by the target"
 # Every field that this Ferry writes.
 KEY_FIELDS = frozenset({"id", "topic", "partition", "start", "kind", "series"})
 COUNTS = frozenset({"records", "bytes", "forwarded", "reframed", "handled", "transactions", "from_target"})
-PLACES = frozenset({"end", "downstream_end", "runs", "written", "found", "remote_topic", "remote_id", "source_epoch"})
+PLACES = frozenset({"end", "downstream_end", "runs", "written", "found", "remote_topic", "remote_id", "source_epoch", "remote_epoch"})
 VALUE_FIELDS = COUNTS | PLACES | {"version", "timestamps", "delays", "run", "reason"}
 
 Run = tuple[int, int, int]  # upstream start, downstream start, count
@@ -63,7 +63,8 @@ class Receipt:
     remote partition reached when an operator's seed began a ledger that does not explain what is there (-1: no such seed).
     `record_age`: how old records were when the target had them; `latency`: when their transaction was about to be committed (of a batch
     only its first and its greatest timestamp count). `series`: the run whose seed began the position that was copied from (empty: the
-    first); what is copied again after a position was taken back replaces no receipt of records that are still there.
+    first); what is copied again after a position was taken back replaces no receipt of records that are still there. `remote_epoch`: the
+    remote partition's leader epoch under which all of it was appended, for the flow in the other direction (-1: not known).
     """
 
     kind: ReceiptKind
@@ -92,6 +93,7 @@ class Receipt:
     record_age: Spread | None = None
     latency: Spread | None = None
     source_epoch: int = -1
+    remote_epoch: int = -1
     run_id: str = ""
     reason: str = ""
     series: str = ""
@@ -141,7 +143,12 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
     }
     if receipt.by_handler:
         value["handled"] = [receipt.handled, receipt.dropped, receipt.added]
-    rare = (("from_target", receipt.from_target, 0), ("found", receipt.found, -1), ("written", receipt.written, ()))
+    rare = (
+        ("from_target", receipt.from_target, 0),
+        ("found", receipt.found, -1),
+        ("written", receipt.written, ()),
+        ("remote_epoch", receipt.remote_epoch, -1),
+    )
     value.update({name: found for name, found, usual in rare if found != usual})
     if receipt.record_age is not None and receipt.latency is not None:
         value["delays"] = [receipt.record_age.parts(), receipt.latency.parts()]
@@ -182,6 +189,7 @@ def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Recei
             record_age=record_age,
             latency=latency,
             source_epoch=number(what["source_epoch"]),
+            remote_epoch=number(what.get("remote_epoch", -1)),
             run_id=text(what["run"]),
             reason=text(what["reason"]),
             series=text(name.get("series", "")),

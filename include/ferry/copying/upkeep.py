@@ -62,7 +62,7 @@ def tidy(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, int], int])
     for receipt in receipts:
         if receipt.kind in MERGED and not is_loss(receipt):
             where = (receipt.topic, receipt.partition, receipt.source_topic_id, receipt.remote_topic_id)
-            key = (*where, receipt.kind, receipt.reason, receipt.series, receipt.by_handler)
+            key = (*where, receipt.kind, receipt.reason, receipt.series, receipt.by_handler, receipt.remote_epoch)
             groups.setdefault(key, []).append(receipt)
     merged: list[Receipt] = []
     replaced: list[Receipt] = []
