@@ -45,7 +45,8 @@ def test_no_lane_waits_again_for_what_another_one_has_waited_for(
         (coordination, "COORDINATION_SECONDS"),
         (patience, "COORDINATION_SECONDS"),
         (internal_producer, "WRITE_SECONDS"),
-        (admin, "CONTACT_SECONDS"),
+        (admin, "FIRST_ATTEMPT_SECONDS"),
+        (admin, "ANY_BROKER_SECONDS"),
     ):
         monkeypatch.setattr(module, name, SHORT)
     begun: list[int] = []

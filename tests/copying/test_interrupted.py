@@ -238,7 +238,8 @@ def test_a_source_that_restarts_while_lost_lanes_are_planned_again(
     topic = topic_factory(source, partitions=3)
     flow = flow_factory(f"A->B.topics = {topic}", source=source)
     fill(source, topic, 0, 2_000)
-    monkeypatch.setattr(admin, "CONTACT_SECONDS", 1.0)
+    monkeypatch.setattr(admin, "FIRST_ATTEMPT_SECONDS", 1.0)
+    monkeypatch.setattr(admin, "ANY_BROKER_SECONDS", 1.0)
     runner = WorkersDieWithTheSource(source)
     assert run_flow(flow, runner=runner).exit_code is ExitCode.DONE
     assert runner.restarting is not None

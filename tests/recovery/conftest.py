@@ -43,7 +43,8 @@ def room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Room:
     """One for each policy. Where nobody listens, that is known at once."""
-    monkeypatch.setattr(admin, "CONTACT_SECONDS", 4.0)
+    monkeypatch.setattr(admin, "FIRST_ATTEMPT_SECONDS", 2.0)
+    monkeypatch.setattr(admin, "ANY_BROKER_SECONDS", 2.0)
     topic = topic_factory(source_cluster, partitions=2)
     lines = (*POLICIES[request.param], "B->A.enabled = true", f"topics = {topic}", "ferry.lanes = 2", f"groups = {topic}-.*")
     return Room(source_cluster, target_cluster, config_file(*lines), topic, request.param)
