@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartiti
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from ferry.config import Flow, load_config
-from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
@@ -120,7 +120,7 @@ def test_a_group_that_expires_between_plan_and_lanes_is_made_up_for_by_the_heads
     group = position_group(flow.source.alias)
 
     class Expiring(InlineLaneRunner):
-        def run(self, job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
+        def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
             target.admin.delete_consumer_groups([group])[group].result(30)
             return super().run(job, tasks)
 

@@ -7,6 +7,7 @@ the user, the operation and the resource. A right whose absence nobody notices i
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -216,8 +217,8 @@ def names(complaint: Complaint, stage: Stage, side: str, missing: Right) -> bool
         told = {str(resource), *(f"{kind} {name}" for name in (resource.name, TOPIC, f"A.{TOPIC}", GROUP, *STATES))}
         if resource.pattern is AclPattern.PREFIXED:
             told |= {f"{kind} {resource.name}{end}" for end in ("run", "0", "1")}
-    wanted = {f"grant {operation} on {what} at cluster {alias} to User:{user}" for operation in operations for what in told}
-    return any(text in complaint.problem for text in wanted)
+    granted = re.findall(rf"grant ([A-Za-z, ]+) on (.+?) at cluster {alias} to User:{user}", complaint.problem)
+    return any(what in told and operations & set(rights.split(", ")) for rights, what in granted)
 
 
 @pytest.mark.rights

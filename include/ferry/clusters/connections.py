@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import kafka.errors as kafka_errors
 from kafka.future import Future
-from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
@@ -29,7 +28,7 @@ from ferry.clusters import silence
 from ferry.clusters.failures import denied, granting
 from ferry.clusters.frames import Meter
 from ferry.clusters.refusals import REFUSALS, is_refusal, is_tls_refusal, reason, refused
-from ferry.clusters.transports import EncryptedTransport, PlainTransport, SocketSelector
+from ferry.clusters.transports import EncryptedTransport, PlainTransport, SocketSelector, connected_socket
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> KafkaTCPTransport:
         options = self.config
-        socket_ = await create_connection(
+        socket_ = await connected_socket(
             self._net, node.host, node.port, options["socket_options"], proxy_url=options["proxy_url"], timeout_at=timeout_at
         )
         transport: PlainTransport | EncryptedTransport

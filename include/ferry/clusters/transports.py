@@ -8,10 +8,12 @@ from __future__ import annotations
 import selectors
 import socket
 import ssl
+from collections.abc import Iterable
 from typing import Any
 from weakref import WeakSet
 
 import kafka.errors as kafka_errors
+from kafka.net.inet import KafkaNetSocket
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from ferry.clusters.frames import Buffer, FrameParser, Meter
@@ -20,6 +22,35 @@ READ_BYTES = 1 << 20
 # Buffers in one call, well below the 1,024 that systems take.
 BUFFERS_A_WRITE = 64
 _BLOCKED = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+async def connected_socket(
+    net: Any, host: str, port: int, options: Iterable[tuple[int, int, int]], *, proxy_url: str | None, timeout_at: float | None
+) -> socket.socket:
+    """A socket that is connected to one of the addresses of `host`; KafkaConnectionError.
+
+    As kafka-python's `create_connection`, which leaves the sockets of failed attempts open until they are collected as garbage.
+    `timeout_at` is a time of time.monotonic().
+    """
+    factory = KafkaNetSocket(proxy_url)
+    failure: Exception = kafka_errors.KafkaConnectionError("DNS Resolution failure")
+    for family, kind, protocol, _, address in factory.dns_lookup(host, port):
+        attempt = factory.socket(family, kind, protocol)
+        try:
+            attempt.setblocking(False)
+            for option in options:
+                attempt.setsockopt(*option)
+            found: socket.socket = await factory.sock_connect(net, attempt, address, timeout_at=timeout_at)
+        except BaseException as problem:
+            attempt.close()
+            if isinstance(problem, kafka_errors.KafkaTimeoutError):
+                raise kafka_errors.KafkaConnectionError("Connection timed out") from problem
+            if not isinstance(problem, OSError | kafka_errors.KafkaConnectionError):
+                raise
+            failure = kafka_errors.KafkaConnectionError(f"unable to connect: {problem}")
+        else:
+            return found
+    raise failure
 
 
 def _parser(transport: PlainTransport | EncryptedTransport) -> FrameParser:
