@@ -23,8 +23,9 @@ from ferry.sandbox import compare_topics
 
 pytestmark = pytest.mark.brokers
 
-# Lanes follow each other on the same two connections. None holds up its process for as long as a login lasts.
-LANES, RECORDS = 8, 400
+# Lanes follow each other on the same two connections. A lane's handler holds up its process for a third of a second: logins are renewed
+# in the last tenths of their time.
+LANES, RECORDS = 24, 400
 # The copy takes this long by a handler that dawdles: several logins.
 COPY_SECONDS = 8.0
 # On a machine that stands still for seconds a login ends before it is renewed, and the connection is made anew: then once more.
