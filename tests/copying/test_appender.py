@@ -25,7 +25,7 @@ from ferry.copying.appender import REQUEST_BYTES, REQUESTS_IN_FLIGHT, RETRY_PAUS
 pytestmark = pytest.mark.unit
 
 
-KEY, OTHER = ("A.t", 0), ("A.t"
+KEY, OTHER = ("A.t", 0), ("A.t", 1)
 NOT_LEADER, TOO_LARGE, OUT_OF_ORDER, INVALID_TIMESTAMP, UNEXPECTED = 6, 10, 45, 32, 46
 
 
