@@ -102,6 +102,29 @@ def test_output_that_cannot_be_written_is_no_success() -> None:
 
 
 @pytest.mark.parametrize(
+    ("main", "code", "output"),
+    [
+        ("lambda: 7", 7, ""),
+        ("lambda: sys.exit('why')", 1, ""),
+        ("lambda: 1 / 0", 1, ""),
+        ("lambda: print('a document')", 0, "a document\n"),
+    ],
+)
+@pytest.mark.parametrize("closing", ["2>&-", "2>/dev/full"])
+def test_messages_that_nobody_can_see_change_no_exit_code(main: str, code: int, output: str, closing: str) -> None:
+    program = f"import logging, sys\nfrom ferry.ending import run_and_end\nlogging.warning('unseen')\nrun_and_end({main})"
+    command = ["sh", "-c", f'exec "$@" {closing}', "sh", sys.executable, "-c", program]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=240, cwd=ROOT, env=BUFFERED)
+    assert (done.returncode, done.stdout) == (code, output)
+
+
+def test_output_that_cannot_be_written_is_no_success_though_nobody_can_be_told() -> None:
+    program = "from ferry.ending import run_and_end\nrun_and_end(lambda: print('a document'))"
+    command = ["sh", "-c", 'exec "$@" >/dev/full 2>&-', "sh", sys.executable, "-c", program]
+    assert subprocess.run(command, check=False, timeout=240, cwd=ROOT, env=BUFFERED).returncode == 1
+
+
+@pytest.mark.parametrize(
     ("program", "arguments", "code"),
     [
         ("from ferry.cli.main import main; main()", ("plan", "no-such-file.properties", "--flow", "A->B"), 2),

@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 from ferry.errors import ExitCode
@@ -44,19 +45,28 @@ def _code_of(leaving: SystemExit) -> int:
     """As the interpreter reads it: a text is shown and means 1."""
     if leaving.code is None or isinstance(leaving.code, int):
         return int(leaving.code or ExitCode.DONE)
-    print(leaving.code, file=sys.stderr)  # noqa: T201 - see above
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            print(leaving.code, file=sys.stderr)  # noqa: T201 - see above
     return ExitCode.OTHER
 
 
 def _flushed() -> bool:
-    """Whether all output reached its reader. One that left early, as `head` does, is told nothing more."""
-    done = True
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except BrokenPipeError:
-            done = False
-        except (OSError, ValueError) as problem:  # the disk is full; the stream was closed
-            done = False
-            os.write(2, f"ferry: the output could not be written: {problem}\n".encode())
-    return done
+    """Whether all of stdout reached its reader. One that left early, as `head` does, is told nothing more.
+
+    Messages on stderr change no exit code: whoever closed it (`2>&-`, then it is None here) does not want them.
+    """
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        return False
+    except (OSError, ValueError) as problem:  # the disk is full; the stream was closed
+        with suppress(OSError, ValueError):
+            if sys.stderr is not None:  # otherwise descriptor 2 may be a connection by now
+                os.write(sys.stderr.fileno(), f"ferry: the output could not be written: {problem}\n".encode())
+        return False
+    return True

@@ -207,6 +207,24 @@ def test_bounds_of_many_logs(code: int) -> None:
             assert (found, problems[TopicPartition("t", 0)].code()) == ({}, code)
 
 
+def test_a_broker_that_may_look_for_offsets_for_a_while_answers_before_ferry_gives_up() -> None:
+    """What the request lets the broker take is less than what Ferry waits."""
+    asked: list[tuple[int, int]] = []
+
+    class Slow(Broker):
+        def submit(self, request: Any, node: int, milliseconds: int | None = None) -> Any:
+            asked.append((request.timeout_ms, milliseconds or 0))
+            return super().submit(request, node, milliseconds)
+
+    broker: Any = Slow(led(0), listed(0))
+    listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
+    listing._loop.close()
+    listing._loop, listing._connection = SimpleNamespace(sleep=broker.sleep, run=lambda ask, *wanted: asyncio.run(ask(*wanted))), broker
+    assert listing.offsets([TopicPartition("t", 0)], 5, committed=False) == ({("t", 0): 7}, {})
+    ((broker_waits, ferry_waits),) = asked
+    assert 0 < broker_waits <= ferry_waits - 1_000
+
+
 @every_code_of(METADATA)
 def test_leaders(code: int) -> None:
     broker: Any = Broker(led(0), led(code))

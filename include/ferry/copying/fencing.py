@@ -73,7 +73,13 @@ class FencedWriter:
         return self._call(Coordinator(self._loop, self._connection, name, self._group).init)
 
     def confirm(self) -> None:
-        """Superseded unless this process still holds the id."""
+        """Superseded unless this process still holds the id. ClusterUnreachable when the cluster does not say."""
+        try:
+            self._renew()
+        except (RequestNotSent, RequestLost) as problem:
+            raise ClusterUnreachable(f"{self._name} could not prove that it is held: {problem}") from problem
+
+    def _renew(self) -> None:
         self.identity = self._call(self._settle)
 
     def write(self, records: Mapping[PartitionKey, Sequence[KeyValue]]) -> None:
@@ -83,7 +89,7 @@ class FencedWriter:
             try:
                 if problem is not None:
                     self._connection.disconnect()
-                    self.confirm()
+                    self._renew()
                 return self._loop.run(self._write, records)
             except PositionsRefused as failure:
                 if failure.right:
