@@ -1,4 +1,4 @@
-"""All brokers of a side are gone in the middle of a run: the lanes of a task wait for them once, not one lane after the other."""
+"""All brokers of a side are gone in the middle of a run or a verify: one lane or range waits for them, and nobody waits again."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ from ferry.copying import patience
 from ferry.copying.lane import Lane
 from ferry.copying.model import LaneResult
 from ferry.errors import ClusterUnreachable, ExitCode
+from ferry.proving import log_reader
+from ferry.proving.model import VerifyRange
+from ferry.proving.range_runner import InlineRangeRunner, _RangeVerifier
+from ferry.proving.request import VerifyRequest
+from ferry.proving.verifying import verify
 from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, compare_topics
 
-pytestmark = pytest.mark.brokers
+pytestmark = [pytest.mark.brokers, pytest.mark.timeout(300)]
 
 LANES = 5
 RECORDS = 500
-# Instead of 75 s.
-SHORT = 3.0
+# What the lane that meets the outage waits, instead of 75 s; and every other patience: a run that waited for one of them would not end.
+SHORT, FOREVER = 3.0, 100_000.0
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_no_lane_waits_again_for_what_another_one_has_waited_for(
+def test_nobody_waits_again_for_what_one_has_waited_for(
     side: str,
     flow_factory: Callable[..., Flow],
     cluster_factory: Callable[..., SandboxCluster],
@@ -40,15 +45,15 @@ def test_no_lane_waits_again_for_what_another_one_has_waited_for(
     topic = topic_factory(clusters["source"], partitions=LANES)
     flow = flow_factory(f"A->B.topics = {topic}", f"A->B.ferry.lanes = {LANES}", **clusters)
     produce(clusters["source"], topic, [(number % LANES, None, b"%d" % number) for number in range(RECORDS)])
+    for module, name in ((silence, "PATIENCE_SECONDS"), (admin, "FIRST_ATTEMPT_SECONDS"), (admin, "ANY_BROKER_SECONDS")):
+        monkeypatch.setattr(module, name, SHORT)
     for module, name in (
-        (silence, "PATIENCE_SECONDS"),
         (coordination, "COORDINATION_SECONDS"),
         (patience, "COORDINATION_SECONDS"),
         (internal_producer, "WRITE_SECONDS"),
-        (admin, "FIRST_ATTEMPT_SECONDS"),
-        (admin, "ANY_BROKER_SECONDS"),
+        (log_reader, "PATIENCE_SECONDS"),
     ):
-        monkeypatch.setattr(module, name, SHORT)
+        monkeypatch.setattr(module, name, FOREVER)
     begun: list[int] = []
     run, copy = Lane.run, Lane._copy
 
@@ -74,3 +79,15 @@ def test_no_lane_waits_again_for_what_another_one_has_waited_for(
     found = compare_topics(clusters["source"].bootstrap, clusters["target"].bootstrap, {topic: f"{flow.source.alias}.{topic}"})
     assert found.equal, found.differences
     assert found.records == RECORDS
+
+    compare = _RangeVerifier._compare
+
+    async def gone_under_every_range(verifier: _RangeVerifier, wanted: VerifyRange) -> object:
+        struck.kill()
+        return await compare(verifier, wanted)
+
+    monkeypatch.setattr(_RangeVerifier, "_compare", gone_under_every_range)
+    verified = verify(flow, VerifyRequest(flow.name, "gone"), InlineRangeRunner(), lambda _: None)
+    assert len(verified.failed) == LANES
+    assert {failure.error for failure in verified.failed} == {"ClusterUnreachable"}
+    assert verified.exit_code is ExitCode.UNREACHABLE

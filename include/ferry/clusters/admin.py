@@ -370,6 +370,13 @@ class ClusterAdmin:
         return most_telling(self._errors)
 
 
+def require_contact(*clusters: Cluster) -> None:
+    """One look at each, for whoever has waited for them already: ClusterUnreachable within ten seconds, and not after another patience."""
+    for cluster in clusters:
+        with ClusterAdmin(cluster) as admin:
+            admin.cluster_id()
+
+
 def _settled(future: Future[Any], seconds: float) -> Any:
     """What came of a request that was given `seconds`; a KafkaError also when the client itself does not end it in time."""
     try:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.failures import recipient
 from ferry.clusters.internal_reader import InternalTopicReader
@@ -72,6 +72,7 @@ class _Tally:
     failures: dict[tuple[str, int], PartitionFailure] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
     stopped_lanes: set[int] = field(default_factory=set)
+    silent: str = ""  # what a lane said that waited for a whole cluster
     cpu_seconds: float = 0.0
 
 
@@ -107,6 +108,8 @@ class CopyDriver:
             if superseded is None:
                 self._tally.failures["", -1] = PartitionFailure("", -1, type(problem).__name__, str(problem))
             with suppress(ClusterUnreachable):  # a target that is gone is told nothing more; `problem` is what ended the run
+                if isinstance(problem, ClusterUnreachable):
+                    require_contact(self._flow.target)
                 self._write_result(superseded)
             raise
         self._write_result()
@@ -136,6 +139,7 @@ class CopyDriver:
         ]
         out = LanesOut()
         self._run_lanes(self._job(seen, held), tasks, out, Progress(0, len(tasks)))
+        self._end_if_silent()
         self._give_up([(out.tasks[lane], why) for lane, why in out.lost.items()], "1 attempt")
 
     def _copy(self, hold: RunHold) -> None:
@@ -168,6 +172,7 @@ class CopyDriver:
         lost = dict(out.lost)
         if not lost:
             return []
+        self._end_if_silent()
         time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
         hold.writer.confirm()
         again = {lane: hold.retake(lane) for lane in lost}
@@ -177,6 +182,13 @@ class CopyDriver:
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
         self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
         return tasks
+
+    def _end_if_silent(self) -> None:
+        """ClusterUnreachable where a lane has waited for a whole cluster and this process gets no answer either: nobody waits again."""
+        if self._tally.silent:
+            self._say(self._tally.silent)
+            require_contact(self._flow.source, self._flow.target)
+            self._tally.silent = ""
 
     def _name_held_back(self, seen: Survey) -> None:
         """After the copy, when no transaction of this flow is open: what is held back then is somebody else's."""
@@ -309,6 +321,7 @@ class CopyDriver:
         if result.failure is None:
             return None
         if result.failure.passing:
+            self._tally.silent = result.failure.problem if result.failure.silent else self._tally.silent
             return result.failure.problem
         self._fail("", -1, result.failure.error, result.failure.problem)
         self._tally.stopped_lanes.add(result.lane)

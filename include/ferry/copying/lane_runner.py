@@ -77,7 +77,7 @@ def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], interruption: Interrupti
                 source.require_answers()
                 target.require_answers()
             except ClusterUnreachable as problem:
-                yield LaneResult(task.lane, task.identity, failure=_failure(problem))
+                yield LaneResult(task.lane, task.identity, failure=replace(_failure(problem), silent=True))
                 continue
             started = time.process_time()
             lane = Lane(loop, source, target, job, task, handle, reading=reading, writing=writing, interruption=interruption)

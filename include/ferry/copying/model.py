@@ -92,11 +92,15 @@ class CopyJob:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a partition or lane stopped: the error's class name, its text, and whether trying again may help."""
+    """Why a partition or lane stopped: the error's class name, its text, and whether trying again may help.
+
+    `silent`: no broker of a cluster had answered for a whole patience (ferry.clusters.silence).
+    """
 
     error: str
     problem: str
     passing: bool
+    silent: bool = False
 
 
 @dataclass(frozen=True)

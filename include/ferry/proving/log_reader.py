@@ -186,6 +186,7 @@ class LogReader:
                 await self._wait(FETCH.told(code))
 
     async def _wait(self, problem: str) -> None:
+        self._connection.require_answers()
         now = time.monotonic()
         self._troubled_since = self._troubled_since or now
         place = self._place
