@@ -111,6 +111,7 @@ class LogReader:
             elif not answer.throttle_time_ms:  # a broker over its quota answers without any partition
                 await self._wait("it is left out of the answer")
         except (RequestNotSent, RequestLost) as problem:
+            self._connection.require_answers()
             await self._wait(str(problem))
         return []
 
@@ -186,7 +187,6 @@ class LogReader:
                 await self._wait(FETCH.told(code))
 
     async def _wait(self, problem: str) -> None:
-        self._connection.require_answers()
         now = time.monotonic()
         self._troubled_since = self._troubled_since or now
         place = self._place
