@@ -50,6 +50,11 @@ class Copier(threading.Thread):
             self._once()
             self._stop_asked.wait(PAUSE_SECONDS)
 
+    def wait_until_at_work(self) -> None:
+        """Return when a run has planned its lanes."""
+        if not self._at_work.wait(START_SECONDS):
+            raise TimeoutError("no run was at work: " + "\n".join(self.said[-LAST_LINES:]))
+
     def bounce(self, number: signal.Signals, seconds: float) -> int:
         """Wait until lanes are at work, `seconds` more, then signal: SIGKILL to the whole tree, any other to `ferry` itself.
 

@@ -72,7 +72,7 @@ def test_nobody_waits_again_for_what_one_has_waited_for(
         run_flow(flow)
     monkeypatch.setattr(Lane, "_copy", copy)
     assert failed.value.exit_code is ExitCode.UNREACHABLE
-    assert f"cluster {getattr(flow, side).alias}" in str(failed.value)
+    assert f"cluster {getattr(flow, side).alias} ({struck.bootstrap}): no broker has answered" in str(failed.value)
     assert len(begun) == 1
     struck.run()
     assert run_flow(flow).exit_code is ExitCode.DONE

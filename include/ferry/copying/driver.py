@@ -33,7 +33,7 @@ from ferry.copying.slow_steps import named_when_slow
 from ferry.copying.state import Claim, encode_state
 from ferry.copying.survey import Survey, refuse_newer_state, survey
 from ferry.copying.upkeep import is_due, keep_ledger_tidy
-from ferry.errors import ClusterUnreachable, FerryError, Superseded
+from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
 from ferry.mirroring.topics import plan_topics, why_missing
 from ferry.policy.naming import ledger_topic, position_group, state_topic
 from ferry.reporting.run_report import PartitionFailure, Skipped
@@ -185,10 +185,15 @@ class CopyDriver:
 
     def _end_if_silent(self) -> None:
         """ClusterUnreachable where a lane has waited for a whole cluster and this process gets no answer either: nobody waits again."""
-        if self._tally.silent:
-            self._say(self._tally.silent)
+        if not self._tally.silent:
+            return
+        try:
             require_contact(self._flow.source, self._flow.target)
-            self._tally.silent = ""
+        except ClusterUnreachable as problem:
+            if problem.retry is not RetryRule.RETRY:
+                raise
+            raise ClusterUnreachable(self._tally.silent) from problem
+        self._tally.silent = ""
 
     def _name_held_back(self, seen: Survey) -> None:
         """After the copy, when no transaction of this flow is open: what is held back then is somebody else's."""
