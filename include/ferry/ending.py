@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 from ferry.errors import ExitCode
@@ -25,6 +26,7 @@ INTERRUPTED = 130
 
 def run_and_end(main: Callable[[], int | None]) -> NoReturn:
     """Call `main` and end the process with the code that it returns or exits with; 1 after any other exception, which is shown."""
+    _replace_closed_streams()
     try:
         code = main() or ExitCode.DONE
     except SystemExit as leaving:
@@ -41,32 +43,38 @@ def run_and_end(main: Callable[[], int | None]) -> NoReturn:
     os._exit(code)
 
 
+def _replace_closed_streams() -> None:
+    """What is written to a stream that the caller closed (`2>&-`) goes nowhere, instead of to stdout or into a connection.
+
+    For `print` a stderr that is None is stdout; and the first connection would get the free descriptor, to which libraries write.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - it stays open to the end
+
+
 def _code_of(leaving: SystemExit) -> int:
     """As the interpreter reads it: a text is shown and means 1."""
     if leaving.code is None or isinstance(leaving.code, int):
         return int(leaving.code or ExitCode.DONE)
     with suppress(OSError, ValueError):
-        if sys.stderr is not None:
-            print(leaving.code, file=sys.stderr)  # noqa: T201 - see above
+        print(leaving.code, file=sys.stderr)  # noqa: T201 - see above
     return ExitCode.OTHER
 
 
 def _flushed() -> bool:
     """Whether all of stdout reached its reader. One that left early, as `head` does, is told nothing more.
 
-    Messages on stderr change no exit code: whoever closed it (`2>&-`, then it is None here) does not want them.
+    Messages on stderr change no exit code.
     """
     with suppress(OSError, ValueError):
-        if sys.stderr is not None:
-            sys.stderr.flush()
+        sys.stderr.flush()
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except BrokenPipeError:
         return False
     except (OSError, ValueError) as problem:  # the disk is full; the stream was closed
         with suppress(OSError, ValueError):
-            if sys.stderr is not None:  # otherwise descriptor 2 may be a connection by now
-                os.write(sys.stderr.fileno(), f"ferry: the output could not be written: {problem}\n".encode())
+            os.write(sys.stderr.fileno(), f"ferry: the output could not be written: {problem}\n".encode())
         return False
     return True

@@ -15,7 +15,7 @@ import pytest
 from kafka.errors import for_code
 from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 from kafka.protocol.metadata import MetadataResponse
-from tests.copying import feed_bench
+from tests.copying import appender_bench, feed_bench
 from tests.documents.answers_page import PAGE, page
 
 from ferry.clusters.answers import FETCH, LIST_OFFSETS, METADATA, REQUESTS, Action, Request
@@ -136,6 +136,9 @@ class Broker(feed_bench.Source):
     def learn_brokers(self, answer: Any) -> None:
         assert answer.topics
 
+    def require_answers(self) -> None:
+        """It answers."""
+
     def denied(self, doing: str, right: str) -> NotAuthorized:
         return NotAuthorized(f"{doing}: grant {right}")
 
@@ -234,3 +237,32 @@ def test_leaders(code: int) -> None:
     action = METADATA.action(code)
     assert leaders.of("t", 0) == (Leader(1, 4) if code == 0 else Leader(-1, -1))
     assert leaders.topic_id("t") == (None if action is Action.GONE else UUID(int=1)), "only who says that it is gone, says so"
+    assert leaders.refused("t") == (code if action in {Action.DENIED, Action.REFUSED} else 0)
+
+
+@every_code_of(METADATA)
+def test_lanes_that_learn_no_leader(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Reading and appending: they name the right, or what was refused, at once, and wait for everything else."""
+    leaders = Leaders(Broker(led(code, node=-1)), ["t"])  # type: ignore[arg-type] - as far as it is asked
+    asyncio.run(leaders.refresh())
+    feed = feed_bench.Bench(feed_bench.task())
+    monkeypatch.setattr(source_feed, "time", feed.source)
+    feed.source.leaders, feed.source.refusal = {0: leaders.of("t", 0)}, leaders.refused("t")
+    feed.feed.pump(0)
+    writing = appender_bench.new_bench(monkeypatch.setattr)
+    writing.leaders.leader, writing.leaders.refusal = leaders.of("t", 0), leaders.refused("t")
+    writing.enqueue((0,))
+    writing.appender.pump()
+    failure, refusal = feed.cursors[0].failure, writing.appender.refusal(appender_bench.KEY)
+    match METADATA.action(code):
+        case Action.DENIED:
+            assert failure is not None
+            assert failure.problem == "the source refuses to read it: grant Describe on topic t"
+            assert refusal is not None
+            assert (refusal.problem, refusal.denied) == (f"{named(code)}: grant Describe on topic {appender_bench.KEY[0]}", True)
+        case Action.REFUSED:
+            assert failure is not None
+            assert refusal is not None
+            assert (named(code) in failure.problem, named(code) in refusal.problem, refusal.passing) == (True, True, False)
+        case _:
+            assert (failure, refusal, feed.cursors[0].not_before > 0) == (None, None, True)

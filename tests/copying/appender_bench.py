@@ -125,6 +125,10 @@ class FakeLeaders:
         self.leader = Leader(1, 0)
         self.elsewhere: dict[tuple[str, int], Leader] = {}
         self.names: dict[UUID, str] = {}
+        self.refusal = 0
+
+    def refused(self, _: str) -> int:
+        return self.refusal
 
     def of(self, topic: str, partition: int) -> Leader:
         return self.elsewhere.get((topic, partition), self.leader)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
+from collections.abc import Callable, Coroutine, Mapping
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -43,10 +44,12 @@ class Source:
         self.leaders: dict[int, Leader] = {}
         self.ids: dict[str, UUID | None] = {"t": TOPIC_ID}
         self.gone: set[str] = set()
+        self.refusal = 0
         self.throttled_nodes: set[int] = set()
         self.bounds: tuple[int, int] | Exception = (0, 100)
         self.divergence: Divergence | None = None
         self.judged: list[ReadTo] = []
+        self.looks = self.most_looks = 0
         self.refreshed, self.refusing, self.woken, self.slept = 0, False, 0, list[float]()
         self.rested = True
         self.problem: Exception = RequestLost("connection reset")
@@ -57,6 +60,9 @@ class Source:
     def of(self, topic: str, partition: int) -> Leader:
         assert topic == "t"
         return self.leaders.get(partition, Leader(1, 7))
+
+    def refused(self, _: str) -> int:
+        return self.refusal
 
     def topic_id(self, topic: str) -> UUID | None:
         return self.ids.get(topic)
@@ -96,14 +102,21 @@ class Source:
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
 
+    def start(self, coroutine: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> asyncio.Task[None]:
+        return asyncio.ensure_future(coroutine(*arguments))
+
     async def log_bounds(self, *where: object) -> tuple[int, int]:
-        assert where == (self, self, "t", 0)
+        assert where[:3] == (self, self, "t")
+        self.looks += 1
+        self.most_looks = max(self.most_looks, self.looks)
+        await asyncio.sleep(0)
+        self.looks -= 1
         if isinstance(self.bounds, Exception):
             raise self.bounds
         return self.bounds
 
     async def divergence_of(self, *asked: Any) -> Divergence | None:
-        assert asked[:3] == (self, self, ("t", 0))
+        assert asked[:2] == (self, self)
         self.judged.append(asked[3])
         return self.divergence
 
@@ -128,9 +141,10 @@ class Bench:
         """Answer the oldest request for one partition; the units that come of it."""
         return self._answer([_part(partition, records, error, lso, diverged, aborted)])
 
-    def answer_all(self, records: dict[int, bytes]) -> Any:
-        """Answer the oldest request with these records of each partition; the units that come of it."""
-        return self._answer([_part(partition, data) for partition, data in records.items()])
+    def answer_all(self, records: dict[int, bytes], errors: Mapping[int, int] = MappingProxyType({})) -> Any:
+        """Answer the oldest request with these records, or error codes, of each partition; the units that come of it."""
+        refused = [_part(partition, b"", code) for partition, code in errors.items()]
+        return self._answer([*refused, *(_part(partition, data) for partition, data in records.items())])
 
     def _answer(self, parts: list[SimpleNamespace]) -> Any:
         _, _, future = self.source.requests.pop(0)

@@ -17,7 +17,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.copying.feed_bench import TOPIC_ID, batch, task
 
-from ferry.clusters.leader_epochs import Divergence, ReadTo, divergence_of
+from ferry.clusters.fetching import LATEST
+from ferry.clusters.leader_epochs import NO_LATER_EPOCH, Divergence, ReadTo, divergence_of
 from ferry.clusters.leaders import Leader
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.cursor import PartitionCursor
@@ -97,6 +98,9 @@ class Broker:
             epoch, end = self._log.end_of(part.leader_epoch)
             told = SimpleNamespace(partition=0, error_code=0, leader_epoch=epoch, end_offset=end)
             return SimpleNamespace(topics=[SimpleNamespace(topic="t", partitions=[told])])
+        if request.name == "ListOffsetsRequest":
+            offset = self._log.end if part.timestamp == LATEST else 0
+            return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[SimpleNamespace(error_code=0, offset=offset)])])
         return SimpleNamespace(error_code=0, responses=[SimpleNamespace(topic="t", partitions=[_fetched(self._log, part.fetch_offset)])])
 
 
@@ -215,10 +219,21 @@ def test_a_log_that_was_rewritten_before_a_position_is_another_one(
     at = edges[int(share * len(edges))]  # a batch is kept or lost as a whole
     other = log.rewritten(at, longer_by, older=older)
     for position, epoch in read(log, way):
-        if epoch >= 0 and position <= other.end:
+        if epoch >= 0:
             divergence = judged(other, position, epoch)
             assert (divergence is not None) == (position > at), (position, epoch)
             assert divergence is None or divergence.end < position
+        unknown = judged(other, position, -1)
+        assert unknown == (Divergence(NO_LATER_EPOCH, other.end) if position > other.end else None)
+        assert unknown is None or not unknown.proven
+
+
+def test_a_log_whose_leader_knows_no_such_epoch_and_that_ends_before_the_position_was_truncated_if_nothing_lags() -> None:
+    """As of a topic that was deleted and created again in a cluster without topic ids."""
+    again = EpochLog(((0, 5),), ((0, 0),), 5)
+    assert judged(again, 9, 7) == Divergence(NO_LATER_EPOCH, 5)
+    assert judged(again, 5, 7) == Divergence(0, 4)
+    assert judged(again, 9, 0) == Divergence(0, 5), "this one its epochs prove"
 
 
 @given(drawn=ways())

@@ -21,6 +21,7 @@ from ferry.errors import (
     BatchRefused,
     OriginUnclear,
     PartitionError,
+    PartitionUnavailable,
     PositionDisagrees,
     SourceRecreated,
     SourceTruncated,
@@ -179,25 +180,26 @@ def test_the_source_topic_was_recreated() -> None:
     assert found.seed.source_topic_id == str(OTHER_SOURCE)
 
 
-def test_the_source_log_was_truncated() -> None:
-    truncated = replace(KNOWN, end=30, stable_end=30)
-    refused(
-        truncated, SourceTruncated, "ends at 30, before the position 50: it was truncated; ferry.on.recreate=restart goes on at its end"
-    )
-    found = plan(truncated, RESTART)
+def test_a_log_that_seems_to_end_before_the_position_is_truncated_only_if_that_is_confirmed() -> None:
+    lagging = replace(KNOWN, end=30, stable_end=30)
+    for rules in (RULES, RESTART):
+        refused(lagging, PartitionUnavailable, "seems to end at 30, before the position 50, but its leader does not confirm", rules)
+    confirmed = replace(lagging, truncation=Truncation(30, 30, copied=True))
+    refused(confirmed, SourceTruncated, "truncated to offset 30; copied up to 50; ferry.on.recreate=restart goes on at offset 30")
+    found = plan(confirmed, RESTART)
     assert (found.position, found.segments) == (30, ())
     assert found.seed is not None
-    assert "truncated from 50 to 30" in found.seed.reason
+    assert found.seed.reason == "restart: the source log was truncated to offset 30; copied up to 50"
 
 
 def test_the_source_log_was_rewritten_before_the_position() -> None:
     truncated = replace(KNOWN, truncation=Truncation(40, 35, copied=True))
-    text = "the source log was truncated to offset 40 and rewritten; copied up to 50; ferry.on.recreate=restart goes on at offset 35"
+    text = "the source log was truncated to offset 40; copied up to 50; ferry.on.recreate=restart goes on at offset 35"
     refused(truncated, SourceTruncated, text)
     found = plan(truncated, RESTART)
     assert (found.position, found.last_epoch, found.segments, found.series) == (35, -1, (Segment(COPIED, 35, 100),), "run-1")
     assert found.seed is not None
-    assert found.seed.reason == "restart: the source log was truncated to offset 40 and rewritten; copied up to 50"
+    assert found.seed.reason == "restart: the source log was truncated to offset 40; copied up to 50"
 
 
 def test_a_log_that_differs_only_where_nothing_was_copied_is_read_again_from_there() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.copying.feed_bench import Bench, batch, task
 
 from ferry.clusters.connections import RequestNotSent
-from ferry.clusters.leader_epochs import Divergence, ReadTo
+from ferry.clusters.leader_epochs import NO_LATER_EPOCH, Divergence, ReadTo
 from ferry.copying import source_feed as module
 from ferry.copying.model import Failure, PartitionTask
 from ferry.copying.receipts import ReceiptKind
@@ -19,6 +19,9 @@ from ferry.copying.source_feed import PATIENCE_SECONDS, PAUSE_SECONDS
 pytestmark = pytest.mark.unit
 
 OUT_OF_RANGE = 1
+TRUNCATED = (
+    "the source log was truncated to offset 4; copied up to {}; ferry plan names the offset at which ferry.on.recreate=restart goes on"
+)
 
 
 @pytest.fixture
@@ -39,7 +42,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bench]:
         ((12, 100), 12, None, [(ReceiptKind.LOSS, 5, 12, "expired at the source: its log starts at 12")]),
         ((5, 100), 5, None, []),
         ((0, 5), 5, None, []),
-        ((0, 4), 5, Failure("SourceTruncated", "the source log ends at 4, before the position 5", passing=False), []),
+        ((0, 4), 5, Failure("SourceTruncated", TRUNCATED.format(5), passing=False), []),
     ],
 )
 def test_an_offset_that_the_source_does_not_have_has_expired_or_was_truncated(
@@ -51,6 +54,7 @@ def test_an_offset_that_the_source_does_not_have_has_expired_or_was_truncated(
     made.answer(error=OUT_OF_RANGE)
     assert (cursor.doubted, cursor.wants_fetch) == (True, False)
     made.source.bounds = bounds
+    made.source.divergence = Divergence(3, 4) if failure else None
     made.mend()
     assert cursor.doubted, "asked only when nothing of it is under way"
     made.source.throttled_nodes = {1}
@@ -82,8 +86,42 @@ def test_a_log_that_contradicts_the_epoch_is_another_one_only_if_it_proves_to_be
     made.feed.pump(0)
     made.answer(**answer)
     made.mend(cursor)
-    problem = "the source log was truncated to offset 4 and rewritten; copied up to 6"
-    assert cursor.failure == Failure("SourceTruncated", problem, passing=False)
+    assert cursor.failure == Failure("SourceTruncated", TRUNCATED.format(6), passing=False)
+
+
+@pytest.mark.parametrize(("epoch", "told"), [(3, None), (3, Divergence(NO_LATER_EPOCH, 4)), (-1, None)])
+def test_a_leader_that_lags_behind_makes_no_log_look_truncated(bench: Callable[..., Bench], epoch: int, told: Divergence | None) -> None:
+    """It says that the log ends before the position; its epochs do not, or the position's is not known."""
+    made = bench(replace(task(start=5), last_epoch=epoch))
+    cursor, made.source.divergence = made.cursors[0], told
+    made.source.bounds = (0, 4)
+    made.feed.pump(0)
+    made.answer(error=OUT_OF_RANGE)
+    made.mend(cursor)
+    assert (cursor.failure, made.source.judged) == (None, [ReadTo(5, 3)] if epoch >= 0 else [])
+    made.feed.pump(0)
+    assert made.source.requests == [], "a pause first"
+    made.source.now += 1.0
+    made.feed.pump(0)
+    made.source.bounds = (0, 100)
+    made.answer(records=batch(5))
+    assert (cursor.failure, cursor.fetched, cursor.troubled_since) == (None, 6, 0.0)
+    made.source.bounds = (0, 4)
+    while cursor.failure is None:
+        made.feed.pump(0)
+        made.answer(error=OUT_OF_RANGE)
+        made.mend(cursor)
+        made.source.now += 5.0
+    problem = "not readable for 75 s: the source log ends at 4, before the position 6"
+    assert cursor.failure == Failure("PartitionUnavailable", problem, passing=True)
+
+
+def test_all_partitions_in_doubt_are_looked_at_together(bench: Callable[..., Bench]) -> None:
+    made = bench(task(0), task(1), task(2))
+    made.feed.pump(0)
+    made.answer_all({}, errors={0: OUT_OF_RANGE, 1: OUT_OF_RANGE, 2: OUT_OF_RANGE})
+    made.mend(*made.cursors)
+    assert (made.source.most_looks, [cursor.doubted for cursor in made.cursors]) == (3, [False] * 3)
 
 
 def test_an_offset_that_is_refused_though_the_log_has_it_is_asked_again_with_pauses_and_patience(bench: Callable[..., Bench]) -> None:

@@ -6,15 +6,17 @@ The one is named, never copied over, and the rest goes on; the other is copied a
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.copying.pipeline import plan_run
 from ferry.copying.request import RunRequest
@@ -105,6 +107,39 @@ def test_a_truncated_source_log_is_named_and_nothing_is_copied_over(
     copied = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
     assert [record.value for record in copied[0]] == [f"{number}".encode() for number in (*range(20), *range(1_000, 1_000 + rewritten))]
     assert run_flow(restarted).records == 0
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_leader_that_lags_behind_has_nothing_copied_twice(
+    lasting: bool,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    topic_factory: Callable[..., str],
+    flow_factory: Callable[..., Flow],
+    run_flow: RunFlow,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The brokers are real ones; only the end that the source lists is an old one, at first or for ever."""
+    topic = topic_factory(source_cluster, partitions=1)
+    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.on.recreate = restart")
+    produce_in_batches(source_cluster, topic, 0, range(10))
+    assert run_flow(flow).records == 10
+    produce_in_batches(source_cluster, topic, 0, range(10, 12))
+    ask, asked = ClusterAdmin.end_offsets, list[str]()
+
+    def lagging(admin: ClusterAdmin, partitions: Iterable[TopicPartition], *, committed: bool = True) -> Any:
+        found, problems = ask(admin, partitions, committed=committed)
+        stale = {key: 7 for key in found if key.topic == topic}
+        asked.extend(stale and [topic])
+        return (found | stale if lasting or len(asked) < 3 else found), problems
+
+    monkeypatch.setattr(ClusterAdmin, "end_offsets", lagging)
+    report = run_flow(flow)
+
+    failed = [(0, "PartitionUnavailable")] if lasting else []
+    assert [(failure.partition, failure.error) for failure in report.failed] == failed
+    copied = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")[0]
+    assert [record.value for record in copied] == [f"{number}".encode() for number in range(10 if lasting else 12)]
 
 
 def test_a_compacted_log_is_not_taken_for_a_truncated_one(

@@ -6,6 +6,7 @@ reaches for a consumer group that an admin client does not have).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ferry.clusters.connections import ClusterConnection, EventLoop
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from ferry.config import Cluster
 
 
-def committed_positions(cluster: Cluster, group: str, *, settled: bool = True) -> dict[TopicPartition, int]:
-    """Committed offsets of all partitions of `group`; empty for an unknown one.
+def committed_positions(
+    cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None = None, *, settled: bool = True
+) -> dict[TopicPartition, int]:
+    """Committed offsets of these partitions (None: all) of `group`; empty for an unknown one.
 
     `settled`: wait for offset commits of transactions that are not decided yet, instead of taking the ones before them.
     """
@@ -28,7 +31,7 @@ def committed_positions(cluster: Cluster, group: str, *, settled: bool = True) -
 
     async def ask() -> dict[TopicPartition, int]:
         await connection.open()
-        found = await Coordinator(loop, connection, "", group).positions(None, settled=settled)
+        found = await Coordinator(loop, connection, "", group).positions(partitions, settled=settled)
         return {TopicPartition(*key): position.offset for key, position in found.items()}
 
     try:

@@ -3,7 +3,7 @@
 A reader knows the leader epoch at the offset that it reached. The leader says where its log ends for epochs up to that one. If that is
 before the offset, the log holds other records from there on. If the leader does not know the epoch, its list of epochs says nothing: when a
 compacted partition moves to another broker, Kafka makes the list anew from the records that are left. Then the record before the offset
-decides.
+decides, and where there is none, or the reader knows no epoch, the log's end.
 
 An offset and the leader epoch under which it was appended name one record for good: after an unclean election offsets are given again, but
 under a later epoch.
@@ -19,7 +19,7 @@ from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from ferry.clusters.answers import OFFSET_FOR_LEADER_EPOCH, Action
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
-from ferry.clusters.fetching import epoch_before
+from ferry.clusters.fetching import epoch_before, log_bounds
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 
@@ -31,12 +31,14 @@ T = TypeVar("T")
 
 # Above every offset.
 NO_END = 1 << 63
+# Above every leader epoch.
+NO_LATER_EPOCH = 1 << 31
 # A partition may be led by another broker just when it is asked for.
 TRIES = 2
 
 
 class ReadTo(NamedTuple):
-    """The offset up to which a log was read, exclusive, and the leader epoch there (ferry.wire.unit.Unit)."""
+    """The offset up to which a log was read, exclusive, and the leader epoch there (-1 unknown; ferry.wire.unit.Unit)."""
 
     offset: int
     epoch: int
@@ -47,6 +49,11 @@ class Divergence(NamedTuple):
 
     epoch: int
     end: int
+
+    @property
+    def proven(self) -> bool:
+        """Whether leader epochs say it. Else only the log's end does: a leader that lags behind might tell such an end too."""
+        return self.epoch != NO_LATER_EPOCH
 
 
 # Asks one broker about partitions that it leads.
@@ -137,22 +144,37 @@ async def _divergences(
 ) -> dict[TopicPartition, Divergence | None]:
     """Of partitions that one broker leads; None: no divergence. Left out: those that the broker does not tell of now."""
     found: dict[TopicPartition, Divergence | None] = {}
-    for key, (epoch, end) in (await _ends(connection, leaders, wanted)).items():
-        read_to = wanted[key]
-        found[key] = None
-        if 0 <= end < read_to.offset:
-            found[key] = Divergence(epoch, end)
-        elif epoch != read_to.epoch:
-            before = await epoch_before(connection, leaders, *key, read_to.offset)
-            if before is not None and before != read_to.epoch:
-                found[key] = Divergence(before, read_to.offset - 1)
+    told = await _ends(connection, leaders, {key: read_to for key, read_to in wanted.items() if read_to.epoch >= 0})
+    for key, read_to in wanted.items():
+        if read_to.epoch < 0 or key in told:
+            with suppress(RequestNotSent, RequestLost):
+                found[key] = await _divergence(connection, leaders, key, read_to, told.get(key))
     return found
+
+
+async def _divergence(
+    connection: ClusterConnection, leaders: Leaders, key: TopicPartition, read_to: ReadTo, told: tuple[int, int] | None
+) -> Divergence | None:
+    """`told`: of the epoch that was read (see _ends); None: it is not known."""
+    if told is not None:
+        epoch, end = told
+        if 0 <= end < read_to.offset:
+            return Divergence(epoch, end)
+        if epoch == read_to.epoch:
+            return None
+        before = await epoch_before(connection, leaders, *key, read_to.offset)
+        if before is not None:
+            return Divergence(before, read_to.offset - 1) if before != read_to.epoch else None
+    _, end = await log_bounds(connection, leaders, *key)
+    return Divergence(NO_LATER_EPOCH, end) if end < read_to.offset else None
 
 
 async def _ends(
     connection: ClusterConnection, leaders: Leaders, wanted: Mapping[TopicPartition, ReadTo]
 ) -> dict[TopicPartition, tuple[int, int]]:
     """Of each partition the largest epoch up to the one that was read, and where it ends; -1, -1 where the leader knows none such."""
+    if not wanted:
+        return {}
     topic_type = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     by_topic: dict[str, list[TopicPartition]] = {}
     for key in wanted:

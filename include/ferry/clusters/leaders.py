@@ -52,6 +52,7 @@ class Leaders:
         self._topic_ids: dict[str, UUID] = {}
         self._names: dict[UUID, str] = {}
         self._gone_since: dict[str, float] = {}
+        self._refused: dict[str, int] = {}
         self._pause, self._asked = 0.0, float("-inf")
 
     @property
@@ -82,6 +83,9 @@ class Leaders:
         }
         self._topic_ids = {topic.name: topic.topic_id or NO_TOPIC_ID for topic in answer.topics if topic.error_code == 0}
         self._topic_ids.update({name: topic_id for name, topic_id in known.items() if topic_id is not None})
+        self._refused = {
+            topic.name: topic.error_code for topic in answer.topics if METADATA.action(topic.error_code) in {Action.DENIED, Action.REFUSED}
+        }
         gone = [topic.name for topic in answer.topics if METADATA.action(topic.error_code) is Action.GONE]
         now = time.monotonic()
         self._gone_since = {name: self._gone_since.get(name, now) for name in gone}
@@ -103,6 +107,10 @@ class Leaders:
         """Whether every refresh for some seconds said that there is no such topic."""
         since = self._gone_since.get(topic)
         return since is not None and time.monotonic() - since > GONE_SECONDS
+
+    def refused(self, topic: str) -> int:
+        """The code by which the last refresh was denied or refused the leaders of `topic` (see METADATA); 0: it was not."""
+        return self._refused.get(topic, 0)
 
     def name_of(self, topic: str | None, topic_id: UUID | None) -> str:
         """The topic's name from an answer that gives either name or id."""

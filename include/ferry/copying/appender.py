@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 
 from kafka.future import Future
 
-from ferry.clusters.answers import Action
+from ferry.clusters.answers import METADATA, Action
 from ferry.clusters.connections import ClusterConnection, RequestNotSent, Wakeup
 from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.frames import Buffer
@@ -201,11 +201,28 @@ class Appender:
             if self._ready(queue, now):
                 node = self._leaders.of(*key).node
                 if node < 0:
-                    self._postpone(queue, "no leader")
+                    self._without_leader(queue)
                 elif self._may_go(queue, node) and (only is None or only(key)):
                     queue.node = node
                     by_node.setdefault(node, []).append(queue)
         return sum(self._send_to(node, queues) for node, queues in by_node.items())
+
+    def _without_leader(self, queue: _Queue) -> None:
+        topic = queue.key[0]
+        code = self._leaders.refused(topic)
+        match METADATA.action(code):
+            case Action.DENIED:
+                answer = Answer(Action.DENIED, -1, METADATA.told(code), METADATA.right(code, topic=topic))
+                self._refuse(queue, self._denial(topic, answer))
+            case Action.REFUSED:
+                self._refuse(queue, Refusal(METADATA.told(code), passing=False))
+            case _:
+                self._postpone(queue, "no leader")
+
+    def _refuse(self, queue: _Queue, refusal: Refusal) -> None:
+        queue.refusal = queue.refusal or refusal
+        if not queue.in_flight:
+            self._regroup(queue)
 
     def _may_go(self, queue: _Queue, node: int) -> bool:
         """A partition's batches wait for the old leader's answers."""
@@ -311,9 +328,7 @@ class Appender:
         queue.not_before = now + RETRY_PAUSE_SECONDS
         self.leaders_stale = True
         if now - queue.troubled_since > RETRY_SECONDS:
-            queue.refusal = queue.refusal or Refusal(f"not accepted for {RETRY_SECONDS:.0f} s: {problem}", passing=True)
-            if not queue.in_flight:
-                self._regroup(queue)
+            self._refuse(queue, Refusal(f"not accepted for {RETRY_SECONDS:.0f} s: {problem}", passing=True))
 
     def _ready(self, queue: _Queue, now: float) -> bool:
         if not queue.waiting or queue.disturbed or queue.refusal or now < queue.not_before:

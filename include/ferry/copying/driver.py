@@ -178,7 +178,7 @@ class CopyDriver:
         again = {lane: hold.retake(lane) for lane in lost}
         _, plans = until_it_answers()(self._plan, hold, ends, lost)
         self._name_missing([out.tasks[lane] for lane in lost], plans)
-        tasks, given_up = out.give_again(task for task in self._lane_tasks(plans, {**held, **again}) if task.lane in lost)
+        tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}))
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
         self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
         return tasks
@@ -220,24 +220,22 @@ class CopyDriver:
     def _plan(
         self, hold: RunHold, ends: Mapping[tuple[str, int], int] | None = None, lanes: Collection[int] | None = None
     ) -> tuple[Survey, list[PartitionPlan]]:
-        """Survey and plan; what fails is noted (only for partitions of `lanes`, when some lanes are planned again)."""
+        """Survey and plan, only partitions of `lanes` when some lanes are planned again; what fails is noted."""
+        concerns = None if lanes is None else partial(self._concerns, lanes)
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
-            seen = survey(self._flow, self._request, source, target, settled=True, ends=ends, for_a_run=True)
+            seen = survey(self._flow, self._request, source, target, settled=True, ends=ends, for_a_run=True, concerns=concerns)
             plans = self._without_topic(plan_partitions(seen.facts, rules_of(self._flow, self._request)), seen, source, target)
         _check_hold(hold, plans)
-        self._note_failures(seen, plans, lanes)
+        self._note_failures(seen, plans)
         self._tally.skipped = [Skipped(what, reason) for what, reason in (*seen.selection.skipped, *seen.lacking)]
         return seen, plans
 
-    def _note_failures(self, seen: Survey, plans: Iterable[PartitionPlan], lanes: Collection[int] | None = None) -> None:
+    def _note_failures(self, seen: Survey, plans: Iterable[PartitionPlan]) -> None:
         for plan in plans:
-            if not self._concerns(lanes, plan.facts.topic, plan.facts.partition):
-                continue
             if plan.failure is not None:
                 self._fail(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
         for (topic, partition), trouble in seen.partition_problems.items():
-            if self._concerns(lanes, topic, partition):
-                self._fail(topic, partition, "PartitionUnavailable", trouble)
+            self._fail(topic, partition, "PartitionUnavailable", trouble)
         for denied in seen.denied:
             self._fail(denied.topic, denied.partition, denied.error, denied.problem)
 
@@ -255,8 +253,8 @@ class CopyDriver:
         nothing = dict.fromkeys((topic for topic, _ in missing), "it was not created in time; run again")
         return stopped_without_topic(found, nothing | why_missing(self._flow, topics, target))
 
-    def _concerns(self, lanes: Collection[int] | None, topic: str, partition: int) -> bool:
-        return lanes is None or lane_of(topic, partition, self._lanes) in lanes
+    def _concerns(self, lanes: Collection[int], topic: str, partition: int) -> bool:
+        return lane_of(topic, partition, self._lanes) in lanes
 
     def _name_missing(self, lost: Iterable[LaneTask], plans: Iterable[PartitionPlan]) -> None:
         """Partitions of lost lanes that the clusters no longer show: they would drop out of the run without a word."""

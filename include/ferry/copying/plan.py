@@ -220,19 +220,16 @@ def _known(facts: PartitionFacts, head: Head, rules: PlanRules) -> _Settled:
     if facts.truncation is not None:
         return _truncated(facts, head, facts.truncation, rules)
     if head.position > facts.stable_end:
-        if rules.on_recreate == "restart":
-            reason = f"restart: the source log was truncated from {head.position} to {facts.stable_end}"
-            return _Settled(facts.stable_end, seed_reason=reason)
         problem = (
-            f"the source log ends at {facts.stable_end}, before the position {head.position}: it was truncated; "
-            "ferry.on.recreate=restart goes on at its end"
+            f"the source log seems to end at {facts.stable_end}, before the position {head.position}, but its leader does not confirm that "
+            "it was truncated: it may lag behind; run again"
         )
-        raise SourceTruncated(facts.topic, facts.partition, problem)
+        raise PartitionUnavailable(facts.topic, facts.partition, problem)
     return _Settled(head.position, head.source_epoch)
 
 
 def _truncated(facts: PartitionFacts, head: Head, truncation: Truncation, rules: PlanRules) -> _Settled:
-    rewritten = f"the source log was truncated to offset {truncation.end} and rewritten; copied up to {head.position}"
+    rewritten = f"the source log was truncated to offset {truncation.end}; copied up to {head.position}"
     if not truncation.copied:
         return _Settled(truncation.start, seed_reason=f"nothing had been copied at or behind offset {truncation.start}: {rewritten}")
     if rules.on_recreate == "restart":

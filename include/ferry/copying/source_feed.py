@@ -14,7 +14,7 @@ from typing import Any
 
 from kafka.future import Future
 
-from ferry.clusters.answers import FETCH, Action
+from ferry.clusters.answers import FETCH, METADATA, Action
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
 from ferry.clusters.fetching import (
     Fetched,
@@ -48,6 +48,8 @@ from ferry.wire.treatment import arrange
 from ferry.wire.unit import Unit
 
 PAUSE_SECONDS = 0.1
+# Only the ledger tells which records of the old log had been copied, and the lane does not read it.
+WHERE_A_RESTART_GOES_ON = "ferry plan names the offset at which ferry.on.recreate=restart goes on"
 
 
 class SourceFeed:
@@ -93,7 +95,7 @@ class SourceFeed:
             if cursor.wants_fetch and now >= cursor.not_before:
                 node = self._leaders.of(cursor.task.topic, cursor.task.partition).node
                 if node < 0:
-                    self._postpone(cursor, "it has no leader")
+                    self._without_leader(cursor)
                 elif node not in self._fetching and not self._connection.throttled(node):
                     by_node.setdefault(node, []).append(cursor.fetch_position())
         self._rotation.rotate(-1)
@@ -147,9 +149,11 @@ class SourceFeed:
                 self._stale = True
             else:
                 self.check_identities()
-        for cursor in idle:
-            if cursor.doubted and cursor.failure is None and not self._connection.all_throttled():
-                await self._look_at_source(cursor)
+        doubted = [cursor for cursor in idle if cursor.doubted and cursor.failure is None]
+        if doubted and not self._connection.all_throttled():
+            looks = [self._loop.start(self._look_at_source, cursor) for cursor in doubted]
+            for look in looks:
+                await look
 
     def _submit(self, node: int, wanted: list[FetchPosition]) -> None:
         generation = self._generation
@@ -208,14 +212,27 @@ class SourceFeed:
             cursor.doubted = fetched.last_stable_offset < cursor.fetched
         return arrangement.units
 
+    def _without_leader(self, cursor: PartitionCursor) -> None:
+        task, code = cursor.task, self._leaders.refused(cursor.task.topic)
+        match METADATA.action(code):
+            case Action.DENIED:
+                self._denied(cursor, METADATA.right(code, topic=task.topic))
+            case Action.REFUSED:
+                cursor.fail(PartitionError(task.topic, task.partition, f"the source does not tell its leader: {METADATA.told(code)}"))
+            case _:
+                self._postpone(cursor, "it has no leader")
+
+    def _denied(self, cursor: PartitionCursor, right: str) -> None:
+        task = cursor.task
+        cursor.fail(PartitionError(task.topic, task.partition, f"the source refuses to read it: {self._connection.granting(right)}"))
+
     def _refused(self, cursor: PartitionCursor, code: int) -> None:
         task = cursor.task
         match FETCH.action(code):
             case Action.BOUNDS:
                 cursor.doubted = True
             case Action.DENIED:
-                right = self._connection.granting(FETCH.right(code, topic=task.topic))
-                cursor.fail(PartitionError(task.topic, task.partition, f"the source refuses to read it: {right}"))
+                self._denied(cursor, FETCH.right(code, topic=task.topic))
             case Action.REFUSED:
                 problem = f"the source answers at offset {cursor.fetched}: {FETCH.told(code)}"
                 cursor.fail(UnreadableBatch(task.topic, task.partition, problem))
@@ -254,12 +271,16 @@ class SourceFeed:
                 cursor.fail(SourceMissing(task.topic, task.partition, "the source topic was deleted while it was copied"))
 
     async def _look_at_source(self, cursor: PartitionCursor) -> None:
-        """See whether the log begins behind the offset, ends before it, or holds other records there. If not, ask for the offset again."""
+        """See whether the log begins behind the offset, or was truncated before it. If not, ask for the offset again.
+
+        Only leader epochs prove a truncation. Where they do not, a log that seems to end before the offset is asked again until patience
+        ends; the next run decides.
+        """
         task, epoch = cursor.task, cursor.fetch_position().last_epoch
         key, diverged = TopicPartition(task.topic, task.partition), None
         try:
             start, end = await log_bounds(self._connection, self._leaders, *key)
-            if epoch >= 0 and start <= cursor.fetched <= end:
+            if epoch >= 0 and start <= cursor.fetched:
                 diverged = await divergence_of(self._connection, self._leaders, key, ReadTo(cursor.fetched, epoch))
         except (RequestNotSent, RequestLost) as problem:
             self._postpone(cursor, str(problem))
@@ -271,11 +292,11 @@ class SourceFeed:
         cursor.doubted = False
         if cursor.fetched < start:
             cursor.lose(start, f"expired at the source: its log starts at {start}")
-        elif cursor.fetched > end:
-            cursor.fail(SourceTruncated(*key, f"the source log ends at {end}, before the position {cursor.fetched}"))
-        elif diverged is not None:
-            text = f"the source log was truncated to offset {diverged.end} and rewritten; copied up to {cursor.fetched}"
-            cursor.fail(SourceTruncated(*key, text))
+        elif diverged is not None and diverged.proven:
+            text = f"the source log was truncated to offset {diverged.end}; copied up to {cursor.fetched}"
+            cursor.fail(SourceTruncated(*key, f"{text}; {WHERE_A_RESTART_GOES_ON}"))
+        elif cursor.fetched > end:  # a leader that lags behind tells such an end too
+            self._postpone(cursor, f"the source log ends at {end}, before the position {cursor.fetched}")
         elif epoch >= 0:
             cursor.forget_epoch()
         else:

@@ -6,7 +6,8 @@ fencing, when nobody else can write, and decides by that.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 # Of positions that disagree while a run commits.
 LOOKS = 4
+# A leader that has just been elected knows the log's end as soon as its replicas have asked it once.
+LAG_SECONDS, LAG_PAUSE_SECONDS = 3.0, 0.2
 NOT_A_COPY = "the config is that of a connector that copies no records"
 
 
@@ -67,8 +70,11 @@ def survey(
     settled: bool,
     ends: Mapping[tuple[str, int], int] | None = None,
     for_a_run: bool = False,
+    concerns: Callable[[str, int], bool] | None = None,
 ) -> Survey:
     """Ask both clusters. `ends` keeps the end bounds of an earlier survey of the same run.
+
+    `concerns` (topic, partition): which source partitions are looked at (None: all). Positions of others may be undecided meanwhile.
 
     `for_a_run`: partitions with nothing to copy are not asked for more than their ends: their `log_start` is their position then, and what
     their remote topics are set to is not known.
@@ -78,25 +84,32 @@ def survey(
     source_topics, target_topics = source.topics(), target.topics()
     policy = policy_for(flow)
     selection = select_topics(flow, source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
-    state, claims, positions = _read_positions(flow, target_topics, settled=settled)
+    places = [
+        (TopicPartition(topic, number), TopicPartition(name, number))
+        for topic, name in selection.selected
+        for number in range(source_topics[topic].partitions)
+        if concerns is None or concerns(topic, number)
+    ]
+    asked = None if concerns is None else [remote for _, remote in places if remote.topic in target_topics]
+    state, claims, positions = _read_positions(flow, target_topics, asked, settled=settled)
     copied = {head.topic for head in state.heads.values()}
     hidden = hidden_topics(flow, source, source_topics, copied) if flow.copies and not request.topics else ()
     denied = [PartitionFailure(entry.name, -1, "NotAuthorized", entry.problem) for entry in hidden if entry.needed]
     if denied and not selection.selected:
         raise NotAuthorized("; ".join(failure.problem for failure in denied))
     selection = narrow(selection, request) if request.topics else _with_hidden(selection, hidden)
-    wanted = [TopicPartition(topic, partition) for topic, _ in selection.selected for partition in range(source_topics[topic].partitions)]
     remote = dict(selection.selected)
+    wanted = [key for key, _ in places if key.topic in remote]
     ids = {topic: (_id_of(source_topics[topic]), _id_of(target_topics.get(name))) for topic, name in selection.selected}
     known = {key: head for key, head in state.heads.items() if (head.source_topic_id, head.remote_topic_id) == ids.get(head.topic)}
-    resting = {key: head.position for key, head in known.items()}
-    offsets = _offsets(flow, request, source, wanted, state, resting if for_a_run and request.since is None else {})
+    rest = for_a_run and request.since is None
+    offsets = _offsets(flow, request, source, wanted, state, known, rest=rest)
     ledger = target_topics.get(ledger_topic(flow.source.alias))
     explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
     remote_ends = _remote_ends(target, wanted, remote, target_topics, explained)
     coverage = read_coverage(flow, wanted, source_topics, target_topics, remote) if request.since is not None else {}
     moving = {key.topic for key in wanted if key not in offsets.at_rest}
-    truncations = _truncations(flow, [known[key] for key in wanted if key in known and offsets.stable_ends.get(key) != known[key].position])
+    truncations = _truncations(flow, [known[key] for key in wanted if key in known], offsets.stable_ends)
     configs, unread = _remote_configs(flow, target, {remote[topic] for topic in moving} & set(target_topics))
     denied += [
         PartitionFailure(topic, -1, type(unread[name]).__name__, str(unread[name])) for topic, name in remote.items() if name in unread
@@ -207,9 +220,9 @@ def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, set
 
 
 def _read_positions(
-    flow: Flow, target_topics: Mapping[str, TopicDescription], *, settled: bool
+    flow: Flow, target_topics: Mapping[str, TopicDescription], partitions: Iterable[TopicPartition] | None, *, settled: bool
 ) -> tuple[FlowState, dict[str, str], dict[TopicPartition, int]]:
-    """The flow's state, the claims of every flow, and the positions of its group, by remote partition.
+    """The flow's state, the claims of every flow, and the positions of its group, by remote partition (of `partitions`; None: of all).
 
     Beside a run (not `settled`) they are read one after the other while it commits both, so what disagrees is read again: a disagreement is
     one if it stays as it is. Positions that do not hold still are left out.
@@ -217,7 +230,7 @@ def _read_positions(
     disagreed: dict[TopicPartition, tuple[int | None, int]] = {}
     for _ in range(LOOKS):
         state, claims = read_state(flow, target_topics, settled=settled)
-        positions = committed_positions(flow.target, position_group(flow.source.alias), settled=settled)
+        positions = committed_positions(flow.target, position_group(flow.source.alias), partitions, settled=settled)
         before, disagreed = disagreed, disagreements(state, positions)
         moving = {key for key, pair in disagreed.items() if before.get(key) != pair}
         if settled or not moving:
@@ -270,10 +283,20 @@ def read_coverage(
     return {key: covered(receipts) for key, receipts in by_partition.items()}
 
 
-def _truncations(flow: Flow, heads: Iterable[Head]) -> dict[tuple[str, int], Truncation]:
-    """Source partitions whose log is another one before the position of today's head; the ledger tells what had been copied of it."""
-    asked = {TopicPartition(head.topic, head.partition): head for head in heads if head.source_epoch >= 0}
+def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition, int]) -> dict[tuple[str, int], Truncation]:
+    """Source partitions whose log is another one before the position of today's head; the ledger tells what had been copied of it.
+
+    `ends`: last stable offsets. A log that ends at the position is not asked for more. Where the head knows no epoch, only a log that ends
+    before the position is noticed.
+    """
+    placed = {TopicPartition(head.topic, head.partition): head for head in heads}
+    asked = {
+        key: head
+        for key, head in placed.items()
+        if (head.source_epoch >= 0 and ends.get(key) != head.position) or ends.get(key, head.position) < head.position
+    }
     found = diverged_logs(flow.source, {key: ReadTo(head.position, head.source_epoch) for key, head in asked.items()})
+    found = {key: told if told.proven else told._replace(end=min(told.end, ends.get(key, told.end))) for key, told in found.items()}
     if not found:
         return {}
     of_today: dict[tuple[str, int], list[Receipt]] = {}
@@ -306,11 +329,15 @@ def _offsets(  # noqa: PLR0917 - who asks, whom, and for what
     source: ClusterAdmin,
     wanted: list[TopicPartition],
     state: FlowState,
-    resting: Mapping[tuple[str, int], int],
+    known: Mapping[tuple[str, int], Head],
+    *,
+    rest: bool,
 ) -> _Offsets:
-    """`resting`: positions of partitions that need not be asked for more if their log ends there."""
+    """`rest`: partitions whose log ends at the position of their `known` head need not be asked for more."""
     ends, problems = source.end_offsets(wanted)
-    at_rest = {key: ends[key] for key in wanted if key in ends and ends[key] == resting.get(key)}
+    positions = {key: known[key].position for key in wanted if key in known}
+    _await_lagging(source, ends, positions)
+    at_rest = {key: ends[key] for key in wanted if rest and key in ends and ends[key] == positions.get(key)}
     starts, start_problems = source.earliest_offsets([key for key in wanted if key not in at_rest and key not in problems])
     starts |= at_rest
     problems |= start_problems
@@ -330,6 +357,17 @@ def _offsets(  # noqa: PLR0917 - who asks, whom, and for what
     elif flow.start != "earliest":
         policy.update(at_time(epoch_milliseconds(flow.start), new))
     return _Offsets(starts, ends, policy, until, since, problems, at_rest.keys())
+
+
+def _await_lagging(source: ClusterAdmin, ends: dict[TopicPartition, int], positions: Mapping[TopicPartition, int]) -> None:
+    """Ask for a while again where a log seems to end before the position: a leader that has just been elected may lag behind."""
+    begun = time.monotonic()
+    while time.monotonic() - begun < LAG_SECONDS:
+        behind = [key for key, position in positions.items() if ends.get(key, position) < position]
+        if not behind:
+            return
+        time.sleep(LAG_PAUSE_SECONDS)
+        ends.update(source.end_offsets(behind)[0])
 
 
 def _remote_ends(

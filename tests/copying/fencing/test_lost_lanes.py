@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.copying.fencing.scripted import Scripted, never_ran, replace_topic, without_results
 
 from ferry.config import Flow
@@ -62,6 +64,30 @@ def test_a_lost_lane_runs_again_while_others_run(
     assert (report.exit_code, report.records) == (ExitCode.DONE, 20_000)
     assert [len(task.partitions) for task in runner.again] == [1]
     assert equal()
+
+
+def test_a_lost_lane_does_not_wait_for_what_another_one_has_not_settled(
+    topic: str, flow_factory: Callable[..., Flow], fill: Callable[..., None], run_flow: RunFlow, target_cluster: SandboxCluster
+) -> None:
+    """A position of another lane stays undecided for longer than anything waits for it."""
+    flow = flow_factory(f"A->B.topics = {topic}.*", "A->B.ferry.lanes = 3")
+    fill(300)
+
+    def beside_an_open_transaction(job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
+        first, *others = tasks
+        yield from run_lanes(job, others)
+        settings = {"transactional.id": f"{topic}-beside", "transaction.timeout.ms": 600_000}
+        producer = Producer({**target_cluster.client_settings(), **settings})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        group = Consumer({**target_cluster.client_settings(), "group.id": job.group}).consumer_group_metadata()
+        producer.send_offsets_to_transaction([TopicPartition(*others[0].partitions[0].remote, 1)], group, 30)
+        yield LaneResult(first.lane, first.identity, failure=Failure("WorkerLost", "its worker died", passing=True))
+        yield from run_lanes(job, more())
+        producer.abort_transaction(30)
+
+    report = run_flow(flow, runner=SimpleNamespace(run=beside_an_open_transaction))
+    assert (report.exit_code, report.records) == (ExitCode.DONE, 300)
 
 
 def test_lanes_that_never_come_back_are_given_up_by_name(
