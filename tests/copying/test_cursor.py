@@ -50,12 +50,27 @@ def test_a_transaction_accepted_and_confirmed() -> None:
     assert [(entry.kind, entry.upstream_start, entry.upstream_end, entry.downstream_end) for entry in receipts] == [(COPIED, 0, 25, 120)]
     assert receipts[0].runs == ((0, 100, 15), (20, 115, 5))
     assert (receipts[0].records, receipts[0].min_timestamp, receipts[0].max_timestamp) == (20, 1_000, 1_025)
-    assert cursor.head("run", "ledger") == Head("t", 0, 25, str(TOPIC_ID), "A.t", str(REMOTE_ID), "ledger", 3, "run")
+    assert cursor.head("run", "ledger") == Head("t", 0, 25, str(TOPIC_ID), "A.t", str(REMOTE_ID), "ledger", 3, "run", record_bytes=1)
     cursor.confirm()
     assert (cursor.committed_position, cursor.touched) == (25, False)
     cursor.settle_fetched()
     assert cursor.position == 30
     assert [(entry.upstream_start, entry.upstream_end, entry.records) for entry in cursor.receipts("run")] == [(25, 30, 0)]
+
+
+def test_the_head_says_how_large_the_last_records_were() -> None:
+    def told() -> int:
+        cursor.receipts("run")
+        return cursor.head("run", "ledger").record_bytes
+
+    cursor = PartitionCursor(replace(task(Segment(COPIED, 0, 60)), record_bytes=7))
+    assert told() == 7
+    cursor.fetched_to(60, 5)
+    cursor.accept(replace(unit(0, 10), payload=memoryview(b"x" * 48)), 100)
+    assert told() == 5
+    cursor.confirm()
+    cursor.settle_fetched()
+    assert told() == 5, "nothing but control records"
 
 
 def test_revert_goes_back_to_what_was_confirmed() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.copying.formats import FORMAT_VERSION
+from ferry.copying.loss_index import IndexedShare, LossIndex
 from ferry.copying.state import (
     Claim,
     FlowRecord,
@@ -29,9 +30,13 @@ pytestmark = pytest.mark.unit
 
 NAMES, NUMBERS = st.text(max_size=8), st.integers(0, 2**62)
 ACLS = st.builds(AclBinding, st.sampled_from(AclResource), NAMES, st.sampled_from(AclPattern), NAMES, NAMES, NAMES, NAMES)
+OFFSETS = st.sets(st.integers(0, 2**62), max_size=4).map(lambda found: tuple(sorted(found)))
+INDEXES = st.builds(
+    LossIndex, st.uuids().map(str), NUMBERS, st.lists(st.builds(IndexedShare, NUMBERS, NUMBERS, NUMBERS, OFFSETS), max_size=3).map(tuple)
+)
 ENTRIES: st.SearchStrategy[StateEntry] = st.one_of(
-    st.builds(Head, NAMES, st.integers(0, 9), NUMBERS, NAMES, NAMES, NAMES, NAMES, st.integers(-1, 99), NAMES, NAMES),
-    st.builds(FlowRecord, NAMES, st.integers(0, 500), NUMBERS, st.booleans(), NUMBERS),
+    st.builds(Head, NAMES, st.integers(0, 9), NUMBERS, NAMES, NAMES, NAMES, NAMES, st.integers(-1, 99), NAMES, NAMES, NUMBERS),
+    st.builds(FlowRecord, NAMES, st.integers(0, 500), NUMBERS, st.booleans(), NUMBERS, st.one_of(st.none(), INDEXES)),
     st.builds(Claim, NAMES, NAMES, NAMES),
     st.builds(LossAcknowledged, NAMES, st.integers(0, 9), NUMBERS, NAMES),
     st.builds(SyncDone, NAMES, NUMBERS, NAMES),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.fuzz.damage import damaged, damaged_json, fuzzed
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.copying.loss_index import IndexedShare, LossIndex
 from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.copying.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
 from ferry.copying.request import RunRequest
@@ -41,6 +42,7 @@ ACL = AclBinding.from_list([AclResource.TOPIC, "t", AclPattern.LITERAL, "User:u"
 STATES = (
     Head("t", 1, 5, "id", "A.t", "rid", "lid", 4, "run", "series"),
     FlowRecord("A->B", 8, 100, exactly_once=False),
+    FlowRecord("A->B", 8, losses=LossIndex("11111111-1111-1111-1111-111111111111", 9, (IndexedShare(0, 9, 1, (3, 8)),))),
     Claim("A.t", "rid", "A->B"),
     SyncDone("acls", 17, "run"),
     LossAcknowledged("id", 1, 5),

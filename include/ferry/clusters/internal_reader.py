@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
@@ -35,6 +36,8 @@ ANSWER_MILLISECONDS = 10_000
 # A poll returns only when it is full or this has passed, and a run reads several small topics.
 POLL_SECONDS = 0.03
 MESSAGES_A_POLL = 5_000
+# So many records are read in less time than it takes to begin at another offset.
+READ_ON = 5_000
 # Above every offset: the read ends where the partition does.
 UNBOUNDED = 1 << 63
 # A topic that was deleted since it was listed.
@@ -42,13 +45,22 @@ _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITI
 
 
 class InternalRecord(NamedTuple):
-    """One record of an internal topic; `value` None is a tombstone, `timestamp` in ms."""
+    """One record of an internal topic; `value` None is a tombstone, `timestamp` in ms, `epoch` the leader's (-1: not known)."""
 
     partition: int
     offset: int
     timestamp: int
     key: bytes
     value: bytes | None
+    epoch: int = -1
+
+
+class Span(NamedTuple):
+    """Offsets `[start, end)` of a partition."""
+
+    partition: int
+    start: int
+    end: int
 
 
 class InternalTopicReader:
@@ -134,6 +146,20 @@ class InternalTopicReader:
         for _, record in self._from(positions, bounds, complete=complete, seconds=seconds):
             yield record
 
+    def records_at(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> Iterator[InternalRecord]:
+        """The committed records of `topic` that stand at just these offsets (increasing, by partition), as far as they were not compacted.
+
+        The caller has seen records behind them. Errors as of `read`.
+        """
+        spans = [spans_of(partition, offsets) for partition, offsets in wanted.items()]
+        there = {partition: frozenset(offsets) for partition, offsets in wanted.items()}
+        for together in zip_longest(*spans):  # one span of each partition at a time
+            asked = [span for span in together if span is not None]
+            positions = [Place(topic, span.partition, span.start) for span in asked]
+            for _, record in self._from(positions, {(topic, span.partition): span.end for span in asked}, complete=True):
+                if record.offset in there[record.partition]:
+                    yield record
+
     def glance(self, topics: Mapping[str, int]) -> Iterator[tuple[str, InternalRecord]]:
         """Every committed record of many small topics (name → number of partitions) in one pass, with the topic's name.
 
@@ -204,5 +230,18 @@ class InternalTopicReader:
         return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=self._role)
 
 
+def spans_of(partition: int, offsets: Iterable[int]) -> list[Span]:
+    """The spans to read for these offsets (increasing), which lie in one span where few others are between them (pure)."""
+    spans: list[Span] = []
+    for offset in offsets:
+        if spans and offset - spans[-1].end < READ_ON:
+            spans[-1] = spans[-1]._replace(end=offset + 1)
+        else:
+            spans.append(Span(partition, offset, offset + 1))
+    return spans
+
+
 def _record(message: Message) -> InternalRecord:
-    return InternalRecord(message.partition(), message.offset(), message.timestamp()[1], message.key() or b"", message.value())
+    epoch = message.leader_epoch()
+    place = message.partition(), message.offset(), message.timestamp()[1]
+    return InternalRecord(*place, message.key() or b"", message.value(), -1 if epoch is None else epoch)

@@ -24,6 +24,8 @@ from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from ferry.config import Cluster
 
 
@@ -66,6 +68,11 @@ def diverged_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo]) -> 
     return {key: divergence for key, divergence in told.items() if divergence is not None}
 
 
+def same_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], topic_ids: Mapping[str, UUID]) -> set[TopicPartition]:
+    """The partitions of topics with these ids whose leader says that the log holds what was read. Errors as above."""
+    return {key for key, divergence in _of_all(cluster, wanted, _divergences, topic_ids).items() if divergence is None}
+
+
 def epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, Collection[int]]) -> dict[TopicPartition, dict[int, int]]:
     """Where what each log holds of these leader epochs ends, exclusive. Left out: partitions whose leader does not tell. Errors as above.
 
@@ -84,7 +91,9 @@ def epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, Collection[int]
     return {key: ends for key, ends in found.items() if ends.keys() == set(wanted[key])}
 
 
-def _of_all(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], ask: Asking[T]) -> dict[TopicPartition, T]:
+def _of_all(
+    cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], ask: Asking[T], topic_ids: Mapping[str, UUID] | None = None
+) -> dict[TopicPartition, T]:
     """What the leaders tell; those that do not tell are asked again once."""
     if not wanted:
         return {}
@@ -93,15 +102,17 @@ def _of_all(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], ask: Aski
     loop = EventLoop()
     connection = ClusterConnection(loop, cluster, ClientRole.ADMIN)
     try:
-        return loop.run(_ask_all, connection, wanted, ask)
+        return loop.run(_ask_all, connection, wanted, ask, topic_ids)
     finally:
         connection.close()
         loop.close()
 
 
-async def _ask_all(connection: ClusterConnection, wanted: Mapping[TopicPartition, ReadTo], ask: Asking[T]) -> dict[TopicPartition, T]:
+async def _ask_all(
+    connection: ClusterConnection, wanted: Mapping[TopicPartition, ReadTo], ask: Asking[T], topic_ids: Mapping[str, UUID] | None
+) -> dict[TopicPartition, T]:
     await connection.open()
-    leaders = Leaders(connection, {key.topic for key in wanted})
+    leaders = Leaders(connection, {key.topic for key in wanted}, topic_ids)
     found: dict[TopicPartition, T] = {}
     for _ in range(TRIES):
         with suppress(RequestNotSent, RequestLost):

@@ -109,6 +109,7 @@ class PartitionCursor:
         self._committed = _Committed(task.position, 0, first, task.last_epoch, not task.declared)
         # (offset, number): so many records before that offset have no unit, because the handler dropped them all.
         self._dropped: deque[tuple[int, int]] = deque()
+        self._record_bytes = task.record_bytes
         self.revert()
 
     def revert(self) -> None:
@@ -287,6 +288,7 @@ class PartitionCursor:
             source_epoch=self._epoch,
             run_id=run_id,
             series=task.series,
+            record_bytes=self._record_bytes,
         )
 
     def outcome(self) -> PartitionOutcome:
@@ -323,6 +325,8 @@ class PartitionCursor:
         draft, self._draft = self._draft, None
         if draft is None:
             return
+        if draft.records:
+            self._record_bytes = max(1, round(draft.bytes / draft.records))
         receipt = self._receipt(draft.segment.kind, draft.start, self.settled, "")
         self._receipts.append(
             replace(

@@ -19,11 +19,14 @@ from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.failures import recipient
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.leaders import NO_TOPIC_ID
+from ferry.copying import loss_index
 from ferry.copying.fencing import RunHold
 from ferry.copying.held_back import held_back, overdue
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, number_of_lanes, transactional_id
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut
+from ferry.copying.ledger_losses import index_losses
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
 from ferry.copying.patience import until_it_answers
 from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions, stopped_without_topic
@@ -164,6 +167,7 @@ class CopyDriver:
             hold.retake(lane)  # aborts what it left open, so that readers of the target do not wait for its time-out
         self._name_held_back(seen)
         self._tidy_ledger(hold)
+        self._index_losses(hold, job.ledger_topic_id)
 
     def _taken_back(
         self, hold: RunHold, held: Mapping[int, ProducerIdentity], ends: Mapping[tuple[str, int], int], out: LanesOut
@@ -216,6 +220,13 @@ class CopyDriver:
             held_ever = sum(reader.end_offsets(self._ledger).values())
         hold.write_record(tidied=held_ever, receipts=done.left)
         self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
+
+    def _index_losses(self, hold: RunHold, ledger_topic_id: str) -> None:
+        with InternalTopicReader(self._flow.target) as reader:
+            held_ever = sum(reader.end_offsets(self._ledger).values())
+        # A ledger of a cluster without topic ids cannot be told from one that was created anew.
+        if ledger_topic_id not in {"", str(NO_TOPIC_ID)} and loss_index.is_due(held_ever, hold.record.losses):
+            hold.write_record(losses=index_losses(self._flow, hold.record.losses, ledger_topic_id, held_ever))
 
     def _plan(
         self, hold: RunHold, ends: Mapping[tuple[str, int], int] | None = None, lanes: Collection[int] | None = None
@@ -384,6 +395,7 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
         excluded=facts.guard.excluded,
         settles=plan.seed is not None and facts.committed is not None,
         series=plan.series,
+        record_bytes=facts.head.record_bytes if facts.head is not None else 0,
     )
 
 

@@ -30,7 +30,8 @@ class PartitionTask:
     `position` is the next upstream offset to copy in order, as the driver read it after fencing. `last_epoch` is the source leader epoch to
     fetch it with (-1 unknown). `seed` and `foreign` (what another replicator wrote) go into the partition's first transaction.
     `batch_limit` is the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote.
-    `settles`: an operator's seed overrides whatever the group says. `series`: of the receipts to write (Receipt.series).
+    `settles`: an operator's seed overrides whatever the group says. `series`: of the receipts to write (Receipt.series). `record_bytes`: as
+    of the head (Head.record_bytes), until records are copied.
     """
 
     topic: str
@@ -47,6 +48,7 @@ class PartitionTask:
     excluded: Ranges = ()
     settles: bool = False
     series: str = ""
+    record_bytes: int = 0
 
     @property
     def declared(self) -> tuple[Receipt, ...]:

@@ -32,8 +32,8 @@ _KEY = _pattern(
     r'\{"id":TEXT,"kind":"(KIND)","partition":(NUMBER),(?:"series":TEXT,)?"start":NUMBER,"topic":(TEXT)\}',
 )
 _VALUE = _pattern(
-    r'\{"bytes":(NUMBER),(?:"delays":NUMBERS,)?"downstream_end":(NUMBER),"end":NUMBER,"forwarded":NUMBER,(?:"from_target":NUMBER,)?'
-    r'(?:"handled":NUMBERS,)?"reason":TEXT,"records":(NUMBER),"reframed":NUMBER,(?:"remote_epoch":NUMBER,)?"remote_id":TEXT,"remote_topic":(TEXT),"run":TEXT,'
+    r'\{"bytes":NUMBER,(?:"delays":NUMBERS,)?"downstream_end":(NUMBER),"end":NUMBER,"forwarded":NUMBER,(?:"from_target":NUMBER,)?'
+    r'(?:"handled":NUMBERS,)?"reason":TEXT,"records":NUMBER,"reframed":NUMBER,(?:"remote_epoch":NUMBER,)?"remote_id":TEXT,"remote_topic":(TEXT),"run":TEXT,'
     r'"runs":TEXT,"source_epoch":NUMBER,"timestamps":\[NUMBER,NUMBER\],"transactions":NUMBER,"version":VERSION(?:,"written":NUMBERS)?\}'
 )
 
@@ -46,8 +46,6 @@ class Glance(NamedTuple):
     partition: int
     remote_topic: str
     downstream_end: int
-    records: int
-    bytes: int
 
 
 def glance(key: bytes, value: bytes) -> Glance | None:
@@ -56,7 +54,5 @@ def glance(key: bytes, value: bytes) -> Glance | None:
     if named is None or said is None:
         return None
     kind, partition, topic = named.groups()
-    size, downstream_end, records, remote_topic = said.groups()
-    return Glance(
-        kind.decode(), topic[1:-1].decode(), int(partition), remote_topic[1:-1].decode(), int(downstream_end), int(records), int(size)
-    )
+    downstream_end, remote_topic = said.groups()
+    return Glance(kind.decode(), topic[1:-1].decode(), int(partition), remote_topic[1:-1].decode(), int(downstream_end))

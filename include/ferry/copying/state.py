@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from ferry.clusters.acl_binding import AclBinding
 from ferry.copying.formats import FORMAT_VERSION, require_version
+from ferry.copying.loss_index import LossIndex, read_index
 from ferry.copying.recovery_entries import (
     KINDS,
     RECOVERY_VERSION,
@@ -34,7 +35,7 @@ PartitionKey = tuple[str, int]  # source topic, partition
 class Head:
     """Where a source partition stands: the next upstream offset to copy, between which topics, explained by which ledger.
 
-    `series`: as of the receipts (Receipt.series).
+    `series`: as of the receipts (Receipt.series). `record_bytes`: average size of the records that were copied last (0: not known).
     """
 
     topic: str
@@ -47,6 +48,7 @@ class Head:
     source_epoch: int = -1
     run_id: str = ""
     series: str = ""
+    record_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class FlowRecord:
 
     `tidied`: how many records the ledger had ever held when it was last tidied; `receipts`: how many receipts it held then. `exactly_once`:
     how the last run copied, for the flow in the other direction, which must be able to rely on the ledger.
+    `losses`: where those of the ledger are, as far as a run has looked.
     """
 
     flow: str
@@ -62,6 +65,7 @@ class FlowRecord:
     tidied: int = 0
     exactly_once: bool = True
     receipts: int = 0
+    losses: LossIndex | None = None
 
 
 @dataclass(frozen=True)
@@ -148,11 +152,13 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
                 "source_epoch": entry.source_epoch,
                 "run": entry.run_id,
                 **({"series": entry.series} if entry.series else {}),
+                **({"record_bytes": entry.record_bytes} if entry.record_bytes else {}),
             }
         case FlowRecord():
             key = {"flow": entry.flow}
             value = {"lanes": entry.lanes, "tidied": entry.tidied, "exactly_once": entry.exactly_once}
             value |= {"receipts": entry.receipts} if entry.receipts else {}
+            value |= {"losses": entry.losses.document()} if entry.losses is not None else {}
         case Claim():
             key, value = {"claim": entry.remote_topic}, {"flow": entry.flow, "remote_id": entry.remote_topic_id}
         case SyncDone():
@@ -186,10 +192,12 @@ def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> St
                 number(what["source_epoch"]),
                 text(what["run"]),
                 text(what.get("series", "")),
+                number(what.get("record_bytes", 0)),
             )
         if "flow" in name:
             exactly_once, receipts = bool(what.get("exactly_once", True)), number(what.get("receipts", 0))
-            return FlowRecord(text(name["flow"]), number(what["lanes"]), number(what["tidied"]), exactly_once, receipts)
+            losses = read_index(what.get("losses"))
+            return FlowRecord(text(name["flow"]), number(what["lanes"]), number(what["tidied"]), exactly_once, receipts, losses)
         if "claim" in name:
             return Claim(text(name["claim"]), text(what["remote_id"]), text(what["flow"]))
         if "sync" in name:

@@ -9,7 +9,7 @@ from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.copying.formats import place_of
-from ferry.copying.ledger_summary import read_ledger_summary
+from ferry.copying.ledger_losses import read_losses
 from ferry.copying.receipts import Receipt
 from ferry.copying.state import FlowState, LossAcknowledged, encode_state, fold_state
 from ferry.policy.naming import state_topic
@@ -24,7 +24,7 @@ def open_losses(flow: Flow) -> list[Receipt]:
     with InternalTopicReader(flow.target) as reader:
         records = reader.read(topic, complete=False)
         state = fold_state(((record.key, record.value) for record in records), place_of(flow.target, topic))
-    return unacknowledged(read_ledger_summary(flow).losses, state)
+    return unacknowledged(read_losses(flow, state.flow.losses if state.flow else None).losses, state)
 
 
 def unacknowledged(losses: Iterable[Receipt], state: FlowState) -> list[Receipt]:

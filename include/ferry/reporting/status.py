@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ferry.clusters.abilities import Lack
 from ferry.clusters.admin import ClusterAdmin
 from ferry.copying.held_back import HeldBack, held_back
-from ferry.copying.ledger_summary import read_ledger_summary
+from ferry.copying.ledger_losses import read_losses
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.receipts import Receipt
 from ferry.copying.request import RunRequest
@@ -37,8 +37,8 @@ STATUS_VERSION = 1
 class PartitionStatus:
     """One source partition; `log_start` is the first offset that the source still has.
 
-    Lags: records (offsets, so control records count too), bytes (by the average of what was copied, -1 unknown), seconds (age of the first
-    uncopied record, -1 unknown). `headroom_seconds`: until the source drops it by time (None: never, or there is none);
+    Lags: records (offsets, so control records count too), bytes (by the average of the records that were copied last, -1 unknown), seconds
+    (age of the first uncopied record, -1 unknown). `headroom_seconds`: until the source drops it by time (None: never, or there is none);
     `retention_seconds`: after what time it drops any (None: never). `open_transaction_at`: the source's last stable offset when an open
     transaction holds it back (None: none does). `heartbeats`: it holds heartbeats, of which every run leaves some for the next one.
     """
@@ -106,7 +106,7 @@ class Look:
 
 
 def flow_status(flow: Flow) -> FlowStatus:
-    """Ask both clusters, and read the whole ledger for sizes and losses; among the limits is a run that did not come."""
+    """Ask both clusters, and the ledger for losses; among the limits is a run that did not come."""
     status = look_at(flow).status
     silence = overdue_run(flow)
     return status if silence is None else replace(status, broken=(silence, *status.broken))
@@ -114,20 +114,18 @@ def flow_status(flow: Flow) -> FlowStatus:
 
 def look_at(flow: Flow) -> Look:
     """As `flow_status`, with what it rests on."""
-    ledger = read_ledger_summary(flow)
-    seen, partitions, behind = _seen(flow, ledger.sizes, for_a_run=False)
-    losses = tuple(loss_report(loss) for loss in unacknowledged(ledger.losses, seen.state))
-    return Look(_status(flow, seen, partitions, losses, behind), seen, ledger.losses)
+    seen, partitions, behind = _seen(flow, for_a_run=False)
+    lost = read_losses(flow, seen.state.flow.losses if seen.state.flow else None).losses
+    losses = tuple(loss_report(loss) for loss in unacknowledged(lost, seen.state))
+    return Look(_status(flow, seen, partitions, losses, behind), seen, lost)
 
 
 def status_after_run(flow: Flow, report: RunReport | None = None) -> FlowStatus:
     """How far the flow is when a run has ended, from as little as a plan reads: no ledger, nothing but ends of what is copied to its end.
 
-    Bytes are known of partitions that the run copied records of (its `report`); losses are the run's own.
+    Losses are the run's own (of its `report`).
     """
-    copied = report.partitions if report is not None else ()
-    sizes = {(entry.topic, entry.partition): entry.bytes / entry.records for entry in copied if entry.records}
-    seen, partitions, behind = _seen(flow, sizes, for_a_run=True)
+    seen, partitions, behind = _seen(flow, for_a_run=True)
     losses = report.losses if report is not None else ()
     return _status(flow, seen, partitions, losses, behind)
 
@@ -152,9 +150,7 @@ def _stage(seen: Survey) -> tuple[str, int]:
     return (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
 
 
-def _seen(
-    flow: Flow, sizes: Mapping[tuple[str, int], float], *, for_a_run: bool
-) -> tuple[Survey, tuple[PartitionStatus, ...], tuple[HeldBack, ...]]:
+def _seen(flow: Flow, *, for_a_run: bool) -> tuple[Survey, tuple[PartitionStatus, ...], tuple[HeldBack, ...]]:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = survey(flow, RunRequest(flow.name, "status"), source, target, settled=False, for_a_run=for_a_run)
         behind = held_back(flow, seen, source, target)
@@ -167,7 +163,6 @@ def _seen(
         partition_status(
             facts,
             open_at=open_at.get((facts.topic, facts.partition)),
-            average_size=sizes.get((facts.topic, facts.partition)),
             age=ages.get((facts.topic, facts.partition), 0.0),
             retention=retention_seconds(configs.get(facts.topic, {})),
             heartbeats=policy.is_heartbeats_topic(facts.topic),
@@ -188,7 +183,6 @@ def partition_status(
     facts: PartitionFacts,
     *,
     open_at: int | None,
-    average_size: float | None,
     age: float,
     retention: float | None,
     heartbeats: bool = False,
@@ -197,7 +191,8 @@ def partition_status(
     position = position_of(facts)
     first = first_uncopied(facts)
     lag = max(0, facts.stable_end - first - held(within(facts.guard.excluded, first, facts.stable_end)))
-    size = 0 if not lag else -1 if average_size is None else round(lag * average_size)
+    average = facts.head.record_bytes if facts.head else 0
+    size = 0 if not lag else lag * average if average else -1
     headroom = None if retention is None or not lag or age < 0 else retention - age
     return PartitionStatus(
         topic=facts.topic,

@@ -1,0 +1,46 @@
+"""Reads the losses of a ledger: all of it, or by an index what is new and the losses that were known. Only losses are kept in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.leader_epochs import ReadTo, same_logs
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.formats import place_of
+from ferry.copying.loss_index import IndexedShare, LossFold, LossIndex
+from ferry.policy.naming import ledger_topic
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+
+def read_losses(flow: Flow, index: LossIndex | None) -> LossFold:
+    """Every loss, up to the bound of now. `index`: of the flow record. Errors as of InternalTopicReader.read and decode_receipt."""
+    topic = ledger_topic(flow.source.alias)
+    fold = LossFold(_standing(flow, index), place_of(flow.target, topic))
+    with InternalTopicReader(flow.target) as reader:
+        for record in reader.records_at(topic, fold.listed):
+            fold.add(record)
+        for record in reader.read(topic, fold.starts):
+            fold.add(record)
+    return fold
+
+
+def index_losses(flow: Flow, index: LossIndex | None, ledger_topic_id: str, held_ever: int) -> LossIndex:
+    """`index` brought up to date. `ledger_topic_id`: as it was before; of a ledger that was replaced meanwhile the index says nothing."""
+    made = read_losses(flow, index).index(ledger_topic_id, held_ever)
+    return replace(made, shares=_standing(flow, made))
+
+
+def _standing(flow: Flow, index: LossIndex | None) -> tuple[IndexedShare, ...]:
+    """What holds of the index: the ledger is the same topic, and its logs still hold what was read (no unclean election cut them off)."""
+    if index is None:
+        return ()
+    topic = ledger_topic(flow.source.alias)
+    places = {TopicPartition(topic, share.partition): share for share in index.shares}
+    read = {key: ReadTo(share.read_to, share.epoch) for key, share in places.items()}
+    same = same_logs(flow.target, read, {topic: UUID(index.ledger_topic_id)})
+    return tuple(share for key, share in places.items() if key in same)
