@@ -17,21 +17,27 @@ if TYPE_CHECKING:
     from ferry.config import Flow
 
 
-def read_losses(flow: Flow, index: LossIndex | None) -> LossFold:
-    """Every loss, up to the bound of now. `index`: of the flow record. Errors as of InternalTopicReader.read and decode_receipt."""
+def read_losses(flow: Flow, index: LossIndex | None, *, complete: bool = True) -> LossFold:
+    """Every loss, up to the bound of now (`complete`: as of InternalTopicReader.read). `index`: of the flow record.
+
+    Errors as of InternalTopicReader.read and decode_receipt.
+    """
     topic = ledger_topic(flow.source.alias)
     fold = LossFold(_standing(flow, index), place_of(flow.target, topic))
     with InternalTopicReader(flow.target) as reader:
         for record in reader.records_at(topic, fold.listed):
             fold.add(record)
-        for record in reader.read(topic, fold.starts):
+        for record in reader.read(topic, fold.starts, complete=complete):
             fold.add(record)
     return fold
 
 
 def index_losses(flow: Flow, index: LossIndex | None, ledger_topic_id: str, held_ever: int) -> LossIndex:
-    """`index` brought up to date. `ledger_topic_id`: as it was before; of a ledger that was replaced meanwhile the index says nothing."""
-    made = read_losses(flow, index).index(ledger_topic_id, held_ever)
+    """`index` brought up to date, as far as no open transaction holds readers back.
+
+    `ledger_topic_id`: as it was before; of a ledger that was replaced meanwhile the index says nothing.
+    """
+    made = read_losses(flow, index, complete=False).index(ledger_topic_id, held_ever)
     return replace(made, shares=_standing(flow, made))
 
 

@@ -46,7 +46,13 @@ METRICS: tuple[Metric, ...] = (
     Metric("replication-latency-ms-max", "gauge", "ms", PARTITION, "age of the oldest"),
     Metric("checkpoint-latency-ms", "gauge", "ms", GROUP, "from the look at a group until its checkpoint was written"),
     Metric("lag-records", "gauge", "records", PARTITION, "offsets that are not copied after the run"),
-    Metric("lag-bytes", "gauge", "bytes", PARTITION, "their size, by the average of what the run copied; not sent where it is not known"),
+    Metric(
+        "lag-bytes",
+        "gauge",
+        "bytes",
+        PARTITION,
+        "their size, by the average of the records that were copied last; not sent where it is not known",
+    ),
     Metric(
         "lag-seconds", "gauge", "s", PARTITION, "age of the first record that is not copied; not sent where it could not be read in time"
     ),
