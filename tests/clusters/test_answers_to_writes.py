@@ -27,6 +27,7 @@ from ferry.clusters.error_codes import CODES, named
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.produce_frames import decode_answer
 from ferry.clusters.producing import Answer, produce_answers
+from ferry.clusters.silence import Standstill
 from ferry.errors import ClusterUnreachable, ConfigError, FerryError, NotAuthorized, ReplicatorActive
 
 pytestmark = pytest.mark.unit
@@ -90,6 +91,7 @@ class Coordinators:
     def __init__(self, *given: Any, found: tuple[int, ...] = (0,)) -> None:
         self.now, self.asked, self.looked_up = 1_000.0, 0, 0
         self._given, self._found = list(given), list(found)
+        self.standstill = Standstill()
 
     def monotonic(self) -> float:
         return self.now

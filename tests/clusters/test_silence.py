@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ferry.clusters.silence import LULL_SECONDS, Silence
+from ferry.clusters.silence import LULL_SECONDS, Silence, Standstill
 
 pytestmark = pytest.mark.unit
 
@@ -62,3 +62,16 @@ def test_nothing_is_asked_nothing_is_silent() -> None:
     ask(silence, 101.0 + LULL_SECONDS + 605.0)
     assert silence.seconds(101.0 + LULL_SECONDS + 605.0) == 5.0
     assert silence.seconds(101.0 + 2 * LULL_SECONDS + 606.0) == 0.0
+
+
+def test_a_standstill_lasts_from_one_lane_to_the_next_until_a_coordinator_takes_a_request() -> None:
+    standstill = Standstill()
+    for second in range(76):
+        standstill.failed(100.0 + second, 100.0 + second)
+    standstill.failed(177.0, 177.0)  # of the next lane
+    assert standstill.seconds(177.0) == 77.0
+    standstill.over()
+    assert standstill.seconds(178.0) == 0.0
+    standstill.failed(178.0, 218.0)
+    standstill.failed(218.0 + LULL_SECONDS + 1.0, 218.0 + LULL_SECONDS + 1.0)
+    assert standstill.seconds(218.0 + LULL_SECONDS + 1.0) == 0.0, "nobody asked for a while: another trouble"

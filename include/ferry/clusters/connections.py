@@ -174,6 +174,7 @@ class ClusterConnection:
         self._manager = _Connections(loop.selector, **settings)
         self._manager.meter = self._meter = Meter()
         self._silence = silence.Silence()
+        self.standstill = silence.Standstill()
         self._last_problem = ""
         self._offers: Any = None
 

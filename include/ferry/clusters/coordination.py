@@ -105,6 +105,8 @@ class Coordinator:
         self._transactional_id = transactional_id
         self._group = group
         self._nodes: dict[int, int] = {}
+        # Less for whoever has waited already.
+        self.patience_seconds: float | None = None
         # Of one TxnOffsetCommit; less where the broker has refused that much.
         self._batch_bytes = BATCH_BYTES
 
@@ -352,33 +354,40 @@ class Coordinator:
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
     async def _until_settled(self, request: Request, kind: int, ask: Callable[[int | None], Awaitable[tuple[Codes, Any]]]) -> Any:
-        deadline = time.monotonic() + COORDINATION_SECONDS
+        seconds = COORDINATION_SECONDS if self.patience_seconds is None else self.patience_seconds
+        deadline = time.monotonic() + seconds
         pause, problem, gone_until = FIRST_PAUSE_SECONDS, "", 0.0
         while (now := time.monotonic()) < deadline:
             try:
                 codes, answer = await ask(await self._node(kind))
             except (RequestNotSent, RequestLost) as failure:
-                self._nodes.pop(kind, None)
+                self._stands_still(kind, now)
                 problem = str(failure)
             else:
                 code = request.gravest(found for _, _, found in codes)
                 action = request.action(code)
                 if action in {Action.GO_ON, Action.NOTHING}:
+                    self._connection.standstill.over()
                     return answer
                 if action is Action.GONE:
                     gone_until = gone_until or now + GONE_SECONDS
                 if action not in ASKED_AGAIN and now >= gone_until:
                     raise self._refusal(request, codes, code)
                 if action is Action.COORDINATOR:
-                    self._nodes.pop(kind, None)
+                    self._stands_still(kind, now)
                 problem = request.told(code)
             self._connection.require_answers()
+            if self._connection.standstill.seconds(time.monotonic()) >= seconds:
+                break
             await self._loop.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
         raise ClusterUnreachable(
-            f"cluster {self._connection.alias}: {request.name} for {self._transactional_id} "
-            f"did not succeed in {COORDINATION_SECONDS:.0f} s: {problem}"
+            f"cluster {self._connection.alias}: {request.name} for {self._transactional_id} did not succeed in {seconds:.0f} s: {problem}"
         )
+
+    def _stands_still(self, kind: int, asked: float) -> None:
+        self._nodes.pop(kind, None)
+        self._connection.standstill.failed(asked, time.monotonic())
 
     async def _node(self, kind: int) -> int | None:
         if kind == ANY_BROKER:

@@ -28,11 +28,12 @@ def append_records(
     partition: int = -1,
     timestamp: int = 0,
     in_order: bool = False,
+    seconds: float | None = None,
 ) -> None:
     """Append (key, value) records; returns when all replicas have them. ClusterUnreachable or NotAuthorized when they cannot be written.
 
     `partition` -1: by the key, as Java's producer does it. `timestamp` in ms, 0: now. `in_order`: where the order tells something, a retry
-    must not change it.
+    must not change it. `seconds`: how long to wait for a leader, by default WRITE_SECONDS.
     """
     from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
 
@@ -48,19 +49,20 @@ def append_records(
     # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
     settings["partitioner"] = "murmur2_random"
     problems: list[KafkaError] = []
+    seconds = WRITE_SECONDS if seconds is None else seconds
     producer = made(cluster, ClientRole.PRODUCER, partial(Producer, settings))
     try:
         for key, value in records:
             producer.produce(topic, value, key, partition, timestamp=timestamp, on_delivery=lambda error, _: _note(problems, error))
             producer.poll(0)
-        left = producer.flush(WRITE_SECONDS)
+        left = producer.flush(seconds)
     except KafkaException as problem:
         # An idempotent producer asks for its id first, which takes Write on any topic (KIP-679).
         raise explained(cluster, f"writing to {topic}", problem.args[0], grant=f"Write on topic {topic}") from problem
     if problems:
         raise explained(cluster, f"writing to {topic}", problems[0], grant=f"Write on topic {topic}", role=ClientRole.PRODUCER)
     if left:
-        raise ClusterUnreachable(f"cluster {cluster.alias}: {topic} takes no records: no answer in {WRITE_SECONDS:.0f} s")
+        raise ClusterUnreachable(f"cluster {cluster.alias}: {topic} takes no records: no answer in {seconds:.0f} s")
 
 
 def _note(problems: list[KafkaError], error: KafkaError | None) -> None:

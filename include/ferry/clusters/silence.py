@@ -2,6 +2,9 @@
 
 One broker that hangs or is gone is no silence: others answer. All lanes of a task share one connection to a cluster, and so one silence.
 When it has lasted for PATIENCE_SECONDS, every lane ends, instead of each lane waiting that long by itself.
+
+Brokers may answer and still be of no use: when most of a cluster is gone, the rest elects nobody. Then no coordinator does anything, and
+that too is waited for once (Standstill).
 """
 
 from __future__ import annotations
@@ -55,3 +58,25 @@ class Silence:
 
     def _begin(self, since: float | None) -> None:
         self._since, self._first_failure, self._certain = since, None, False
+
+
+class Standstill:
+    """Since when no coordinator of a cluster has taken a request; times are seconds of one clock."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._last_failure = float("-inf")
+
+    def failed(self, asked: float, now: float) -> None:
+        """A request that left at `asked` found no coordinator, or none that could do it."""
+        if self._since is None or asked - self._last_failure > LULL_SECONDS:
+            self._since = asked
+        self._last_failure = now
+
+    def over(self) -> None:
+        """A coordinator took a request."""
+        self._since = None
+
+    def seconds(self, now: float) -> float:
+        """How long it has lasted."""
+        return 0.0 if self._since is None else now - self._since

@@ -50,6 +50,9 @@ log = logging.getLogger(__name__)
 # Before lost lanes are taken back; twice as long each time that they are lost without headway.
 FIRST_PAUSE_SECONDS = 1.0
 
+# For a cluster that has been waited for already.
+LOOK_SECONDS = 10.0
+
 Log = Callable[[str], None]
 
 
@@ -111,9 +114,8 @@ class CopyDriver:
             if superseded is None:
                 self._tally.failures["", -1] = PartitionFailure("", -1, type(problem).__name__, str(problem))
             with suppress(ClusterUnreachable):  # a target that is gone is told nothing more; `problem` is what ended the run
-                if isinstance(problem, ClusterUnreachable):
-                    require_contact(self._flow.target)
-                self._write_result(superseded)
+                waited = isinstance(problem, ClusterUnreachable)
+                self._write_result(superseded, seconds=LOOK_SECONDS if waited else None)
             raise
         self._write_result()
 
@@ -142,7 +144,7 @@ class CopyDriver:
         ]
         out = LanesOut()
         self._run_lanes(self._job(seen, held), tasks, out, Progress(0, len(tasks)))
-        self._end_if_silent()
+        self._end_if_silent(hold)
         self._give_up([(out.tasks[lane], why) for lane, why in out.lost.items()], "1 attempt")
 
     def _copy(self, hold: RunHold) -> None:
@@ -176,7 +178,7 @@ class CopyDriver:
         lost = dict(out.lost)
         if not lost:
             return []
-        self._end_if_silent()
+        self._end_if_silent(hold)
         time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
         hold.writer.confirm()
         again = {lane: hold.retake(lane) for lane in lost}
@@ -187,12 +189,13 @@ class CopyDriver:
         self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
         return tasks
 
-    def _end_if_silent(self) -> None:
-        """ClusterUnreachable where a lane has waited for a whole cluster and this process gets no answer either: nobody waits again."""
+    def _end_if_silent(self, hold: RunHold) -> None:
+        """ClusterUnreachable where a lane has waited for a cluster and this process gets nothing done either: nobody waits again."""
         if not self._tally.silent:
             return
         try:
             require_contact(self._flow.source, self._flow.target)
+            hold.writer.confirm(LOOK_SECONDS)
         except ClusterUnreachable as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise
@@ -359,7 +362,7 @@ class CopyDriver:
             write_run_record(self._flow, opened)
         self._ledger_ends = opened.ledger_ends
 
-    def _write_result(self, superseded: str | None = None) -> None:
+    def _write_result(self, superseded: str | None = None, *, seconds: float | None = None) -> None:
         cpu = self._tally.cpu_seconds + sum(os.times()[:2])
         write_run_record(
             self._flow,
@@ -372,6 +375,7 @@ class CopyDriver:
                 skipped=tuple(self._tally.skipped),
                 superseded=superseded,
             ),
+            seconds=seconds,
         )
 
 

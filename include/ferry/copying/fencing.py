@@ -72,12 +72,18 @@ class FencedWriter:
         """Init another transactional id without conditions: aborts what is open there and fences whoever holds it."""
         return self._call(Coordinator(self._loop, self._connection, name, self._group).init)
 
-    def confirm(self) -> None:
-        """Superseded unless this process still holds the id. ClusterUnreachable when the cluster does not say."""
+    def confirm(self, seconds: float | None = None) -> None:
+        """Superseded unless this process still holds the id. ClusterUnreachable when the cluster does not say so in `seconds`.
+
+        By default it is given the patience of every coordinator.
+        """
+        self._coordinator.patience_seconds = seconds
         try:
             self._renew()
         except (RequestNotSent, RequestLost) as problem:
             raise ClusterUnreachable(f"{self._name} could not prove that it is held: {problem}") from problem
+        finally:
+            self._coordinator.patience_seconds = None
 
     def _renew(self) -> None:
         self.identity = self._call(self._settle)

@@ -124,7 +124,7 @@ class Lane:
             return self._result(fenced=True, failure=Failure("Superseded", str(problem), passing=False))
         except (FerryError, RequestNotSent, RequestLost, OutcomeUnknown) as problem:
             passing = not isinstance(problem, FerryError) or problem.retry == RetryRule.RETRY
-            silent = self._source.silent or self._target.silent
+            silent = isinstance(problem, ClusterUnreachable)
             return self._result(failure=Failure(type(problem).__name__, str(problem), passing, silent))
         return self._result()
 

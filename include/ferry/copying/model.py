@@ -96,7 +96,7 @@ class CopyJob:
 class Failure:
     """Why a partition or lane stopped: the error's class name, its text, and whether trying again may help.
 
-    `silent`: no broker of a cluster had answered for a whole patience (ferry.clusters.silence).
+    `silent`: a cluster has been waited for as long as anybody waits (ferry.clusters.silence).
     """
 
     error: str

@@ -80,11 +80,11 @@ class RunRecords:
 _KINDS = {RunOpened: "opened", RunResult: "result", RunSync: "sync"}
 
 
-def write_run_record(flow: Flow, record: RunOpened | RunResult | RunSync) -> None:
-    """Append to the runs topic; returns when it is acknowledged by all replicas."""
+def write_run_record(flow: Flow, record: RunOpened | RunResult | RunSync, *, seconds: float | None = None) -> None:
+    """Append to the runs topic; returns when it is acknowledged by all replicas. `seconds`: as of append_records."""
     kind = _KINDS[type(record)]
     value = json.dumps({"version": RECORD_VERSION, "kind": kind, **asdict(record)}, separators=(",", ":"))
-    append_records(flow.target, runs_topic(flow.source.alias), [(record.run_id.encode(), value.encode())])
+    append_records(flow.target, runs_topic(flow.source.alias), [(record.run_id.encode(), value.encode())], seconds=seconds)
 
 
 def read_run_records(flow: Flow, run_id: str) -> RunRecords:
