@@ -232,6 +232,19 @@ def test_who_the_coordinator_is(monkeypatch: pytest.MonkeyPatch, code: int) -> N
             assert (type(problem), named(code) in str(problem)) == (meaning.error, True)
 
 
+def test_lanes_that_follow_one_another_wait_once_for_coordinators_that_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    not_available = InitProducerIdResponse[4](error_code=15)
+    made = Coordinators(*[not_available] * 500)
+    first, second, third = (coordinator_of(monkeypatch, made) for _ in range(3))
+    assert isinstance(raised(first.init()), ClusterUnreachable)
+    waited, asked = made.now, made.asked
+    assert isinstance(raised(second.init()), ClusterUnreachable)
+    assert (made.now, made.asked) == (waited, asked + 1)
+    made._given = [InitProducerIdResponse[4](error_code=51), InitProducerIdResponse[4](error_code=0)]
+    assert raised(third.init()) is None, "this one has a coordinator, which ends a transaction first"
+    assert made.asked == asked + 3
+
+
 def test_a_producer_id_of_no_transaction_comes_from_any_broker_and_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     class AnyBroker(Coordinators):
         async def send(self, request: Any, node: int | None = None) -> Any:

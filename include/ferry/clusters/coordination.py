@@ -366,15 +366,16 @@ class Coordinator:
             else:
                 code = request.gravest(found for _, _, found in codes)
                 action = request.action(code)
-                if action in {Action.GO_ON, Action.NOTHING}:
+                if action is Action.COORDINATOR:
+                    self._stands_still(kind, now)
+                else:
                     self._connection.standstill.over()
+                if action in {Action.GO_ON, Action.NOTHING}:
                     return answer
                 if action is Action.GONE:
                     gone_until = gone_until or now + GONE_SECONDS
                 if action not in ASKED_AGAIN and now >= gone_until:
                     raise self._refusal(request, codes, code)
-                if action is Action.COORDINATOR:
-                    self._stands_still(kind, now)
                 problem = request.told(code)
             self._connection.require_answers()
             if self._connection.standstill.seconds(time.monotonic()) >= seconds:
