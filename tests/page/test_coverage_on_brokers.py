@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
 from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -20,6 +21,7 @@ from ferry.copying.request import RunRequest
 from ferry.page.coverage_reading import read_coverage_of
 from ferry.page.landscape import landscape_from
 from ferry.page.landscape_reading import read_landscape
+from ferry.policy.naming import ledger_topic
 from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 
@@ -100,9 +102,11 @@ def close(flow: Flow, topic: str, gap: dict[str, Any], number: int) -> RunReport
     since, until = (datetime.fromtimestamp(gap[name] / 1000, UTC) for name in ("from_ms", "until_ms"))
     request = RunRequest(flow.name, f"close-{number}", since=since, until=until, backfill=True, topics=(topic,))
     planned = pipeline.plan_run(flow, request)
-    assert planned.needs_copy, gap
+    assert planned.needs_copy, f"{gap} {planned.partitions}"
     assert not planned.needs_preparation
     pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
+    with InternalTopicReader(flow.target) as reader:  # the page does not wait for what is being committed
+        list(reader.read(ledger_topic(flow.source.alias), complete=True))
     return pipeline.read_report(flow, request)
 
 
