@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from ferry.clusters.leader_epochs import Divergence
+from ferry.clusters.leader_epochs import NO_LATER_EPOCH, Divergence
+from ferry.clusters.leaders import NO_TOPIC_ID
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying import survey
 from ferry.copying.receipts import Receipt, ReceiptKind
 from ferry.copying.state import Head
 from ferry.copying.truncation import Truncation, truncation_of
@@ -50,3 +55,26 @@ def test_only_receipts_of_the_series_say_what_the_position_was_copied_from() -> 
     assert truncation_of(head, Divergence(4, 20), [before, *since]) == Truncation(20, 20, copied=True), "where a seed said not to begin"
     assert truncation_of(head, Divergence(3, 40), [before, *since]) == Truncation(40, 40, copied=False)
     assert truncation_of(HEAD, Divergence(4, 40), []) == Truncation(40, 40, copied=True), "nothing is known"
+
+
+@pytest.mark.parametrize(
+    ("head", "divergence", "believed"),
+    [
+        (HEAD, Divergence(4, 40), True),
+        (HEAD, Divergence(NO_LATER_EPOCH, 40), False),
+        (replace(HEAD, source_epoch=-1), Divergence(NO_LATER_EPOCH, 40), True),
+        (replace(HEAD, source_topic_id=str(NO_TOPIC_ID)), Divergence(NO_LATER_EPOCH, 40), True),
+    ],
+    ids=["proven", "the leader has never heard of the epoch", "no epoch is known", "the topic may be a new one"],
+)
+def test_a_leader_that_has_lost_touch_with_its_cluster_truncates_nothing(
+    head: Head, divergence: Divergence, believed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not know the epoch of the head, and its log ends before the position. Going back to that end would copy records twice."""
+    key = TopicPartition("t", 0)
+    held = replace(copied(0, 60), source_topic_id=head.source_topic_id)
+    monkeypatch.setattr(survey, "diverged_logs", lambda *_: {key: divergence})
+    monkeypatch.setattr(survey, "read_receipts", lambda *_: [held])
+    flow: Any = SimpleNamespace(source=None)
+    found = survey._truncations(flow, [head], {key: 40})
+    assert found == ({key: Truncation(40, 40, copied=True)} if believed else {})

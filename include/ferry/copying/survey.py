@@ -27,7 +27,7 @@ from ferry.copying.receipt_glance import glance
 from ferry.copying.receipts import Receipt, decode_receipt, ledger_partition
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.state import CLAIM_KEY, FLOW_KEY, FlowState, Head, decode_state, fold_state
-from ferry.copying.truncation import Truncation, truncation_of
+from ferry.copying.truncation import Truncation, is_believed, truncation_of
 from ferry.errors import ArgumentError, ConfigError, FerryError, NotAuthorized
 from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, is_ferry_topic, ledger_topic, policy_for, position_group, state_topic
@@ -295,8 +295,12 @@ def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition
         for key, head in placed.items()
         if (head.source_epoch >= 0 and ends.get(key) != head.position) or ends.get(key, head.position) < head.position
     }
-    found = diverged_logs(flow.source, {key: ReadTo(head.position, head.source_epoch) for key, head in asked.items()})
-    found = {key: told if told.proven else told._replace(end=min(told.end, ends.get(key, told.end))) for key, told in found.items()}
+    diverged = diverged_logs(flow.source, {key: ReadTo(head.position, head.source_epoch) for key, head in asked.items()})
+    found = {
+        key: told if told.proven else told._replace(end=min(told.end, ends.get(key, told.end)))
+        for key, told in diverged.items()
+        if is_believed(asked[key], told)
+    }
     if not found:
         return {}
     of_today: dict[tuple[str, int], list[Receipt]] = {}

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ferry.clusters.leader_epochs import Divergence
+from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.copying.receipts import COPIES, Receipt, ReceiptKind
 from ferry.copying.state import Head
 
@@ -22,6 +23,16 @@ class Truncation:
     end: int
     start: int
     copied: bool
+
+
+def is_believed(head: Head, divergence: Divergence) -> bool:
+    """Whether the leader that tells this divergence can be believed.
+
+    A leader that does not know the epoch of the head, and whose log ends before the head's position, has lost touch with the cluster: every
+    later leader knows that epoch. Only where the head names no epoch, or no topic id (the topic may have been created again, and its epochs
+    have begun anew), is the end of the log all that can be known.
+    """
+    return divergence.proven or head.source_epoch < 0 or head.source_topic_id == str(NO_TOPIC_ID)
 
 
 def truncation_of(head: Head, divergence: Divergence, receipts: Iterable[Receipt]) -> Truncation:
