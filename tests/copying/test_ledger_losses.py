@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from confluent_kafka import Message
@@ -12,8 +13,10 @@ from ferry.clusters import internal_reader
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalRecord
-from ferry.config import Flow
-from ferry.copying import loss_index
+from ferry.clusters.leader_epochs import ReadTo, same_logs
+from ferry.clusters.partitions import TopicPartition
+from ferry.config import Cluster, Flow
+from ferry.copying import ledger_losses, loss_index
 from ferry.copying.ledger_losses import index_losses, read_losses
 from ferry.copying.receipts import REFUSED, Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.errors import NewerFormat
@@ -101,6 +104,31 @@ def test_by_an_index_only_losses_and_what_is_new_are_read(
         del looked_at[:]
         assert len(read_losses(flow, wrong).losses) == 3
         assert len(looked_at) == 158
+
+
+def test_a_log_that_is_cut_off_while_it_is_indexed_is_not_indexed(
+    flow_factory: Callable[..., Flow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The brokers are real ones; only what leader epochs say of the end of the older index changes behind the first look."""
+    flow = flow_factory()
+    topic = ledger_topic(flow.source.alias)
+    with ClusterAdmin(flow.target) as target:
+        ensure_internal_topics(flow, target)
+        ledger = target.topics()[topic].topic_id or ""
+    for partition in (0, 1):
+        append_records(flow.target, topic, copies(0, 10), partition=partition)
+    older = index_losses(flow, None, ledger, 20)
+    append_records(flow.target, topic, copies(100, 10), partition=0)
+    looks, ask = list[object](), same_logs
+
+    def cut_off(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], ids: Mapping[str, UUID]) -> set[TopicPartition]:
+        looks.append(wanted)
+        behind = {key for key in ask(cluster, wanted, ids) if key.partition != 0 or wanted[key].offset > 10}
+        return behind if looks[1:] else ask(cluster, wanted, ids)
+
+    monkeypatch.setattr(ledger_losses, "same_logs", cut_off)
+    assert [share.partition for share in older.shares] == [0, 1]
+    assert [share.partition for share in index_losses(flow, older, ledger, 30).shares] == [1]
 
 
 def test_a_second_status_does_not_read_what_a_run_has_indexed(

@@ -37,8 +37,11 @@ def index_losses(flow: Flow, index: LossIndex | None, ledger_topic_id: str, held
 
     `ledger_topic_id`: as it was before; of a ledger that was replaced meanwhile the index says nothing.
     """
-    made = read_losses(flow, index, complete=False).index(ledger_topic_id, held_ever)
-    return replace(made, shares=_standing(flow, made))
+    read = read_losses(flow, index, complete=False)
+    made = read.index(ledger_topic_id, held_ever)
+    # An unclean election may have cut a log off below `index` since it was looked at: then its new records there were not read.
+    cut_off = read.starts.keys() - {share.partition for share in _standing(flow, index)}
+    return replace(made, shares=tuple(share for share in _standing(flow, made) if share.partition not in cut_off))
 
 
 def _standing(flow: Flow, index: LossIndex | None) -> tuple[IndexedShare, ...]:
