@@ -190,7 +190,10 @@ class CopyDriver:
         return tasks
 
     def _end_if_silent(self, hold: RunHold) -> None:
-        """ClusterUnreachable where a lane has waited for a cluster and this process gets nothing done either: nobody waits again."""
+        """ClusterUnreachable when a lane has waited for a cluster in vain and this process cannot reach both clusters either.
+
+        Nobody waits for as long again.
+        """
         if not self._tally.silent:
             return
         try:
@@ -199,7 +202,7 @@ class CopyDriver:
         except ClusterUnreachable as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise
-            raise ClusterUnreachable(self._tally.silent) from problem
+            raise ClusterUnreachable(f"{self._tally.silent}; asked once more: {problem}") from problem
         self._tally.silent = ""
 
     def _name_held_back(self, seen: Survey) -> None:

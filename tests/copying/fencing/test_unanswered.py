@@ -1,15 +1,22 @@
-"""A proof that a transactional id is still held, where the cluster does not answer: an error of Ferry's own says so."""
+"""A cluster that does not answer who asks whether a run still holds its flow: errors of Ferry's own name it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.config import load_config
+from ferry.copying import driver
+from ferry.copying.driver import LOOK_SECONDS, CopyDriver
 from ferry.copying.fencing import FencedWriter
+from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.model import Failure, LaneResult
+from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable
 
 pytestmark = pytest.mark.unit
@@ -46,3 +53,30 @@ def test_a_proof_that_nobody_answers_is_a_cluster_that_is_not_reached(
             writer.write({("state", 0): [(b"k", b"v")]})
     finally:
         writer.__exit__()
+
+
+def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be two clusters. If both answer, the run goes on."""
+    config = tmp_path / "mm2.properties"
+    config.write_text(CONFIG)
+    made = CopyDriver(load_config(config).flow("A->B"), RunRequest("A->B", "run"), InlineLaneRunner(), lambda _: None)
+    waited = Failure("ClusterUnreachable", "cluster A: no broker has answered for 75 s", passing=True, silent=True)
+    answers: list[ClusterUnreachable | None] = [ClusterUnreachable("cluster B: no answer in 10 s"), None]
+    given: list[float] = []
+
+    def confirm(seconds: float) -> None:
+        given.append(seconds)
+        problem = answers.pop(0)
+        if problem is not None:
+            raise problem
+
+    hold: Any = SimpleNamespace(writer=SimpleNamespace(confirm=confirm))
+    monkeypatch.setattr(driver, "require_contact", lambda *_: None)
+    made._end_if_silent(hold)
+    assert given == [], "no lane has waited"
+    made._take_result(LaneResult(0, ProducerIdentity(1, 0), failure=waited))
+    with pytest.raises(ClusterUnreachable, match="cluster A: no broker has answered for 75 s; asked once more: cluster B: no answer"):
+        made._end_if_silent(hold)
+    for _ in range(2):
+        made._end_if_silent(hold)
+    assert given == [LOOK_SECONDS] * 2
