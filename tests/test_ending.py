@@ -101,6 +101,18 @@ def test_output_that_cannot_be_written_is_no_success() -> None:
     assert (left.returncode, "BrokenPipe" in left.stderr) == (1, False)
 
 
+@pytest.mark.parametrize("closing", ["2>&-", "<&- 2>&-", "<&- >&- 2>&-"])
+def test_no_connection_gets_the_descriptor_of_a_closed_stream(closing: str, tmp_path: Path) -> None:
+    program = """
+        import pathlib, socket, sys
+        from ferry.ending import run_and_end
+        run_and_end(lambda: pathlib.Path(sys.argv[1]).write_text(str(socket.socket().fileno())) and 0)
+    """
+    command = ["sh", "-c", f'exec "$@" {closing}', "sh", sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "number")]
+    subprocess.run(command, check=True, timeout=240, cwd=ROOT, env=BUFFERED)
+    assert int((tmp_path / "number").read_text()) > 2
+
+
 @pytest.mark.parametrize(
     ("main", "code", "output"),
     [

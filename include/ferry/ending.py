@@ -46,11 +46,12 @@ def run_and_end(main: Callable[[], int | None]) -> NoReturn:
 def _replace_closed_streams() -> None:
     """What is written to a stream that the caller closed (`2>&-`) goes nowhere, instead of to stdout or into a connection.
 
-    For `print` a stderr that is None is stdout; and the first connection would get the free descriptor, to which libraries write.
+    For `print` a stderr that is None is stdout; and the first connection would get the free descriptor, to which libraries write. Files get
+    the lowest free descriptor: where stdin is closed too, it must be taken first.
     """
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - it stays open to the end
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - it stays open to the end
 
 
 def _code_of(leaving: SystemExit) -> int:
