@@ -371,7 +371,7 @@ class ClusterAdmin:
 
 
 def require_contact(*clusters: Cluster) -> None:
-    """One look at each, for whoever has waited for them already: ClusterUnreachable within ten seconds, and not after another patience."""
+    """Ask each cluster once. For callers that have waited already: ClusterUnreachable after ten seconds without any answer."""
     for cluster in clusters:
         with ClusterAdmin(cluster) as admin:
             admin.cluster_id()

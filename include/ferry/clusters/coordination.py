@@ -105,7 +105,7 @@ class Coordinator:
         self._transactional_id = transactional_id
         self._group = group
         self._nodes: dict[int, int] = {}
-        # Less for whoever has waited already.
+        # How long a request is repeated; None: COORDINATION_SECONDS. Callers that have waited already set less.
         self.patience_seconds: float | None = None
         # Of one TxnOffsetCommit; less where the broker has refused that much.
         self._batch_bytes = BATCH_BYTES

@@ -109,7 +109,7 @@ class Leaders:
         return since is not None and time.monotonic() - since > GONE_SECONDS
 
     def refused(self, topic: str) -> int:
-        """The code by which the last refresh was denied or refused the leaders of `topic` (see METADATA); 0: it was not."""
+        """The code with which a broker denied or refused to name the leaders of `topic` at the last refresh (see METADATA); 0: none did."""
         return self._refused.get(topic, 0)
 
     def name_of(self, topic: str | None, topic_id: UUID | None) -> str:

@@ -1,4 +1,4 @@
-"""Where the losses of a ledger are, so that who wants only these need not read all of it (pure).
+"""Where the losses of a ledger are, so that whoever looks for losses need not read all of it (pure).
 
 A ledger is the same for whoever reads it, so what a reader found once can be kept. Of each partition the index says how far it was read,
 under which leader epoch the last record there was appended, and at which offsets the receipts of losses stand below. The losses themselves
@@ -46,7 +46,7 @@ class IndexedShare:
 
 @dataclass(frozen=True)
 class LossIndex:
-    """Of one ledger. `held_ever`: how many records it had ever held when the index was made."""
+    """The index of one ledger. `held_ever`: how many records the ledger had ever held when the index was made."""
 
     ledger_topic_id: str
     held_ever: int
