@@ -274,12 +274,15 @@ class CopyDriver:
         return lane_of(topic, partition, self._lanes) in lanes
 
     def _name_missing(self, lost: Iterable[LaneTask], plans: Iterable[PartitionPlan]) -> None:
-        """Partitions of lost lanes that the clusters no longer show: they would drop out of the run without a word."""
-        planned = {(plan.facts.topic, plan.facts.partition) for plan in plans}
+        """Partitions of lost lanes that the clusters no longer show: they would drop out of the run without a word.
+
+        Where a failure names their topic (partition -1), it is the reason.
+        """
+        named = {(plan.facts.topic, plan.facts.partition) for plan in plans} | self._tally.failures.keys()
         for task in lost:
             for part in task.partitions:
                 key = (part.topic, part.partition)
-                if key not in planned and key not in self._tally.failures:
+                if not named & {key, (part.topic, -1)}:
                     self._fail(*key, "SourceMissing", "the source did not show it any more when its lane was tried again")
 
     def _claim(self, hold: RunHold, seen: Survey, plans: Iterable[PartitionPlan]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.copying.feed_bench import task
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import ProducerIdentity
@@ -15,7 +17,7 @@ from ferry.copying import driver
 from ferry.copying.driver import LOOK_SECONDS, CopyDriver
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane_runner import InlineLaneRunner
-from ferry.copying.model import Failure, LaneResult
+from ferry.copying.model import Failure, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable
 
@@ -80,3 +82,17 @@ def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_n
     for _ in range(2):
         made._end_if_silent(hold)
     assert given == [LOOK_SECONDS] * 2
+
+
+def test_a_partition_that_drops_out_of_its_lane_is_named_once_with_the_true_reason(tmp_path: Path) -> None:
+    """A right that is missing when the lane is planned again is told of the whole topic."""
+    config = tmp_path / "mm2.properties"
+    config.write_text(CONFIG)
+    made = CopyDriver(load_config(config).flow("A->B"), RunRequest("A->B", "run"), InlineLaneRunner(), lambda _: None)
+    lost = LaneTask(0, "id", ProducerIdentity(1, 0), (task(0), replace(task(1), topic="gone")))
+    made._fail("t", -1, "NotAuthorized", "grant DescribeConfigs on topic A.t")
+    made._name_missing([lost], [])
+    assert {key: failure.error for key, failure in made._tally.failures.items()} == {
+        ("t", -1): "NotAuthorized",
+        ("gone", 1): "SourceMissing",
+    }
