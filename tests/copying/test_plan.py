@@ -183,7 +183,11 @@ def test_the_source_topic_was_recreated() -> None:
 def test_a_log_that_seems_to_end_before_the_position_is_truncated_only_if_that_is_confirmed() -> None:
     lagging = replace(KNOWN, end=30, stable_end=30)
     for rules in (RULES, RESTART):
-        refused(lagging, PartitionUnavailable, "seems to end at 30, before the position 50, but its leader does not confirm", rules)
+        text = (
+            "can be read only up to offset 30, before the position 50, but its leader does not confirm that it was truncated: "
+            "the leader may lag behind, or an open transaction holds readers back; run again"
+        )
+        refused(lagging, PartitionUnavailable, text, rules)
     confirmed = replace(lagging, truncation=Truncation(30, 30, copied=True))
     refused(confirmed, SourceTruncated, "truncated to offset 30; copied up to 50; ferry.on.recreate=restart goes on at offset 30")
     found = plan(confirmed, RESTART)

@@ -221,8 +221,8 @@ def _known(facts: PartitionFacts, head: Head, rules: PlanRules) -> _Settled:
         return _truncated(facts, head, facts.truncation, rules)
     if head.position > facts.stable_end:
         problem = (
-            f"the source log seems to end at {facts.stable_end}, before the position {head.position}, but its leader does not confirm that "
-            "it was truncated: it may lag behind; run again"
+            f"the source log can be read only up to offset {facts.stable_end}, before the position {head.position}, but its leader does "
+            "not confirm that it was truncated: the leader may lag behind, or an open transaction holds readers back; run again"
         )
         raise PartitionUnavailable(facts.topic, facts.partition, problem)
     return _Settled(head.position, head.source_epoch)
