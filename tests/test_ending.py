@@ -119,6 +119,8 @@ def test_no_connection_gets_the_descriptor_of_a_closed_stream(closing: str, tmp_
         ("lambda: 7", 7, ""),
         ("lambda: sys.exit('why')", 1, ""),
         ("lambda: 1 / 0", 1, ""),
+        ("lambda: print('a message', file=sys.stderr) or 7", 7, ""),
+        ("lambda: print('a long message' * 9_000, file=sys.stderr)", 0, ""),
         ("lambda: print('a document')", 0, "a document\n"),
     ],
 )
@@ -128,6 +130,14 @@ def test_messages_that_nobody_can_see_change_no_exit_code(main: str, code: int, 
     command = ["sh", "-c", f'exec "$@" {closing}', "sh", sys.executable, "-c", program]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=240, cwd=ROOT, env=BUFFERED)
     assert (done.returncode, done.stdout) == (code, output)
+
+
+@pytest.mark.parametrize("arguments", [("status", "no-such-file.properties", "--flow", "A->B"), ("status",), ("no-such-command",)])
+def test_a_command_whose_messages_cannot_be_written_ends_with_its_own_exit_code(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w", encoding="ascii") as full:
+        command = [sys.executable, "-m", "ferry.cli.main", *arguments]
+        done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=full, timeout=240, cwd=ROOT, env=BUFFERED)
+    assert (done.returncode, done.stdout) == (2, b"")
 
 
 def test_output_that_cannot_be_written_is_no_success_though_nobody_can_be_told() -> None:

@@ -10,15 +10,19 @@ output, and then ends at once by `os._exit`.
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ferry.errors import ExitCode
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 # What a shell reports of a command that Ctrl-C ended.
 INTERRUPTED = 130
@@ -27,6 +31,7 @@ INTERRUPTED = 130
 def run_and_end(main: Callable[[], int | None]) -> NoReturn:
     """Call `main` and end the process with the code that it returns or exits with; 1 after any other exception, which is shown."""
     _replace_closed_streams()
+    _drop_unwritable_messages()
     try:
         code = main() or ExitCode.DONE
     except SystemExit as leaving:
@@ -51,24 +56,40 @@ def _replace_closed_streams() -> None:
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - it stays open to the end
+            nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - it stays open to the end
+            setattr(sys, name, nothing)
+            setattr(sys, f"__{name}__", nothing)  # so that nobody closes it who replaces the stream
+
+
+class _Messages(io.FileIO):
+    """What cannot be written, because the disk is full or the reader has left, is dropped."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        """How many bytes were written or dropped."""
+        written: int | None = None  # as of FileIO where a pipe that does not block is full
+        with suppress(OSError):
+            written = super().write(data)
+        return memoryview(data).nbytes if written is None else written
+
+
+def _drop_unwritable_messages() -> None:
+    """No write to stderr raises an error from now on, a library's neither: messages that nobody can see change no exit code."""
+    messages = io.BufferedWriter(_Messages(sys.stderr.fileno(), "wb", closefd=False))
+    sys.stderr = io.TextIOWrapper(messages, encoding=sys.stderr.encoding, errors=sys.stderr.errors, line_buffering=True)
 
 
 def _code_of(leaving: SystemExit) -> int:
     """As the interpreter reads it: a text is shown and means 1."""
     if leaving.code is None or isinstance(leaving.code, int):
         return int(leaving.code or ExitCode.DONE)
-    with suppress(OSError, ValueError):
+    with suppress(ValueError):  # the stream was closed
         print(leaving.code, file=sys.stderr)  # noqa: T201 - see above
     return ExitCode.OTHER
 
 
 def _flushed() -> bool:
-    """Whether all of stdout reached its reader. One that left early, as `head` does, is told nothing more.
-
-    Messages on stderr change no exit code.
-    """
-    with suppress(OSError, ValueError):
+    """Whether all of stdout reached its reader. One that left early, as `head` does, is told nothing more."""
+    with suppress(ValueError):
         sys.stderr.flush()
     try:
         sys.stdout.flush()
