@@ -27,7 +27,7 @@ from ferry.clusters.offset_listing import LEADER_PAUSE_SECONDS, OffsetListing
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import ClientRole
 from ferry.copying import source_feed
-from ferry.errors import FerryError, NotAuthorized
+from ferry.errors import FerryError, NotAuthorized, PartitionError
 from ferry.proving import log_reader
 from ferry.proving.log_reader import LogMoved, LogReader, Place
 
@@ -266,3 +266,21 @@ def test_lanes_that_learn_no_leader(monkeypatch: pytest.MonkeyPatch, code: int) 
             assert (named(code) in failure.problem, named(code) in refusal.problem, refusal.passing) == (True, True, False)
         case _:
             assert (failure, refusal, feed.cursors[0].not_before > 0) == (None, None, True)
+
+
+@every_code_of(METADATA)
+def test_a_verify_that_learns_no_leader(code: int) -> None:
+    """Its reader, and whoever asks where a log begins and ends: they name the right, or what was refused, and wait for everything else."""
+    broker: Any = Broker(led(code, node=-1))
+    leaders = Leaders(broker, ["t"])
+    asyncio.run(leaders.refresh())
+    reader = LogReader(broker, broker, leaders, Place("t", 0, UUID(int=1), "A"), ((0, 1),))
+    reader.request()
+    problems = raised(reader.receive()), raised(log_bounds(broker, leaders, "t", 0))
+    match METADATA.action(code):
+        case Action.DENIED:
+            assert {(type(problem), "grant Describe on topic t" in str(problem)) for problem in problems} == {(NotAuthorized, True)}
+        case Action.REFUSED:
+            assert {(type(problem), named(code) in str(problem)) for problem in problems} == {(PartitionError, True)}
+        case _:
+            assert (problems[0], type(problems[1]), broker.slept) == (None, RequestNotSent, [log_reader.PAUSE_SECONDS])

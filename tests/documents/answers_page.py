@@ -25,8 +25,8 @@ Ferry does not ask again for ever. It gives up after 40 s for consumer groups an
 coordinators and for controllers. Then the partition, the group or the command fails with the code's name, as `PartitionUnavailable`,
 `GroupFailed` or `ClusterUnreachable`, and another run may succeed. A sync sends `DescribeAcls` only once; the next sync asks again.
 
-A lane that copies uses Metadata only to find leaders. It stops the topic's partitions at once where a row below names a missing right or
-says "stops", and after 5 s where the topic is deleted; otherwise it waits 75 s for a leader.
+Lanes that copy, and `ferry verify`, use Metadata only to find leaders. They stop the topic's partitions at once where a row below names a
+missing right or says "stops", and after 5 s where the topic is deleted; otherwise they wait 75 s for a leader.
 """
 
 

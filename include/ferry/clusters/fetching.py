@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
-from ferry.clusters.answers import FETCH, LIST_OFFSETS, Action
+from ferry.clusters.answers import FETCH, LIST_OFFSETS, METADATA, Action
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
+from ferry.errors import PartitionError
 from ferry.wire.batch import read_entry
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
@@ -116,8 +117,23 @@ def _fetched(position: FetchPosition, part: Any) -> Fetched:
 
 
 async def log_bounds(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int) -> tuple[int, int]:
-    """Log start and high watermark of one partition. RequestNotSent while it has no leader that knows them (KIP-207), NotAuthorized."""
+    """Log start and high watermark of one partition.
+
+    RequestNotSent while it has no leader that knows them (KIP-207), RequestLost, NotAuthorized, PartitionError.
+    """
     return await _offset(connection, leaders, topic, partition, EARLIEST), await _offset(connection, leaders, topic, partition, LATEST)
+
+
+def without_leader(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int) -> Exception:
+    """Why a partition has no leader: NotAuthorized or PartitionError where Metadata refused to name it, otherwise RequestNotSent."""
+    code = leaders.refused(topic)
+    match METADATA.action(code):
+        case Action.DENIED:
+            return connection.denied(f"looking for the leaders of topic {topic}", METADATA.right(code, topic=topic))
+        case Action.REFUSED:
+            return PartitionError(topic, partition, f"cluster {connection.alias} does not tell its leader: {METADATA.told(code)}")
+        case _:
+            return RequestNotSent(f"{topic}-{partition} has no leader")
 
 
 async def epoch_before(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int, offset: int) -> int | None:
@@ -144,7 +160,7 @@ async def epoch_before(connection: ClusterConnection, leaders: Leaders, topic: s
 async def _offset(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int, which: int) -> int:
     leader = leaders.of(topic, partition)
     if leader.node < 0:
-        raise RequestNotSent(f"ListOffsets for {topic}-{partition}: it has no leader")
+        raise without_leader(connection, leaders, topic, partition)
     topic_type = ListOffsetsRequest.ListOffsetsTopic
     answer = await connection.send(
         ListOffsetsRequest(

@@ -23,6 +23,7 @@ from ferry.clusters.fetching import (
     fetch_request,
     fetched_partitions,
     log_bounds,
+    without_leader,
 )
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
 from ferry.clusters.silence import PATIENCE_SECONDS
@@ -93,7 +94,7 @@ class LogReader:
     async def receive(self) -> list[Batch]:
         """The committed data batches of the fetch in flight; none where the broker had a passing trouble, which is waited out here.
 
-        LogMoved, LogChanged, UnreadableBatch, PartitionUnavailable, NotAuthorized, ClusterUnreachable.
+        LogMoved, LogChanged, UnreadableBatch, PartitionUnavailable, PartitionError, NotAuthorized, ClusterUnreachable.
         """
         if self._pending is None:
             raise RuntimeError(f"{self._place.topic}-{self._place.partition}: nothing was asked for")
@@ -122,7 +123,7 @@ class LogReader:
     async def _not_asked(self) -> None:
         """Nothing was sent: a quota asks for a pause, or the partition has no leader."""
         if self._node < 0:
-            raise RequestNotSent("it has no leader")
+            raise without_leader(self._connection, self._leaders, self._place.topic, self._place.partition)
         began = time.monotonic()
         await self._loop.sleep(THROTTLE_CHECK_SECONDS)
         if self._troubled_since:
