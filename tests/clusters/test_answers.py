@@ -12,19 +12,22 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kafka.errors import for_code
+from kafka.errors import KafkaError, SaslAuthenticationFailedError, for_code
+from kafka.net.connection import KafkaConnection
 from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
-from kafka.protocol.metadata import MetadataResponse
+from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
+from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from tests.copying import appender_bench, feed_bench
 from tests.documents.answers_page import PAGE, page
 
-from ferry.clusters.answers import FETCH, LIST_OFFSETS, METADATA, REQUESTS, Action, Request
-from ferry.clusters.connections import RequestNotSent
+from ferry.clusters.answers import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, REQUESTS, SASL, Action, Request
+from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.error_codes import NAMES, named
 from ferry.clusters.fetching import log_bounds
 from ferry.clusters.leaders import Leader, Leaders
 from ferry.clusters.offset_listing import LEADER_PAUSE_SECONDS, OffsetListing
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.refusals import is_refusal, reason
 from ferry.config import ClientRole
 from ferry.copying import source_feed
 from ferry.errors import FerryError, NotAuthorized, PartitionError
@@ -284,3 +287,40 @@ def test_a_verify_that_learns_no_leader(code: int) -> None:
             assert {(type(problem), named(code) in str(problem)) for problem in problems} == {(PartitionError, True)}
         case _:
             assert (problems[0], type(problems[1]), broker.slept) == (None, RequestNotSent, [log_reader.PAUSE_SECONDS])
+
+
+@every_code_of(API_VERSIONS)
+def test_what_a_broker_can_do(code: int) -> None:
+    """An error is no answer: it says nothing about what the broker lacks, and the next one is asked for."""
+    connection: Any = object.__new__(ClusterConnection)
+    broker = Broker(ApiVersionsResponse[3](error_code=code), ApiVersionsResponse[3](error_code=0))
+    connection.alias, connection.send, connection._offers = "A", broker.send, None
+    problem = raised(connection.offers())
+    if API_VERSIONS.action(code) is Action.GO_ON:
+        assert problem is None
+    else:
+        assert (type(problem), named(code) in str(problem)) == (RequestNotSent, True)
+    assert asyncio.run(connection.offers()).error_code == 0
+
+
+@every_code_of(SASL)
+def test_logins(code: int) -> None:
+    """As kafka-python tells of them: it takes every error that answers SaslAuthenticate for the one row."""
+    login: Any = KafkaConnection(
+        None, security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_plain_username="u", sasl_plain_password="p"
+    )
+    login.transport = SimpleNamespace(host="h", host_port=lambda: "h:9092")
+    greeted, answered = SaslHandshakeResponse[1], SaslAuthenticateResponse[1]
+    for answers, row, text in (
+        ([greeted(error_code=code, mechanisms=["PLAIN"]), answered(error_code=0, auth_bytes=b"")], code, SASL.meaning(code).told),
+        (
+            [greeted(error_code=0, mechanisms=["PLAIN"]), answered(error_code=code, error_message="its own words", auth_bytes=b"")],
+            code and SaslAuthenticationFailedError.errno,
+            "its own words",
+        ),
+    ):
+        broker = Broker(*answers)
+        login._send_request = lambda request, *, broker=broker, **_: broker.send(request)
+        problem = raised(login._sasl_authenticate())
+        assert (problem is None, is_refusal(problem)) == (code == 0, SASL.action(row) is Action.REFUSED)
+        assert problem is None or (isinstance(problem, KafkaError) and (not is_refusal(problem) or text in reason(problem)))

@@ -25,6 +25,10 @@ Ferry does not ask again for ever. It gives up after 40 s for consumer groups an
 coordinators and for controllers. Then the partition, the group or the command fails with the code's name, as `PartitionUnavailable`,
 `GroupFailed` or `ClusterUnreachable`, and another run may succeed. A sync sends `DescribeAcls` only once; the next sync asks again.
 
+kafka-python and librdkafka themselves ask for ApiVersions and log in when they connect. If a broker answers ApiVersions with an error, they
+connect again. They take every error of SaslAuthenticate for a refused login. When the first three logins are refused, Ferry stops. When
+Ferry itself asks for ApiVersions, an error counts as no answer.
+
 Lanes that copy, and `ferry verify`, use Metadata only to find leaders. They stop the topic's partitions at once where a row below names a
 missing right or says "stops", and after 5 s where the topic is deleted; otherwise they wait 75 s for a leader.
 """

@@ -140,7 +140,7 @@ def _logins(prefix: str, keys: Path, *, unsigned: bool) -> dict[str, str]:
     # Once for JAAS, once for the properties file.
     password = PASSWORD.replace("\\", "\\\\").replace('"', '\\"').replace("\\", "\\\\")
     found = {
-        f"{prefix}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        f"{prefix}.sasl.enabled.mechanisms": "OAUTHBEARER" if unsigned else "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
         f"{prefix}.plain.sasl.jaas.config": f'{SECURITY}plain.PlainLoginModule required user_{USER}="{password}";',
         f"{prefix}.scram-sha-256.sasl.jaas.config": f"{SECURITY}scram.ScramLoginModule required;",
         f"{prefix}.scram-sha-512.sasl.jaas.config": f"{SECURITY}scram.ScramLoginModule required;",

@@ -47,6 +47,7 @@ CASES = {
         CREDENTIALS, "SASL_TLS", (CLIENT_ID, "token"), {"https://login.example.com": "http://127.0.0.1:1"}, ClusterUnreachable
     ),
     "a token that nobody signed": Refused("SASL OAUTHBEARER without signatures", "SASL_TLS", (USER, "OAUTHBEARER", "invalid_token")),
+    "a mechanism that the listener does not offer": Refused("SASL SCRAM", "UNSIGNED_TLS", (USER, "SCRAM-SHA-512", "mechanism")),
     "unknown authority": Refused("The same from PEM", "TLS", ("CN=client", "local issuer certificate"), {"ca.pem": "stranger.pem"}),
     "expired certificate": Refused("TLS", "EXPIRED", ("ANONYMOUS", "certificate has expired")),
     "certificate of another host": Refused("TLS", "ELSEWHERE", ("Hostname mismatch", "'localhost'")),

@@ -15,7 +15,16 @@ from enum import Enum
 from typing import NamedTuple
 
 from ferry.clusters.error_codes import CODES, named
-from ferry.errors import ChangeRefused, ConfigError, FerryError, GroupFailed, ReplicatorActive, TooFewBrokers, UnreadableBatch
+from ferry.errors import (
+    AuthenticationFailed,
+    ChangeRefused,
+    ConfigError,
+    FerryError,
+    GroupFailed,
+    ReplicatorActive,
+    TooFewBrokers,
+    UnreadableBatch,
+)
 
 
 class Action(Enum):
@@ -122,6 +131,25 @@ _IN_A_TRANSACTION = {
 _TOO_MANY = "not even one offset fits a batch of __consumer_offsets: raise max.message.bytes (and segment.bytes) of that topic"
 _METADATA = "the text beside an offset is longer than offset.metadata.max.bytes of the brokers: raise that"
 _COORDINATOR_LOG = f"the coordinator's log says why; from Kafka 3.7 on it may be that {_TOO_MANY}"
+
+# Broker: KafkaApis.handleApiVersionsRequest, SaslServerAuthenticator.handleApiVersionsRequest.
+# Java: NetworkClient.handleApiVersionsResponse, which closes the connection and asks on the next one. So does kafka-python at the beginning
+# of each connection; this table is for Ferry's own question.
+API_VERSIONS = Request("ApiVersions", Action.AGAIN, {"UNSUPPORTED_VERSION INVALID_REQUEST REBOOTSTRAP_REQUIRED": Meaning(Action.AGAIN)})
+
+# Broker: SaslServerAuthenticator, and KafkaApis on listeners without SASL. Java: SaslClientAuthenticator, for which any code is a refused
+# login. kafka-python logs in and gives Ferry the code; it makes SASL_AUTHENTICATION_FAILED of any error that answers SaslAuthenticate.
+SASL = Request(
+    "SaslHandshake and SaslAuthenticate",
+    Action.AGAIN,
+    {
+        "UNSUPPORTED_SASL_MECHANISM": Meaning(Action.REFUSED, "the listener does not offer this mechanism", AuthenticationFailed),
+        "ILLEGAL_SASL_STATE": Meaning(
+            Action.REFUSED, "the listener does not expect a login by SASL now: check security.protocol", AuthenticationFailed
+        ),
+        "SASL_AUTHENTICATION_FAILED": Meaning(Action.REFUSED, error=AuthenticationFailed),
+    },
+)
 
 # Broker: ReplicaManager.readFromLog, KafkaApis.handleFetchRequest, FetchResponse. Java: FetchCollector.handleInitializeErrors, which ends
 # its application with codes that have no row here (INVALID_TOPIC_EXCEPTION and UNSUPPORTED_COMPRESSION_TYPE among them). In a cluster that
@@ -409,6 +437,7 @@ ADMIN = Request(
 )
 
 REQUESTS = (
+    *(API_VERSIONS, SASL),
     *(FETCH, LIST_OFFSETS, METADATA, PRODUCE, FIND_COORDINATOR, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN),
     *(TXN_OFFSET_COMMIT, END_TXN, OFFSET_FETCH, OFFSET_COMMIT, LIST_GROUPS, DESCRIBE_GROUPS, CONSUMER_GROUP_DESCRIBE),
     *(OFFSET_FOR_LEADER_EPOCH, DESCRIBE_PRODUCERS, LIST_TRANSACTIONS, DESCRIBE_TRANSACTIONS, DESCRIBE_QUORUM, DESCRIBE_ACLS, ADMIN),

@@ -25,6 +25,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
 
 from ferry.clusters import silence
+from ferry.clusters.answers import API_VERSIONS, Action
 from ferry.clusters.failures import denied, granting
 from ferry.clusters.frames import Meter
 from ferry.clusters.refusals import REFUSALS, is_refusal, is_tls_refusal, reason, refused
@@ -322,11 +323,14 @@ class ClusterConnection:
         return any(entry.api_key == api_key for entry in (await self.offers()).api_keys)
 
     async def offers(self) -> Any:
-        """The ApiVersions answer of a broker, asked once."""
+        """What a broker answered to ApiVersions, asked until it is no error. RequestNotSent where it is one now, RequestLost."""
         from kafka.protocol.metadata import ApiVersionsRequest  # noqa: PLC0415 - used once per process
 
         if self._offers is None:
-            self._offers = await self.send(ApiVersionsRequest(client_software_name="ferry", client_software_version="1"))
+            answer = await self.send(ApiVersionsRequest(client_software_name="ferry", client_software_version="1"))
+            if API_VERSIONS.action(answer.error_code) is not Action.GO_ON:
+                raise RequestNotSent(f"cluster {self.alias}: ApiVersions: {API_VERSIONS.told(answer.error_code)}")
+            self._offers = answer
         return self._offers
 
     def _must_wait(self, node: int | None) -> bool:

@@ -11,6 +11,7 @@ import socket
 import ssl
 from typing import TYPE_CHECKING
 
+from ferry.clusters.answers import SASL, Action
 from ferry.errors import AuthenticationFailed, FerryError
 
 if TYPE_CHECKING:
@@ -22,13 +23,11 @@ REFUSALS = 3
 LOOK_SECONDS = 5.0
 NOT_ACCEPTED = "the broker does not accept the client's certificate, or there is none"
 _ENCRYPTED_SERVER = re.compile(r"(?:sasl_)?ssl://(.+):(\d+)/")
-# kafka-python's errors, by name: importing it takes a quarter of a second, and this module serves librdkafka's errors too.
-_SASL = frozenset({"SaslAuthenticationFailedError", "UnsupportedSaslMechanismError", "IllegalSaslStateError"})
 
 
 def is_refusal(problem: BaseException | None) -> bool:
     """Whether the failure of a connection of the data path is a refused login."""
-    return type(problem).__name__ in _SASL or isinstance(problem, FerryError) or is_tls_refusal(problem)
+    return SASL.action(_code(problem)) is Action.REFUSED or isinstance(problem, FerryError) or is_tls_refusal(problem)
 
 
 def is_tls_refusal(problem: BaseException | None) -> bool:
@@ -44,7 +43,8 @@ def reason(problem: BaseException) -> str:
         return f"the broker's certificate is not accepted: {cause.verify_message}"
     if cause is not None and is_tls_refusal(problem):
         return f"{NOT_ACCEPTED}: {cause.reason}"
-    return str(problem)
+    code = _code(problem)
+    return SASL.told(code) if SASL.meaning(code).told else str(problem)
 
 
 def refused(cluster: Cluster, role: ClientRole, why: str, *, tls: bool) -> AuthenticationFailed:
@@ -70,6 +70,15 @@ def certificate_problem(cluster: Cluster, role: ClientRole, told: str) -> str | 
         return reason(problem)
     except OSError:
         return None
+
+
+def _code(problem: BaseException | None) -> int:
+    """The broker's error code that `problem` stands for; 0: none.
+
+    Not by kafka-python's classes: importing it takes a quarter of a second, and this module serves librdkafka's errors too.
+    """
+    code = getattr(type(problem), "errno", None)
+    return code if isinstance(code, int) else 0
 
 
 def _tls_error(problem: BaseException | None) -> ssl.SSLError | None:
