@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from typer.testing import CliRunner
 
+from ferry.cli.main import app
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow, load_config
@@ -74,6 +76,7 @@ def test_a_truncated_source_log_is_named_and_nothing_is_copied_over(
     source: SandboxCluster,
     target_cluster: SandboxCluster,
     topic_factory: Callable[..., str],
+    config_file: Callable[..., Path],
     flow_factory: Callable[..., Flow],
     run_flow: RunFlow,
 ) -> None:
@@ -96,6 +99,9 @@ def test_a_truncated_source_log_is_named_and_nothing_is_copied_over(
     looks = plan_run(flow, NEXT).failed, flow_status(flow).stopped
     found = [[(failure.partition, failure.error) for failure in look] for look in looks]
     assert found == [[(0, "SourceTruncated")]] * 2, "plan and status say what the next run will say"
+    status = CliRunner().invoke(app, ["status", str(config_file(f"A->B.topics = {topic}", source=source)), "--flow", flow.name])
+    assert status.exit_code == ExitCode.PARTLY_FAILED
+    assert [status.stdout.count(note) for note in ("stopped: SourceTruncated", f"STOPPED: {topic}-0: SourceTruncated:")] == [1, 1]
     copied = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
     assert [[record.value for record in part] for part in copied] == [
         [f"{number}".encode() for number in range(20)],
