@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
-from ferry.config import ClientRole
+from ferry.config import ClientRole, Flow
+from ferry.copying import pipeline
+from ferry.copying.request import RunRequest
+from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 
 HOUR = 3_600_000
+FIRST = 1_790_000_000_000
+CLEANED_SECONDS = 120.0
 
 
 def test_beginnings_ends_and_times(source_cluster, flow_factory, topic_factory, monkeypatch) -> None:
@@ -52,3 +63,51 @@ def test_beginnings_ends_and_times(source_cluster, flow_factory, topic_factory, 
         listing.close()
         consumer.close()
         producer.abort_transaction(30)
+
+
+def forgetful_topic(cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
+    """A topic with two records of FIRST + 2 h, whose leader says that none is of FIRST or later.
+
+    The batch of an aborted transaction is alone in its segment: its marker is so much later that it begins the next one.
+    """
+    compacting = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "100", "max.compaction.lag.ms": "100"}
+    topic = topic_factory(cluster, config={**compacting, "retention.ms": "-1"})
+    producer = Producer({**cluster.client_settings(), "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"dropped", b"key", timestamp=FIRST + HOUR)
+    producer.flush(30)
+    producer.abort_transaction(30)
+    consumer = Consumer({**cluster.client_settings(), "group.id": "compares"})
+    deadline = time.monotonic() + CLEANED_SECONDS
+    while consumer.offsets_for_times([Place(topic, 0, FIRST)], timeout=30)[0].offset >= 0:
+        assert time.monotonic() < deadline, "the cleaner has not come"
+        time.sleep(0.1)
+    consumer.close()
+    # So that the cleaner does not come again.
+    entry = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    client = AdminClient(cluster.client_settings())
+    client.incremental_alter_configs([resource])[resource].result(30)
+    for number in range(2):
+        producer.begin_transaction()
+        producer.produce(topic, b"kept", b"%d" % number, timestamp=FIRST + 2 * HOUR)
+        producer.commit_transaction(30)
+    return topic
+
+
+def test_a_leader_that_overlooks_records_past_an_empty_batch_is_not_believed(
+    source_cluster: SandboxCluster, flow_factory: Callable[..., Flow], topic_factory: Callable[..., str], copy_only: tuple[str, ...]
+) -> None:
+    """Or a run from that time on would copy nothing, without a word."""
+    topic = forgetful_topic(source_cluster, topic_factory)
+    moment = datetime.fromtimestamp(FIRST / 1000, UTC)
+    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.ferry.start = {moment.isoformat()}", *copy_only)
+    key = TopicPartition(topic, 0)
+    with ClusterAdmin(flow.source) as source:
+        found, problems = source.offsets_for_time([key], FIRST)
+        assert (found, list(problems), str(FIRST) in problems[key]) == ({}, [key], True)
+        assert source.offsets_for_time([key], FIRST + HOUR + 1) == ({key: 1}, {}), "the marker of the aborted transaction"
+        assert source.offsets_for_time([key], 253_402_300_799_000) == ({key: None}, {})
+    (failure,) = pipeline.plan_run(flow, RunRequest(flow.name, "run")).failed
+    assert (failure.topic, failure.error) == (topic, "PartitionUnavailable")

@@ -214,7 +214,13 @@ class ClusterAdmin:
     ) -> tuple[dict[TopicPartition, int | None], dict[tuple[str, int], str]]:
         """The first offset whose record is at or after the time (None: there is none), and what went wrong by partition."""
         found, problems = self._list_offsets(partitions, milliseconds, committed=True)
-        return {key: offset if offset >= 0 else None for key, offset in found.items()}, problems
+        forgotten = self._offsets.forgotten((key for key, offset in found.items() if offset < 0), milliseconds)
+        for key, newest in forgotten.items():
+            problems[key] = (
+                f"the source cannot tell its first record of time {milliseconds} or later: its leader says that there is none, although "
+                f"offset {newest.offset} has the time {newest.moment}; compaction left a batch without records"
+            )
+        return {key: offset if offset >= 0 else None for key, offset in found.items() if key not in forgotten}, problems
 
     def create_topics(self, wanted: Iterable[WantedTopic], *, dry_run: bool = False) -> dict[str, FerryError]:
         """Create many topics, several a request; what went wrong by topic. One that exists already is fine.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
@@ -22,7 +22,8 @@ from ferry.clusters.partitions import TopicPartition
 if TYPE_CHECKING:
     from ferry.config import ClientRole, Cluster
 
-EARLIEST, LATEST = -2, -1
+# The last: the record with the largest time (KIP-734).
+EARLIEST, LATEST, NEWEST = -2, -1, -3
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 # Few round trips, and a broker answers one in a fraction of a second.
 PARTITIONS_A_REQUEST = 5_000
@@ -35,8 +36,16 @@ LEADER_PAUSE_SECONDS = 0.2
 # After this Ferry decides without a broker that does not say whether it knows a topic.
 VOTE_MILLISECONDS = 3_000
 
-Found = tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaError]]
+
+class Listed(NamedTuple):
+    """One answer: an offset (-1: there is none), and for a time or NEWEST the time of the record there in ms, otherwise -1."""
+
+    offset: int
+    moment: int
+
+
 Codes = dict[TopicPartition, KafkaError]
+Found = tuple[dict[TopicPartition, int], Codes]
 
 
 class OffsetListing:
@@ -61,8 +70,22 @@ class OffsetListing:
 
         `at`: EARLIEST, LATEST (with `committed` the last stable offset), or a time of records in ms.
         """
+        found, problems = self._listed(partitions, at, READ_COMMITTED if committed else READ_UNCOMMITTED)
+        return {key: listed.offset for key, listed in found.items()}, problems
+
+    def forgotten(self, partitions: Iterable[TopicPartition], at: int) -> dict[TopicPartition, Listed]:
+        """Of partitions that have no committed record of the time `at` or later, as their leader said: those that do, and which.
+
+        When compaction removes all records of a producer's last batch, it leaves the empty batch with its time. A leader that looks for
+        that time, or for an earlier one, finds the segment with that batch, no record in it, and does not look into the next segment.
+        """
+        newest, _ = self._listed(partitions, NEWEST, READ_COMMITTED)
+        doubtful = {key: listed for key, listed in newest.items() if listed.moment >= at}
+        ends, _ = self.offsets(doubtful, LATEST, committed=True)
+        return {key: listed for key, listed in doubtful.items() if 0 <= listed.offset < ends.get(key, 0)}
+
+    def _listed(self, partitions: Iterable[TopicPartition], at: int, isolation: int) -> tuple[dict[TopicPartition, Listed], Codes]:
         keys = list(dict.fromkeys(partitions))
-        isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
         return self._loop.run(self._offsets, keys, at, isolation) if keys else ({}, {})
 
     def partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
@@ -94,9 +117,9 @@ class OffsetListing:
                 return found
         return ()
 
-    async def _offsets(self, keys: list[TopicPartition], at: int, isolation: int) -> Found:
+    async def _offsets(self, keys: list[TopicPartition], at: int, isolation: int) -> tuple[dict[TopicPartition, Listed], Codes]:
         connection = await self._opened()
-        found: dict[TopicPartition, int] = {}
+        found: dict[TopicPartition, Listed] = {}
         problems: Codes = {}
         wanted: Sequence[TopicPartition] = keys
         begun, milliseconds = time.monotonic(), FIRST_ANSWER_MILLISECONDS
@@ -112,7 +135,7 @@ class OffsetListing:
         return found, problems
 
     async def _ask_all(
-        self, connection: ClusterConnection, keys: Sequence[TopicPartition], found: dict[TopicPartition, int], how: tuple[int, int, int]
+        self, connection: ClusterConnection, keys: Sequence[TopicPartition], found: dict[TopicPartition, Listed], how: tuple[int, int, int]
     ) -> Codes:
         """One round: adds to `found`; the errors of the others. `how`: time, isolation, milliseconds for an answer."""
         problems = await self._learn_leaders(connection, [key for key in keys if key not in self._leaders])
@@ -209,13 +232,11 @@ def _request(keys: Iterable[TopicPartition], how: tuple[int, int, int]) -> ListO
     )
 
 
-def _take(answer: Any, asked: Iterable[TopicPartition], found: dict[TopicPartition, int], problems: Codes) -> None:
-    codes: Mapping[tuple[str, int], tuple[int, int]] = {
-        (entry.name, part.partition_index): (part.error_code, part.offset) for entry in answer.topics for part in entry.partitions
-    }
+def _take(answer: Any, asked: Iterable[TopicPartition], found: dict[TopicPartition, Listed], problems: Codes) -> None:
+    told: Mapping[tuple[str, int], Any] = {(entry.name, part.partition_index): part for entry in answer.topics for part in entry.partitions}
     for key in asked:
-        code, offset = codes.get(key, (KafkaError.UNKNOWN_TOPIC_OR_PART, -1))
-        if code:
-            problems[key] = KafkaError(code)
+        part = told.get(key)
+        if part is None or part.error_code:
+            problems[key] = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART if part is None else part.error_code)
         else:
-            found[key] = offset
+            found[key] = Listed(part.offset, part.timestamp)

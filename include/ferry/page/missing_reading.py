@@ -60,8 +60,8 @@ def _timed(source: ClusterAdmin, key: Key, first: First, end: int, obstacle: str
 
     try:
         until = interval_end(moment, end, offset_at)
-    except KafkaException:
-        return MissingRange(key.partition, offset, end, obstacle=obstacle or NOT_LOOKED_AT)
+    except KafkaException as problem:
+        return MissingRange(key.partition, offset, end, obstacle=obstacle or f"its times were not found: {problem.args[0].str()}")
     if until is None:
         return MissingRange(key.partition, offset, end, obstacle=obstacle or NO_TIME)
     return MissingRange(key.partition, offset, end, moment, until, obstacle)

@@ -149,14 +149,15 @@ def _bounds(
     source_ends, end_problems = source.end_offsets(keys)
     source_starts, start_problems = source.earliest_offsets(keys)
     target_starts, remote_problems = target.earliest_offsets(keys.values())
+    problems = {**end_problems, **start_problems}
 
     def at_time(moment: datetime | None) -> dict[TopicPartition, int]:
         if moment is None:
             return {}
-        found, _ = source.offsets_for_time(keys, epoch_milliseconds(moment))
+        found, missing = source.offsets_for_time(keys, epoch_milliseconds(moment))
+        problems.update(missing)
         return {key: source_ends.get(key, 0) if offset is None else offset for key, offset in found.items()}
 
-    problems = {**end_problems, **start_problems}
     problems.update({(key.topic, key.partition): remote_problems[place] for key, place in keys.items() if place in remote_problems})
     return _Bounds(target_ends, target_starts, source_ends, source_starts, at_time(request.since), at_time(request.until)), problems
 
