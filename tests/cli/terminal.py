@@ -22,7 +22,8 @@ CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>78]|\][^\x07]*\x07)")
 # In the child: the terminal becomes its own, so that Ctrl-C reaches it; then the command takes its place.
 TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 # Starting Python and finding brokers takes seconds where others work too.
-PATIENCE_SECONDS = 40.0
+# A look at a cluster that dies meanwhile may take as long as an election does.
+PATIENCE_SECONDS = 120.0
 
 
 class Terminal:
