@@ -16,6 +16,7 @@ LANES = 8
 # Each lane waits for all others: it succeeds only where all run at the same time.
 PROGRAM = """
 import json, sys, time
+from collections import deque
 from pathlib import Path
 from types import SimpleNamespace
 from ferry.ending import run_and_end
@@ -35,7 +36,7 @@ def meet(lanes_of_a_task):
 
 def work(flow, request, context, tasks):
     groups = balance([SimpleNamespace(number=number, weight=1) for number in range(flow.lanes)], tasks)
-    results = [met for _, results in run_groups(context, groups, meet, say) for met in results]
+    results = [met for _, results in run_groups(context, deque(groups), meet, say, width=len(groups)) for met in results]
     print("met", json.dumps(results), flush=True)
 
 def main():
