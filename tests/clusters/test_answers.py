@@ -171,9 +171,9 @@ def test_fetch_while_verifying(monkeypatch: pytest.MonkeyPatch, code: int) -> No
     assert (done, broker.refreshed) == (FETCH.action(code), done is Action.LEADER)
 
 
-def listed(code: int, *, offset: int = 7) -> Any:
+def listed(code: int, *, offset: int = 7, moment: int = -1) -> Any:
     topic = ListOffsetsResponse.ListOffsetsTopicResponse
-    part = topic.ListOffsetsPartitionResponse(partition_index=0, error_code=code, offset=offset)
+    part = topic.ListOffsetsPartitionResponse(partition_index=0, error_code=code, offset=offset, timestamp=moment)
     return ListOffsetsResponse[5](topics=[topic(name="t", partitions=[part])])
 
 
@@ -229,6 +229,27 @@ def test_a_broker_that_may_look_for_offsets_for_a_while_answers_before_ferry_giv
     assert listing.offsets([TopicPartition("t", 0)], 5, committed=False) == ({("t", 0): 7}, {})
     ((broker_waits, ferry_waits),) = asked
     assert 0 < broker_waits <= ferry_waits - 1_000
+
+
+@pytest.mark.parametrize(
+    ("newest", "end", "again", "overlooked"),
+    [
+        ((3, 9), 4, -1, True),
+        ((3, 9), 4, 3, False),
+        ((3, 9), 3, -1, False),
+        ((3, 4), 4, -1, False),
+        ((-1, -1), 4, -1, False),
+    ],
+    ids=["overlooked", "appended between both questions", "not committed yet", "older", "nothing there"],
+)
+def test_a_leader_is_doubted_only_where_it_contradicts_itself(newest: tuple[int, int], end: int, again: int, overlooked: bool) -> None:
+    """It said that no record is of time 5 or later; `newest`: offset and time of the record with the largest time."""
+    offset, moment = newest
+    broker: Any = Broker(led(0), listed(0, offset=offset, moment=moment), listed(0, offset=end), listed(0, offset=again))
+    listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
+    listing._loop.close()
+    listing._loop, listing._connection = SimpleNamespace(sleep=broker.sleep, run=lambda ask, *wanted: asyncio.run(ask(*wanted))), broker
+    assert listing.forgotten([TopicPartition("t", 0)], 5) == ({("t", 0): newest} if overlooked else {})
 
 
 @every_code_of(METADATA)

@@ -82,7 +82,10 @@ class OffsetListing:
         newest, _ = self._listed(partitions, NEWEST, READ_COMMITTED)
         doubtful = {key: listed for key, listed in newest.items() if listed.moment >= at}
         ends, _ = self.offsets(doubtful, LATEST, committed=True)
-        return {key: listed for key, listed in doubtful.items() if 0 <= listed.offset < ends.get(key, 0)}
+        readable = [key for key, listed in doubtful.items() if 0 <= listed.offset < ends.get(key, 0)]
+        # What came, or was committed, only after the leader had been asked is found now.
+        found, _ = self.offsets(readable, at, committed=True)
+        return {key: doubtful[key] for key, offset in found.items() if offset < 0}
 
     def _listed(self, partitions: Iterable[TopicPartition], at: int, isolation: int) -> tuple[dict[TopicPartition, Listed], Codes]:
         keys = list(dict.fromkeys(partitions))
