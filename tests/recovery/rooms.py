@@ -10,6 +10,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.log_ends import log_ends
 from typer.testing import CliRunner, Result
 
 from ferry.cli.main import app
@@ -93,14 +94,8 @@ def from_record(first: Mapping[int, int], end: int) -> dict[int, list[int]]:
 def everything(cluster: SandboxCluster) -> dict[str, Any]:
     """Ends of every partition and offsets of every group: what a look must leave as it was."""
     client = AdminClient(cluster.client_settings())
-    consumer = Consumer({**cluster.client_settings(), "group.id": "look"})
-    topics = {
-        name: [consumer.get_watermark_offsets(TopicPartition(name, number), timeout=10) for number in sorted(listed.partitions)]
-        for name, listed in client.list_topics(timeout=10).topics.items()
-    }
-    consumer.close()
     groups = sorted(entry.group_id for entry in client.list_consumer_groups().result().valid)
-    return {"topics": topics, "groups": groups}
+    return {"topics": log_ends(cluster), "groups": groups}
 
 
 def numbers(cluster: SandboxCluster, topic: str) -> list[list[int]]:

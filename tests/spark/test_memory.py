@@ -58,7 +58,7 @@ class Watched:
             with suppress(psutil.NoSuchProcess):
                 root = psutil.Process(self._root)
                 for process in (root, *root.children(recursive=True)):
-                    with suppress(psutil.NoSuchProcess, OSError):
+                    with suppress(psutil.Error, OSError):  # its user may not look at a process that is just ending
                         self._look(process)
             files = [path for path in self._scratch.rglob("*") if path.is_file()]
             with suppress(OSError):

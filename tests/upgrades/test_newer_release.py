@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from tests.log_ends import log_ends
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
@@ -62,15 +63,7 @@ class Both:
 
     def ends(self) -> dict[str, int]:
         """The ends of everything on both clusters, offsets of groups and transactions included."""
-        found: dict[str, int] = {}
-        for cluster in (self.source, self.target):
-            client = AdminClient(cluster.client_settings())
-            keys = [
-                TopicPartition(name, number) for name, topic in client.list_topics(timeout=20).topics.items() for number in topic.partitions
-            ]
-            answers = client.list_offsets(dict.fromkeys(keys, OffsetSpec.latest()), isolation_level=IsolationLevel.READ_UNCOMMITTED)
-            found.update({f"{cluster.name} {key.topic} {key.partition}": future.result(20).offset for key, future in answers.items()})
-        return found
+        return {f"{cluster.name} {log}": end for cluster in (self.source, self.target) for log, end in log_ends(cluster).items()}
 
     @contextmanager
     def untouched(self) -> Iterator[None]:

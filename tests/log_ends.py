@@ -1,0 +1,31 @@
+"""The ends of all logs of a cluster, internal topics included: who looks without writing leaves them as they are."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from ferry.sandbox import SandboxCluster
+
+# A broker answers EndTxn before it has written the markers of the transaction.
+MARKERS_SECONDS = 20.0
+
+
+def log_ends(cluster: SandboxCluster) -> dict[str, int]:
+    """By topic and partition, once no transaction is open there. Partitions where one stays open are left out: it may end at any time."""
+    client = AdminClient(cluster.client_settings())
+    topics = client.list_topics(timeout=20).topics
+    keys = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+    deadline = time.monotonic() + MARKERS_SECONDS
+    while True:
+        stable, ends = (_ends(client, keys, level) for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED))
+        if stable == ends or time.monotonic() > deadline:
+            return {name: end for name, end in ends.items() if stable[name] == end}
+        time.sleep(0.2)
+
+
+def _ends(client: AdminClient, keys: list[TopicPartition], level: IsolationLevel) -> dict[str, int]:
+    answers = client.list_offsets(dict.fromkeys(keys, OffsetSpec.latest()), isolation_level=level)
+    return {f"{key.topic} {key.partition}": future.result(20).offset for key, future in answers.items()}
