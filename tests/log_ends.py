@@ -1,4 +1,4 @@
-"""The ends of all logs of a cluster, internal topics included: who looks without writing leaves them as they are."""
+"""The ends of all logs of clusters, internal topics included: who looks without writing leaves them as they are."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from ferry.sandbox import SandboxCluster
 MARKERS_SECONDS = 20.0
 
 
-def log_ends(cluster: SandboxCluster) -> dict[str, int]:
-    """By topic and partition, once no transaction is open there. Partitions where one stays open are left out: it may end at any time."""
+def log_ends(*clusters: SandboxCluster) -> dict[str, int]:
+    """By `cluster topic partition`, once no transaction is open there. Left out: partitions where one stays open."""
+    return {f"{cluster.name} {log}": end for cluster in clusters for log, end in _of_one(cluster).items()}
+
+
+def _of_one(cluster: SandboxCluster) -> dict[str, int]:
     client = AdminClient(cluster.client_settings())
     topics = client.list_topics(timeout=20).topics
     keys = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]

@@ -121,6 +121,8 @@ def test_no_connection_gets_the_descriptor_of_a_closed_stream(closing: str, tmp_
         ("lambda: 1 / 0", 1, ""),
         ("lambda: print('a message', file=sys.stderr) or 7", 7, ""),
         ("lambda: print('a long message' * 9_000, file=sys.stderr)", 0, ""),
+        ("lambda: print('a name that is no UTF-8: \\udcff', file=sys.stderr) or 7", 7, ""),
+        ("lambda: setattr(sys, 'stderr', open('/dev/full', 'w')) or print('unseen', file=sys.stderr) or 7", 7, ""),
         ("lambda: print('a document')", 0, "a document\n"),
     ],
 )

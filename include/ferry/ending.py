@@ -56,7 +56,7 @@ def _replace_closed_streams() -> None:
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - it stays open to the end
+            nothing = Path(os.devnull).open(mode, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 - it stays open to the end
             setattr(sys, name, nothing)
             setattr(sys, f"__{name}__", nothing)  # so that nobody closes it who replaces the stream
 
@@ -89,7 +89,7 @@ def _code_of(leaving: SystemExit) -> int:
 
 def _flushed() -> bool:
     """Whether all of stdout reached its reader. One that left early, as `head` does, is told nothing more."""
-    with suppress(ValueError):
+    with suppress(OSError, ValueError):  # it was replaced
         sys.stderr.flush()
     try:
         sys.stdout.flush()

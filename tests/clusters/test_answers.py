@@ -232,24 +232,28 @@ def test_a_broker_that_may_look_for_offsets_for_a_while_answers_before_ferry_giv
 
 
 @pytest.mark.parametrize(
-    ("newest", "end", "again", "overlooked"),
+    ("newest", "bounds", "again", "overlooked"),
     [
-        ((3, 9), 4, -1, True),
-        ((3, 9), 4, 3, False),
-        ((3, 9), 3, -1, False),
-        ((3, 4), 4, -1, False),
-        ((-1, -1), 4, -1, False),
+        ((3, 9), (0, 4), -1, True),
+        ((3, 9), (0, 4), 3, False),
+        ((3, 9), (0, 3), -1, False),
+        ((3, 9), (4, 4), -1, False),
+        ((3, 4), (0, 4), -1, False),
+        ((-1, -1), (0, 4), -1, False),
     ],
-    ids=["overlooked", "appended between both questions", "not committed yet", "older", "nothing there"],
+    ids=["overlooked", "appended between both questions", "not committed yet", "deleted", "older", "nothing there"],
 )
-def test_a_leader_is_doubted_only_where_it_contradicts_itself(newest: tuple[int, int], end: int, again: int, overlooked: bool) -> None:
+def test_a_leader_is_doubted_only_where_it_contradicts_itself(
+    newest: tuple[int, int], bounds: tuple[int, int], again: int, overlooked: bool
+) -> None:
     """It said that no record is of time 5 or later; `newest`: offset and time of the record with the largest time."""
     offset, moment = newest
-    broker: Any = Broker(led(0), listed(0, offset=offset, moment=moment), listed(0, offset=end), listed(0, offset=again))
+    answers = [listed(0, offset=offset, moment=moment), *(listed(0, offset=bound) for bound in bounds), listed(0, offset=again)]
+    broker: Any = Broker(led(0), *answers)
     listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
     listing._loop.close()
     listing._loop, listing._connection = SimpleNamespace(sleep=broker.sleep, run=lambda ask, *wanted: asyncio.run(ask(*wanted))), broker
-    assert listing.forgotten([TopicPartition("t", 0)], 5) == ({("t", 0): newest} if overlooked else {})
+    assert listing.forgotten([TopicPartition("t", 0)], 5, committed=True) == ({("t", 0): newest} if overlooked else {})
 
 
 @every_code_of(METADATA)

@@ -78,7 +78,8 @@ def forgetful_topic(cluster: SandboxCluster, topic_factory: Callable[..., str]) 
     producer.produce(topic, b"dropped", b"key", timestamp=FIRST + HOUR)
     producer.flush(30)
     producer.abort_transaction(30)
-    consumer = Consumer({**cluster.client_settings(), "group.id": "compares"})
+    # Until the marker is written the record lies beyond the last stable offset.
+    consumer = Consumer({**cluster.client_settings(), "group.id": "compares", "isolation.level": "read_uncommitted"})
     deadline = time.monotonic() + CLEANED_SECONDS
     while consumer.offsets_for_times([Place(topic, 0, FIRST)], timeout=30)[0].offset >= 0:
         assert time.monotonic() < deadline, "the cleaner has not come"
@@ -111,3 +112,25 @@ def test_a_leader_that_overlooks_records_past_an_empty_batch_is_not_believed(
         assert source.offsets_for_time([key], 253_402_300_799_000) == ({key: None}, {})
     (failure,) = pipeline.plan_run(flow, RunRequest(flow.name, "run")).failed
     assert (failure.topic, failure.error) == (topic, "PartitionUnavailable")
+
+
+def test_a_record_that_was_deleted_or_has_just_come_is_no_overlooked_record(
+    source_cluster: SandboxCluster, flow_factory: Callable[..., Flow], topic_factory: Callable[..., str]
+) -> None:
+    """A leader still names the newest record of an active segment after DeleteRecords; and records come between two questions."""
+    topic = topic_factory(source_cluster)
+    key = TopicPartition(topic, 0)
+    producer = Producer(source_cluster.client_settings())
+    producer.produce(topic, b"deleted", timestamp=FIRST + HOUR)
+    producer.flush(30)
+    client = AdminClient(source_cluster.client_settings())
+    client.delete_records([Place(topic, 0, 1)])[Place(topic, 0)].result(30)
+    with ClusterAdmin(flow_factory().source) as source:
+        assert source.offsets_for_time([key], FIRST) == ({key: None}, {})
+    producer.produce(topic, b"just come", timestamp=FIRST + HOUR)
+    producer.flush(30)
+    listing = OffsetListing(flow_factory().source, ClientRole.ADMIN)
+    try:
+        assert listing.forgotten([key], FIRST, committed=True) == {}, "the first question was asked before"
+    finally:
+        listing.close()

@@ -138,16 +138,16 @@ def test_record_times_tell_the_age_of_what_cannot_be_seen() -> None:
     asked: list[Any] = []
     young, old, idle = (HeldBack("t", number, "A", "a:1", Key("t", number), 10, 20, hidden="not allowed") for number in range(3))
 
-    def offsets_for_time(keys: list[Key], moment: int) -> tuple[dict[Key, int | None], None]:
-        asked.append((keys, moment))
+    def offsets_for_time(keys: list[Key], moment: int, *, committed: bool) -> tuple[dict[Key, int | None], None]:
+        asked.append((keys, moment, committed))
         return {young.held: 10, old.held: 11, idle.held: None}, None
 
     admin: Any = SimpleNamespace(offsets_for_time=offsets_for_time)
     found = aged_by_records([young, old, idle], admin, 10_000, 6_000)
     assert found == [young, replace(old, age_ms=6_000, overdue=True), replace(idle, age_ms=6_000, overdue=True)]
-    assert asked == [([young.held, old.held, idle.held], 4_000)]
+    assert asked == [([young.held, old.held, idle.held], 4_000, False)], "its own records are not committed"
     assert aged_by_records([], admin, 10_000, 6_000) == []
-    unknown: Any = SimpleNamespace(offsets_for_time=lambda *_: ({}, None))
+    unknown: Any = SimpleNamespace(offsets_for_time=lambda *_, **__: ({}, None))
     assert aged_by_records([young], unknown, 10_000, 6_000) == [young], "a partition that did not answer is not taken for an old one"
 
 
@@ -305,3 +305,21 @@ def test_a_transaction_that_its_coordinator_forgot_is_ended_by_the_command_that_
 
 def _flow(config: Path) -> Flow:
     return load_config(config).flows[0]
+
+
+@pytest.mark.brokers
+def test_a_transaction_that_cannot_be_seen_is_as_young_as_its_records(
+    source_cluster: SandboxCluster, topic_factory: TopicFactory, flow_factory: FlowFactory
+) -> None:
+    """Its records lie behind the last stable offset, where a question for committed records does not look."""
+    topic = topic_factory(source_cluster)
+    now = round(time.time() * 1000)
+    producer = Producer(source_cluster.client_settings())
+    producer.produce(topic, b"before", timestamp=now - 7_200_000)
+    producer.flush(30)
+    begun(source_cluster, topic, f"payments-{topic}")
+    source = flow_factory().source
+    hidden = HeldBack(topic, 0, source.alias, source.bootstrap, Key(topic, 0), 1, 2, hidden="hidden")
+    with ClusterAdmin(source) as admin:
+        verdicts = [aged_by_records([hidden], admin, now + 60_000, warn_ms)[0].overdue for warn_ms in (1, 3_600_000)]
+    assert verdicts == [True, False]

@@ -84,16 +84,15 @@ def test_there_and_back(
     assert (ended.exit_code, document["stage"]) == (0, "replicating")
     assert document["undone"] == []
     # A task that was killed before it could say so is tried again: it tells the same, and touches nothing but its fence.
-    before = [log_ends(cluster) for cluster in (room.source, room.target)]
+    before = log_ends(room.source, room.target)
     options = RecoveryOptions("failback", document["run_id"])
     passage = planned_move.failback(room.there, room.back)
     plan = RecoveryPlan("failback", room.there.name, options.run_id, options.mode, "failing-back")
     again = planned_move.carry_out_passage(passage, options, plan, Confirmation("x"), "")
     assert (again.exit_code, again.stage, again.recovery) == (0, "replicating", document["recovery"])
     assert {entry.move.group for entry in again.groups} >= {first, second, busy}
-    for cluster, ends in zip((room.source, room.target), before, strict=True):
-        changed = log_ends(cluster).items() ^ ends.items()
-        assert not [log for log, _ in changed if not log.startswith("__transaction_state ")]
+    changed = log_ends(room.source, room.target).items() ^ before.items()
+    assert {log.split()[1] for log, _ in changed} <= {"__transaction_state"}
     # Each record once: the source has its own and what was produced at the target since, the target all.
     back = room.topic if identity else f"{room.there.target.alias}.{room.topic}"
     own, since = [list(range(number, tail, 2)) for number in range(2)], [list(range(tail + number, tail + 20, 2)) for number in range(2)]

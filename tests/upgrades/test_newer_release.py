@@ -63,7 +63,7 @@ class Both:
 
     def ends(self) -> dict[str, int]:
         """The ends of everything on both clusters, offsets of groups and transactions included."""
-        return {f"{cluster.name} {log}": end for cluster in (self.source, self.target) for log, end in log_ends(cluster).items()}
+        return log_ends(self.source, self.target)
 
     @contextmanager
     def untouched(self) -> Iterator[None]:

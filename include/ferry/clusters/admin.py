@@ -210,11 +210,14 @@ class ClusterAdmin:
         return self._list_offsets(partitions, LATEST, committed=committed)
 
     def offsets_for_time(
-        self, partitions: Iterable[TopicPartition], milliseconds: int
+        self, partitions: Iterable[TopicPartition], milliseconds: int, *, committed: bool = True
     ) -> tuple[dict[TopicPartition, int | None], dict[tuple[str, int], str]]:
-        """The first offset whose record is at or after the time (None: there is none), and what went wrong by partition."""
-        found, problems = self._list_offsets(partitions, milliseconds, committed=True)
-        forgotten = self._offsets.forgotten((key for key, offset in found.items() if offset < 0), milliseconds)
+        """The first offset whose record is at or after the time (None: there is none), and what went wrong by partition.
+
+        Without `committed` records of open transactions count too.
+        """
+        found, problems = self._list_offsets(partitions, milliseconds, committed=committed)
+        forgotten = self._offsets.forgotten((key for key, offset in found.items() if offset < 0), milliseconds, committed=committed)
         for key, newest in forgotten.items():
             problems[key] = (
                 f"the source cannot tell its first record of time {milliseconds} or later: its leader says that there is none, although "

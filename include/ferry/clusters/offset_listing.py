@@ -73,18 +73,19 @@ class OffsetListing:
         found, problems = self._listed(partitions, at, READ_COMMITTED if committed else READ_UNCOMMITTED)
         return {key: listed.offset for key, listed in found.items()}, problems
 
-    def forgotten(self, partitions: Iterable[TopicPartition], at: int) -> dict[TopicPartition, Listed]:
-        """Of partitions that have no committed record of the time `at` or later, as their leader said: those that do, and which.
+    def forgotten(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> dict[TopicPartition, Listed]:
+        """Of partitions that have no (`committed`) record of the time `at` or later, as their leader said: those that do, and which.
 
         When compaction removes all records of a producer's last batch, it leaves the empty batch with its time. A leader that looks for
         that time, or for an earlier one, finds the segment with that batch, no record in it, and does not look into the next segment.
         """
-        newest, _ = self._listed(partitions, NEWEST, READ_COMMITTED)
+        newest, _ = self._listed(partitions, NEWEST, READ_COMMITTED if committed else READ_UNCOMMITTED)
         doubtful = {key: listed for key, listed in newest.items() if listed.moment >= at}
-        ends, _ = self.offsets(doubtful, LATEST, committed=True)
-        readable = [key for key, listed in doubtful.items() if 0 <= listed.offset < ends.get(key, 0)]
+        starts, _ = self.offsets(doubtful, EARLIEST, committed=False)  # a leader may still name a record that DeleteRecords removed
+        ends, _ = self.offsets(doubtful, LATEST, committed=committed)
+        readable = [key for key, listed in doubtful.items() if starts.get(key, 0) <= listed.offset < ends.get(key, 0)]
         # What came, or was committed, only after the leader had been asked is found now.
-        found, _ = self.offsets(readable, at, committed=True)
+        found, _ = self.offsets(readable, at, committed=committed)
         return {key: doubtful[key] for key, offset in found.items() if offset < 0}
 
     def _listed(self, partitions: Iterable[TopicPartition], at: int, isolation: int) -> tuple[dict[TopicPartition, Listed], Codes]:

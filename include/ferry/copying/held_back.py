@@ -146,7 +146,7 @@ def aged_by_records(hidden: list[HeldBack], admin: ClusterAdmin, now_ms: int, wa
     """Where producers cannot be seen (no right to, or brokers older than 2.8): record times tell whether it began before the threshold."""
     if not hidden:
         return []
-    recent, _ = admin.offsets_for_time([entry.held for entry in hidden], now_ms - warn_ms)
+    recent, _ = admin.offsets_for_time([entry.held for entry in hidden], now_ms - warn_ms, committed=False)
     found = []
     for entry in hidden:
         first = recent.get(entry.held, entry.stable_end)  # None: no record is younger than the threshold
