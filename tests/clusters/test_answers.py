@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -196,14 +196,20 @@ def led(code: int, *, node: int = 1) -> Any:
     return MetadataResponse[12](topics=[topic(name="t", topic_id=UUID(int=1), error_code=code, partitions=partitions)])
 
 
+def listing_of(broker: Broker) -> OffsetListing:
+    """A listing that asks this broker."""
+    listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
+    listing._loop.close()
+    listing._loop, listing._connection = SimpleNamespace(sleep=broker.sleep, run=lambda ask, *wanted: asyncio.run(ask(*wanted))), broker
+    return cast("OffsetListing", listing)
+
+
 @every_code_of(LIST_OFFSETS, METADATA)
 def test_bounds_of_many_logs(code: int) -> None:
     """Asked again with the leader learned anew, for the codes of Metadata and of ListOffsets; the others are told at once."""
     for answers in ([led(0), listed(code)], [led(code)])[: 2 if code else 1]:
         broker: Any = Broker(*answers, led(0), listed(0))
-        listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
-        listing._loop.close()
-        listing._loop, listing._connection = SimpleNamespace(sleep=broker.sleep, run=lambda ask, *wanted: asyncio.run(ask(*wanted))), broker
+        listing = listing_of(broker)
         found, problems = listing.offsets([TopicPartition("t", 0)], -1, committed=False)
         again = LIST_OFFSETS.action(code) is Action.LEADER
         assert broker.slept == ([LEADER_PAUSE_SECONDS] if again else [])
@@ -223,9 +229,7 @@ def test_a_broker_that_may_look_for_offsets_for_a_while_answers_before_ferry_giv
             return super().submit(request, node, milliseconds)
 
     broker: Any = Slow(led(0), listed(0))
-    listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
-    listing._loop.close()
-    listing._loop, listing._connection = SimpleNamespace(sleep=broker.sleep, run=lambda ask, *wanted: asyncio.run(ask(*wanted))), broker
+    listing = listing_of(broker)
     assert listing.offsets([TopicPartition("t", 0)], 5, committed=False) == ({("t", 0): 7}, {})
     ((broker_waits, ferry_waits),) = asked
     assert 0 < broker_waits <= ferry_waits - 1_000
@@ -250,10 +254,8 @@ def test_a_leader_is_doubted_only_where_it_contradicts_itself(
     offset, moment = newest
     answers = [listed(0, offset=offset, moment=moment), *(listed(0, offset=bound) for bound in bounds), listed(0, offset=again)]
     broker: Any = Broker(led(0), *answers)
-    listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
-    listing._loop.close()
-    listing._loop, listing._connection = SimpleNamespace(sleep=broker.sleep, run=lambda ask, *wanted: asyncio.run(ask(*wanted))), broker
-    assert listing.forgotten([TopicPartition("t", 0)], 5, committed=True) == ({("t", 0): newest} if overlooked else {})
+    listing = listing_of(broker)
+    assert listing.overlooked([TopicPartition("t", 0)], 5, committed=True) == ({("t", 0): newest} if overlooked else {})
 
 
 @every_code_of(METADATA)

@@ -131,6 +131,6 @@ def test_a_record_that_was_deleted_or_has_just_come_is_no_overlooked_record(
     producer.flush(30)
     listing = OffsetListing(flow_factory().source, ClientRole.ADMIN)
     try:
-        assert listing.forgotten([key], FIRST, committed=True) == {}, "the first question was asked before"
+        assert listing.overlooked([key], FIRST, committed=True) == {}, "the first question was asked before"
     finally:
         listing.close()

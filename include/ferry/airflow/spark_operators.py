@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,9 @@ class FerrySparkOperator(SparkSubmitOperator):
         super().__init__(conn_id=conn_id, name=f"ferry {flow}", durable=False, **options)
         self.flow = flow
 
+    @abstractmethod
     def request(self, context: Context) -> str:
         """The job's request as JSON; raises where there is nothing to do."""
-        raise NotImplementedError
 
     def execute(self, context: Context) -> None:
         """Submit the job and wait for it."""

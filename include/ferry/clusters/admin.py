@@ -217,13 +217,13 @@ class ClusterAdmin:
         Without `committed` records of open transactions count too.
         """
         found, problems = self._list_offsets(partitions, milliseconds, committed=committed)
-        forgotten = self._offsets.forgotten((key for key, offset in found.items() if offset < 0), milliseconds, committed=committed)
-        for key, newest in forgotten.items():
+        overlooked = self._offsets.overlooked((key for key, offset in found.items() if offset < 0), milliseconds, committed=committed)
+        for key, newest in overlooked.items():
             problems[key] = (
                 f"the source cannot tell its first record of time {milliseconds} or later: its leader says that there is none, although "
                 f"offset {newest.offset} has the time {newest.moment}; compaction left a batch without records"
             )
-        return {key: offset if offset >= 0 else None for key, offset in found.items() if key not in forgotten}, problems
+        return {key: offset if offset >= 0 else None for key, offset in found.items() if key not in overlooked}, problems
 
     def create_topics(self, wanted: Iterable[WantedTopic], *, dry_run: bool = False) -> dict[str, FerryError]:
         """Create many topics, several a request; what went wrong by topic. One that exists already is fine.

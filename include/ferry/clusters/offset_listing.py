@@ -73,7 +73,7 @@ class OffsetListing:
         found, problems = self._listed(partitions, at, READ_COMMITTED if committed else READ_UNCOMMITTED)
         return {key: listed.offset for key, listed in found.items()}, problems
 
-    def forgotten(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> dict[TopicPartition, Listed]:
+    def overlooked(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> dict[TopicPartition, Listed]:
         """Of partitions that have no (`committed`) record of the time `at` or later, as their leader said: those that do, and which.
 
         When compaction removes all records of a producer's last batch, it leaves the empty batch with its time. A leader that looks for
