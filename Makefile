@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
-PYTHON_DIRECTORIES := include tests dags plugins spark_jobs benchmarks docs/examples
+PYTHON_DIRECTORIES := include demo tools tests dags plugins spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
 QUICK := "not parity and not migration and not bounces and not rights and not matrix and not drill and not spark_drill"
 # Of tests at a time. Two cores with three are no quicker, and what starts an Airflow gets in each other's way.
@@ -25,10 +25,10 @@ setup: ## Install everything into .venv (and Java 17 where it is missing)
 	@setup/install.sh
 
 demo: setup ## Two clusters, sample topics, Airflow, one run: then look at the UI
-	@python -m ferry.airflow.demo up
+	@python -m demo up
 
 demo-stop: setup ## Stop the demo and remove what it made
-	@python -m ferry.airflow.demo down
+	@python -m demo down
 
 browser: setup
 	@setup/browser.sh
@@ -136,4 +136,4 @@ spark-environment: setup ## An archive of the Python that Spark's executors need
 
 clean: ## Remove caches and build products (not .venv, not data)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
-	find include tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find include demo tools tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -157,7 +157,7 @@ def test_output_that_cannot_be_written_is_no_success_though_nobody_can_be_told()
         ("import runpy; runpy.run_path('spark_jobs/copy_ranges.py', run_name='__main__')", ("no-such-file.properties",), 2),
         ("import runpy; runpy.run_path('spark_jobs/verify.py', run_name='__main__')", ("no-such-file.properties",), 2),
         ("import runpy; runpy.run_module('ferry.page.reader_process', run_name='__main__')", ("not-a-descriptor",), 1),
-        ("import runpy; runpy.run_module('ferry.airflow.demo', run_name='__main__')", ("--help",), 0),
+        ("import runpy; runpy.run_module('demo', run_name='__main__')", ("--help",), 0),
     ],
     ids=["ferry", "ferry in order", "python -m ferry.cli.main", "copy job", "verify job", "page's reader", "demo"],
 )

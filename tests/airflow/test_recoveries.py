@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from demo.airflow_api import AirflowApi, ApiFailed
+from demo.airflow_services import DemoAirflow
 
-from ferry.airflow.demo_api import AirflowApi, ApiFailed
-from ferry.airflow.demo_services import DemoAirflow
 from ferry.airflow.flows import dag_id
 from ferry.config import Flow, load_config
 from ferry.reporting.run_report import RunReport

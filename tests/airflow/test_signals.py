@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from demo.airflow_api import AirflowApi
+from demo.airflow_services import ROOT, DemoAirflow
 from tests.airflow.collector import Collector, collecting
 
-from ferry.airflow.demo_api import AirflowApi
-from ferry.airflow.demo_services import ROOT, DemoAirflow
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
 from ferry.reporting.metric_names import BY_NAME

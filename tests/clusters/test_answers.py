@@ -18,7 +18,6 @@ from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from tests.copying import appender_bench, feed_bench
-from tests.documents.answers_page import PAGE, page
 
 from ferry.clusters.answers import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, REQUESTS, SASL, Action, Request
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
@@ -75,10 +74,6 @@ def test_names_are_those_that_other_clients_know() -> None:
     known = {code: for_code(code).message for code in range(-1, 200)}
     assert {known[code] for code in NAMES if known[code] != NAMES[code]} <= older
     assert [code for code, name in known.items() if name != "UNKNOWN" and code not in NAMES] == []
-
-
-def test_the_page_says_what_the_tables_say() -> None:
-    assert PAGE.read_text() == page(), "run .venv/bin/python -m tests.documents.answers_page"
 
 
 def fetched(code: int) -> Any:

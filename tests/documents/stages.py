@@ -12,10 +12,10 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from demo.airflow_api import AirflowApi
+from demo.airflow_services import DemoAirflow
 from tests.documents.code_blocks import Stage
 
-from ferry.airflow.demo_api import AirflowApi
-from ferry.airflow.demo_services import DemoAirflow
 from ferry.sandbox import SandboxStatus, down, status, up
 from ferry.sandbox.mirror_maker import MirrorMaker
 

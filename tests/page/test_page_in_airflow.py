@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import pytest
+from demo.airflow_api import AirflowApi
+from demo.airflow_services import DemoAirflow
 from playwright.sync_api import Locator, Page, expect
 from tests.page.browsing import LOOK_MS, Visit
 from tests.page.views import drawn
 
-from ferry.airflow.demo_api import AirflowApi
-from ferry.airflow.demo_services import DemoAirflow
 from ferry.airflow.flows import dag_id
 from ferry.config import Flow, load_config
 from ferry.copying import pipeline

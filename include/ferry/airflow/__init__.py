@@ -1,1 +1,1 @@
-"""Ferry in Airflow: DAGs of flows, the copy operator, the demo."""
+"""Ferry in Airflow: DAGs of flows, the copy operator."""

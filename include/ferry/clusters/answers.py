@@ -4,7 +4,7 @@ Kafka's own sources say which codes a request may get. The comment above each ta
 and the one that acts on them in Kafka's client (Java). Ferry does what that client does; where it does not, a comment says why. For a code
 without a row `otherwise` holds: Ferry asks again for what it reads, until the caller's patience ends; a write may have happened (UNKNOWN).
 
-`docs/answers.md` shows all tables (tests/documents/answers_page.py writes it). Pure: no requests are made here.
+`docs/answers.md` shows all tables (tools/docs writes it). Pure: no requests are made here.
 """
 
 from __future__ import annotations

@@ -1,28 +1,22 @@
-"""Writes the table of all properties, `docs/properties.md`, from the registry.
-
-`python -m ferry.config.document [FILE]` rewrites it, and without FILE the tables of docs/from-mirrormaker.md too. Tests hold both to
-what the registry says.
-"""
+"""`docs/properties.md`: the table of all properties, from the registry of ferry.config."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from ferry.config.compatibility import PAGE, rewrite
 from ferry.config.registry import Effect, Property
 from ferry.config.registry.clients import CLIENTS
 from ferry.config.registry.ferry import FERRY
 from ferry.config.registry.flows import CHECKPOINTS, CONNECT, FILTERS, HEARTBEATS, PROPOSED, REMOVED, SOURCE, WITHOUT_EFFECT
 from ferry.config.registry.workers import FILE, WORKERS
 
-DOCUMENT = Path("docs/properties.md")
+PAGE = Path("docs/properties.md")
 
 _INTRODUCTION = """\
 # Properties
 
-<!-- Written by `python -m ferry.config.document`: change the registry in include/ferry/config/registry, then run it. -->
+<!-- Written by `python -m tools.docs`: change the registry in include/ferry/config/registry, then run it. -->
 
 Ferry reads MirrorMaker 2's `mm2.properties`, by MM2's rules. Every property that MM2, Kafka Connect and Kafka's clients know is accepted;
 what it does here stands in the last column. **honoured**: as in MM2. **no effect**: accepted, with a warning and the reason. **refused**:
@@ -125,8 +119,8 @@ _SECTIONS: tuple[tuple[str, str, Iterable[Property]], ...] = (
 )
 
 
-def document() -> str:
-    """The whole text of the document."""
+def page() -> str:
+    """The whole page."""
     return _INTRODUCTION + "".join(_section(*section) for section in _SECTIONS)
 
 
@@ -155,9 +149,3 @@ def _where(known: Property) -> str:
         case "client":
             return "all" if len(known.roles) == 3 else ", ".join(sorted(known.roles))
     return ""
-
-
-if __name__ == "__main__":
-    (Path(sys.argv[1]) if len(sys.argv) > 1 else DOCUMENT).write_text(document(), encoding="utf-8")
-    if len(sys.argv) == 1:
-        rewrite(PAGE)

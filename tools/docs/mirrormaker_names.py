@@ -1,6 +1,6 @@
 """What becomes of every class, method, metric, topic, mode and option that MM2's KIPs (382, 545, 656, 3) name, beside its properties.
 
-The rows of properties come from the registry; see `compatibility`, which writes both into docs/from-mirrormaker.md.
+The rows of properties come from the registry; `mirrormaker_page` puts both into docs/from-mirrormaker.md.
 """
 
 from __future__ import annotations

@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+from tools.docs.mirrormaker_names import CLIENTS, METRICS, PLUGINS, Verdict
+from tools.docs.mirrormaker_page import PAGE, names, page, tables, with_tables
 from typer.main import get_command
 
 from ferry import client
 from ferry.cli.main import app
 from ferry.client import MirrorClient
-from ferry.config.compatibility import PAGE, names, tables, with_tables
-from ferry.config.mm2_names import CLIENTS, METRICS, PLUGINS, Verdict
 from ferry.config.registry import FILE_PROPERTIES, FLOW_PROPERTIES, Effect
 from ferry.config.registry.ferry import FERRY
 from ferry.policy.naming import ReplicationPolicy
@@ -108,8 +108,7 @@ def test_every_property_of_the_registry_has_its_row_and_effect(name: str) -> Non
 
 
 def test_the_page_holds_the_tables() -> None:
-    page = (ROOT / PAGE).read_text(encoding="utf-8")
-    assert page == with_tables(page), "run: python -m ferry.config.document"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tools.docs"
     assert all(line.replace("\\|", "").count("|") == 4 for line in tables().split("\n") if line.startswith("|"))
     with pytest.raises(ValueError, match="names: begin"):
         with_tables("# Another page")

@@ -1,6 +1,6 @@
-"""Writes the tables of docs/from-mirrormaker.md: one row for every name of MM2's, between two comments of that page.
+"""The tables of `docs/from-mirrormaker.md`: one row for every name of MM2's, between two comments of that page.
 
-`python -m ferry.config.document` rewrites them; a test holds the page to what the registry and `mm2_names` say.
+The rows come from the registry of properties and from `mirrormaker_names`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ferry.config.mm2_names import SECTIONS, Name, Verdict
+from tools.docs.mirrormaker_names import SECTIONS, Name, Verdict
+
 from ferry.config.registry import Effect, Property
 from ferry.config.registry.flows import CHECKPOINTS, CONNECT, FILTERS, HEARTBEATS, PROPOSED, REMOVED, SOURCE, WITHOUT_EFFECT
 from ferry.config.registry.workers import FILE
@@ -41,18 +42,18 @@ def tables() -> str:
     return "\n".join(_table(title, rows) for title, rows in _sections().items())
 
 
-def with_tables(page: str) -> str:
-    """`page` with today's tables between its two comments. ValueError when it lacks them."""
-    before, _, rest = page.partition(BEGIN)
+def page() -> str:
+    """The whole page, with the tables of now."""
+    return with_tables(PAGE.read_text(encoding="utf-8"))
+
+
+def with_tables(text: str) -> str:
+    """`text` with the tables of now between its two comments. ValueError if it lacks them."""
+    before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:
         raise ValueError(f"the page lacks {BEGIN} and {END}")
     return f"{before}{BEGIN}\n\n{tables()}\n{END}{after}"
-
-
-def rewrite(page: Path) -> None:
-    """Put today's tables into the page."""
-    page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _sections() -> dict[str, tuple[Name, ...]]:

@@ -34,7 +34,7 @@ STOP_SECONDS = 15.0
 POLL_SECONDS = 0.5
 STATE_FILE = "services.json"
 LOG_TAIL_LINES = 15
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[1]
 
 
 class AirflowFailed(FerryError):

@@ -1,4 +1,4 @@
-"""Writes `docs/answers.md` from the tables of ferry.clusters.answers: `.venv/bin/python -m tests.documents.answers_page`."""
+"""`docs/answers.md`: what Ferry does for every error code, from the tables of ferry.clusters.answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = Path("docs/answers.md")
 _INTRODUCTION = """\
 # What brokers answer
 
-<!-- Written by `python -m tests.documents.answers_page` from include/ferry/clusters/answers.py: change the tables there, then run it. -->
+<!-- Written by `python -m tools.docs` from include/ferry/clusters/answers.py: change the tables there, then run it. -->
 
 This page says what Ferry does for every error code that a broker may answer, for each kind of request. Messages name a code as this page
 does. Ferry does what Kafka's own clients do; where it does not, `include/ferry/clusters/answers.py` says why. That file also names Kafka's
@@ -55,12 +55,7 @@ def _rows(request: Request) -> Iterator[tuple[str, str]]:
 
 
 def _what(meaning: Meaning) -> str:
-    kind = "" if meaning.error is FerryError else f" (`{meaning.error.__name__}`)"
+    names_no_error = meaning.error is FerryError or meaning.action is Action.DENIED
+    kind = "" if names_no_error else f" (`{meaning.error.__name__}`)"
     told = re.sub(r" ?\{(topic|group|id)\}", "", meaning.told).replace("{timeout}", "60000")
-    if meaning.action is Action.DENIED:
-        return meaning.action.value + (f": {told}" if told else "")
     return f"{meaning.action.value}{kind}" + (f": {told}" if told else "")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

@@ -1,6 +1,6 @@
 """`make demo`: two clusters with sample topics, Airflow, one run of the DAG, and a comparison of both sides.
 
-    python -m ferry.airflow.demo up|down
+    python -m demo up|down
 
 `up` keeps what runs already, so a second one copies only what is new. `down` stops by recorded pid and start time and removes every file,
 also after an interrupted `up`.
@@ -18,13 +18,13 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ferry.airflow.demo_api import AirflowApi, RunState
-from ferry.airflow.demo_services import DemoAirflow
-from ferry.airflow.demo_story import BACKFILLED, LATE, OPEN, demo_flow, differences, include_late, is_new, missing_interval
+from demo.airflow_api import AirflowApi, RunState
+from demo.airflow_services import DemoAirflow
+from demo.config import write_demo_config
+from demo.story import BACKFILLED, LATE, OPEN, demo_flow, differences, include_late, is_new, missing_interval
 from ferry.ending import run_and_end
 from ferry.errors import ExitCode, FerryError
 from ferry.sandbox import SandboxStatus, down, load_sample_topics, up
-from ferry.sandbox.demo_config import write_demo_config
 from ferry.sandbox.sample_data import SampleSummary
 from ferry.sandbox.sample_group import GROUP, GROUP_TOPIC, next_records, read_in_part
 

@@ -1,0 +1,1 @@
+"""Writes the pages of docs that come from tables of the code."""
