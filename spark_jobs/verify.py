@@ -4,8 +4,9 @@ from ferry.spark.installed import prefer_installed_pyspark
 
 prefer_installed_pyspark()
 
-from ferry.ending import run_and_end  # noqa: E402 - after the path is set
+from ferry.airflow.connections import connection_lookup  # noqa: E402 - after the path is set
+from ferry.ending import run_and_end  # noqa: E402 - likewise
 from ferry.spark.verify_job import main  # noqa: E402 - likewise
 
 if __name__ == "__main__":
-    run_and_end(main)
+    run_and_end(lambda: main(connection_lookup()))

@@ -21,10 +21,10 @@ from hypothesis import settings
 from tests.both_clusters import FOREVER, both_clusters
 
 from ferry.config import Flow, load_config
-from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
+from ferry.pipeline import run as pipeline
 from ferry.sandbox import SandboxCluster
 
 # What `A` and `B` stand for at the start of a config line: `A->B.topics`, `B->A.enabled`, `A.client.id`.

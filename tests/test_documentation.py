@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from ferry import errors
 from ferry.cli.main import app
-from ferry.reporting.run_report import PartitionReport, RunReport
+from ferry.ledger.run_report import PartitionReport, RunReport
 
 pytestmark = pytest.mark.unit
 

@@ -20,11 +20,11 @@ from confluent_kafka import Producer
 from benchmarks.scale.steps import disk_bytes
 from ferry.clusters.admin import ClusterAdmin
 from ferry.config import load_config
-from ferry.copying import upkeep
-from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt, ledger_partition
-from ferry.copying.state import FlowRecord, Head, encode_state
-from ferry.copying.survey import read_receipts, read_state
-from ferry.mirroring.internal_topics import ensure_internal_topics
+from ferry.copying import ledger_compaction as upkeep
+from ferry.ledger.reading import read_receipts, read_state
+from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt, ledger_partition
+from ferry.ledger.state import FlowRecord, Head, encode_state
+from ferry.ledger.topics import ensure_internal_topics
 from ferry.policy.naming import ledger_topic, state_topic
 from ferry.sandbox import SandboxCluster
 

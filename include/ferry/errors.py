@@ -204,7 +204,7 @@ class ChangeRefused(FerryError):
 class LimitsBroken(FerryError):
     """After a run, lag or headroom of a topic is beyond what `ferry.alert.*` allows; what was copied stays.
 
-    `broken` are the limits, as of ferry.reporting.limits.
+    `broken` are the limits, as of ferry.monitoring.limits.
     """
 
     broken: tuple[Any, ...] = ()

@@ -21,8 +21,8 @@ from ferry.alerting.alert import AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config.alerts import AlertSettings
 from ferry.errors import ClusterUnreachable, ConfigError, ExitCode, FerryError, NotAuthorized, PartitionsFailed, SourceDataLost, Superseded
-from ferry.reporting.limits import BrokenLimit, limits_broken
-from ferry.reporting.run_report import LossReport, PartitionFailure, RunReport
+from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport
+from ferry.monitoring.limits import BrokenLimit, limits_broken
 
 pytestmark = pytest.mark.airflow
 

@@ -14,7 +14,7 @@ from tests.alerting import callbacks
 from ferry.airflow import assets
 from ferry.config import load_config
 from ferry.config.alerts import AlertSettings
-from ferry.reporting.refreshed import RefreshedPartition, RefreshedTopic
+from ferry.pipeline.refreshed import RefreshedPartition, RefreshedTopic
 
 pytestmark = pytest.mark.airflow
 

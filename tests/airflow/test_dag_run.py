@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster, compare_topics
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import ParamValidationError
 
 from ferry.airflow.verifying import verify_request_of
 from ferry.errors import ArgumentError
-from ferry.proving.request import VerifyRequest
+from ferry.verify.request import VerifyRequest
 
 pytestmark = pytest.mark.airflow
 

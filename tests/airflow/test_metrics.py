@@ -18,7 +18,7 @@ pytestmark = pytest.mark.airflow
 SCRIPT = """
 import time
 from ferry.airflow.metrics import emit
-from ferry.reporting.measurements import Measurement
+from ferry.monitoring.measurements import Measurement
 emit([Measurement("record-count", 7, {"source": "A"}, counter=True), Measurement("byte-rate", 1.5, {"source": "A"})])
 time.sleep(1)
 print("done")

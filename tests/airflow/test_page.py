@@ -21,16 +21,16 @@ from starlette.routing import Mount
 from tests.both_clusters import both_clusters
 
 from ferry.config import Flow, load_config
-from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ConfigError
+from ferry.ledger.run_summary import RunLag
+from ferry.monitoring.run_lag import lag_of
+from ferry.monitoring.runs_reading import read_runs
+from ferry.monitoring.status import status_after_run
 from ferry.page.problem import problem_of
-from ferry.page.runs_reading import read_runs
-from ferry.reporting.history import keep_lag, keep_run
-from ferry.reporting.run_lag import lag_of
-from ferry.reporting.run_summary import RunLag
-from ferry.reporting.status import status_after_run
+from ferry.pipeline import run as pipeline
+from ferry.pipeline.history import keep_lag, keep_run
 from ferry.sandbox import SandboxCluster
 
 with warnings.catch_warnings():

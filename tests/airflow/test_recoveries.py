@@ -16,7 +16,7 @@ from demo.airflow_services import DemoAirflow
 
 from ferry.airflow.flows import dag_id
 from ferry.config import Flow, load_config
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.drill]

@@ -18,8 +18,8 @@ from tests.airflow.collector import Collector, collecting
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
-from ferry.reporting.metric_names import BY_NAME
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
+from ferry.monitoring.metric_names import BY_NAME
 from ferry.sandbox import SandboxCluster
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]

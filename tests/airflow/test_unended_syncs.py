@@ -6,8 +6,8 @@ import pytest
 
 from ferry.airflow.steps import with_unended_syncs
 from ferry.errors import ExitCode, PartitionsFailed
-from ferry.mirroring.outcome import LISTED, SyncOutcome
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
+from ferry.ledger.sync_outcome import LISTED, SyncOutcome
 
 pytestmark = pytest.mark.airflow
 

@@ -9,10 +9,10 @@ from benchmarks.scale.year import RECORDS, STEP, SimulatedLedger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferry.copying import upkeep
-from ferry.copying.coverage import covered
-from ferry.copying.receipts import RUNS_PER_RECEIPT
-from ferry.copying.state import FlowRecord
+from ferry.copying import ledger_compaction as upkeep
+from ferry.ledger.coverage import covered
+from ferry.ledger.receipts import RUNS_PER_RECEIPT
+from ferry.ledger.state import FlowRecord
 from ferry.translation.offset_map import LogBounds, OffsetMap
 
 pytestmark = pytest.mark.unit

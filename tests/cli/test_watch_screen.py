@@ -14,7 +14,7 @@ from rich.console import Console
 
 from ferry.cli.watch import _single_keys
 from ferry.cli.watch_screen import GRACE_SECONDS, screen
-from ferry.reporting.watching import FlowFrame
+from ferry.monitoring.watching import FlowFrame
 
 pytestmark = pytest.mark.unit
 

@@ -15,14 +15,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ferry.config import FerryConfig, Flow, load_config
 from ferry.config.replicas import WantedReplicas
-from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.mirroring.heartbeats import sync_heartbeat
-from ferry.mirroring.mm2_topics import ensure_mm2_topic, write_mm2_records
-from ferry.mirroring.offset_syncs import sync_offset_syncs
+from ferry.pipeline import run as pipeline
 from ferry.sandbox import SandboxCluster
 from ferry.sandbox.jars import java, resolve_jars
+from ferry.syncs.heartbeats import sync_heartbeat
+from ferry.syncs.mm2_topics import ensure_mm2_topic, write_mm2_records
+from ferry.syncs.offset_syncs import sync_offset_syncs
 from ferry.wire.internal_records import Checkpoint
 
 PROBE = Path(__file__).parents[1] / "java" / "Probe.java"

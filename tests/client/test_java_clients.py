@@ -17,9 +17,9 @@ from ferry.cli.main import app
 from ferry.client import MirrorClient, OffsetAndMetadata, TopicPartition
 from ferry.client.remote_cluster import connect
 from ferry.errors import ArgumentError
-from ferry.mirroring.checkpoints import sync_checkpoints
 from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy
 from ferry.sandbox import read_all
+from ferry.syncs.checkpoints import sync_checkpoints
 
 pytestmark = pytest.mark.brokers
 

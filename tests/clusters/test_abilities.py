@@ -9,7 +9,7 @@ from kafka.protocol.producer import InitProducerIdRequest
 
 from ferry.clusters.abilities import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Ability, Lack, lacking
 from ferry.config import ClientRole, Flow
-from ferry.copying.survey import lacking_abilities
+from ferry.copying.snapshot import lacking_abilities
 from ferry.errors import BrokerTooOld
 
 pytestmark = pytest.mark.brokers

@@ -30,8 +30,8 @@ from ferry.clusters.refusals import is_refusal, reason
 from ferry.config import ClientRole
 from ferry.copying import source_feed
 from ferry.errors import FerryError, NotAuthorized, PartitionError
-from ferry.proving import log_reader
-from ferry.proving.log_reader import LogMoved, LogReader, Place
+from ferry.verify import log_reader
+from ferry.verify.log_reader import LogMoved, LogReader, Place
 
 pytestmark = pytest.mark.unit
 

@@ -27,7 +27,7 @@ from ferry.clusters.error_codes import CODES, named
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.produce_frames import decode_answer
 from ferry.clusters.producing import Answer, produce_answers
-from ferry.clusters.silence import Standstill
+from ferry.clusters.unreachable import Standstill
 from ferry.errors import ClusterUnreachable, ConfigError, FerryError, NotAuthorized, ReplicatorActive
 
 pytestmark = pytest.mark.unit

@@ -15,8 +15,8 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import ClientRole, Flow
-from ferry.copying import pipeline
 from ferry.copying.request import RunRequest
+from ferry.pipeline import run as pipeline
 from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers

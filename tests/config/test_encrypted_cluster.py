@@ -12,10 +12,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ferry.config import load_config
-from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
+from ferry.pipeline import run as pipeline
 from ferry.sandbox import SandboxCluster, compare_topics
 
 pytestmark = pytest.mark.brokers

@@ -14,15 +14,15 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from ferry.clusters.connections import RequestLost, RequestNotSent
 from ferry.clusters.leader_epochs import Divergence, ReadTo
 from ferry.clusters.leaders import Leader
-from ferry.copying.allowance import Allowance
-from ferry.copying.budget import Budget
+from ferry.copying.buffer_limits import BufferLimits
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import PartitionTask, Segment
-from ferry.copying.receipts import ReceiptKind
+from ferry.copying.rate_limiter import RateLimiter
 from ferry.copying.source_feed import SourceFeed
+from ferry.ledger.receipts import ReceiptKind
 
 TOPIC_ID = UUID(int=1)
-ALLOWANCE = Allowance(fetch=1_000, partition_fetch=500, window=1_000, waiting=1_000, held=10_000, opened=5_000)
+ALLOWANCE = BufferLimits(fetch=1_000, partition_fetch=500, window=1_000, waiting=1_000, held=10_000, opened=5_000)
 
 
 def batch(*offsets: int, epoch: int = 4, producer: int = -1) -> bytes:
@@ -124,11 +124,11 @@ class Source:
 class Bench:
     """A feed of some partitions of topic t, and its source."""
 
-    def __init__(self, *tasks: PartitionTask, allowance: Allowance = ALLOWANCE, rate: float | None = None, handle: Any = None) -> None:
+    def __init__(self, *tasks: PartitionTask, allowance: BufferLimits = ALLOWANCE, rate: float | None = None, handle: Any = None) -> None:
         self.source = Source()
         self.cursors = [PartitionCursor(task) for task in tasks]
         source: Any = self.source
-        budget = Budget(rate, self.source.now)
+        budget = RateLimiter(rate, self.source.now)
         self.feed = SourceFeed(source, source, source, source, self.cursors, handle, allowance, budget)
 
     def asked(self) -> list[tuple[int, list[tuple[int, int]]]]:

@@ -15,11 +15,11 @@ from ferry.config import Flow
 from ferry.copying.lane_runner import More, run_lanes
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
-from ferry.copying.survey import read_receipts
 from ferry.errors import Superseded
+from ferry.ledger.reading import read_receipts
+from ferry.ledger.run_report import RunReport
 from ferry.recovery.seed_file import read_seed_file
 from ferry.recovery.seeding import seed
-from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers

@@ -9,10 +9,10 @@ import pytest
 
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.copying import survey
-from ferry.copying.pipeline import plan_run
+from ferry.copying import snapshot
 from ferry.copying.request import RunRequest
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
+from ferry.pipeline.run import plan_run
 from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
@@ -31,11 +31,11 @@ def test_a_commit_between_head_and_position_is_no_disagreement_and_a_lasting_one
 ) -> None:
     topic = topic_factory(source_cluster, partitions=PARTITIONS)
     flow = flow_factory(f"A->B.topics = {topic}")
-    ask, looks, commits, wrong_by = survey.committed_positions, 0, 0, 0
+    ask, looks, commits, wrong_by = snapshot.committed_positions, 0, 0, 0
 
     def copy_more(partitions: int = PARTITIONS) -> None:
         with monkeypatch.context() as undisturbed:
-            undisturbed.setattr(survey, "committed_positions", ask)
+            undisturbed.setattr(snapshot, "committed_positions", ask)
             produce(source_cluster, topic, [(number % partitions, None, b"%d" % number) for number in range(10)])
             run_flow(flow)
 
@@ -47,11 +47,11 @@ def test_a_commit_between_head_and_position_is_no_disagreement_and_a_lasting_one
         return {key: position + wrong_by for key, position in ask(*cluster_and_group, settled=settled).items()}
 
     copy_more(partitions=1)
-    monkeypatch.setattr(survey, "committed_positions", while_a_run_commits)
+    monkeypatch.setattr(snapshot, "committed_positions", while_a_run_commits)
     commits = 1
     assert (plan_run(flow, LOOK).failed, looks) == ((), 2)
-    looks, commits = 0, survey.LOOKS
-    assert (plan_run(flow, LOOK).failed, looks) == ((), survey.LOOKS)
+    looks, commits = 0, snapshot.LOOKS
+    assert (plan_run(flow, LOOK).failed, looks) == ((), snapshot.LOOKS)
     looks, commits, wrong_by = 0, 0, 7
     assert [failure.error for failure in plan_run(flow, LOOK).failed] == ["PositionDisagrees"] * PARTITIONS
     assert looks == 2

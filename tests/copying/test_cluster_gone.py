@@ -6,19 +6,20 @@ from collections.abc import Callable
 
 import pytest
 
-from ferry.clusters import admin, coordination, internal_producer, silence
+from ferry.clusters import admin, coordination, internal_producer
+from ferry.clusters import unreachable as silence
 from ferry.config import Flow
 from ferry.copying import patience
 from ferry.copying.lane import Lane
 from ferry.copying.model import LaneResult
 from ferry.errors import ClusterUnreachable, ExitCode
-from ferry.proving import log_reader
-from ferry.proving.model import VerifyRange
-from ferry.proving.range_runner import InlineRangeRunner, _RangeVerifier
-from ferry.proving.request import VerifyRequest
-from ferry.proving.verifying import verify
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster, compare_topics
+from ferry.verify import log_reader
+from ferry.verify.model import VerifyRange
+from ferry.verify.range_runner import InlineRangeRunner, _RangeVerifier
+from ferry.verify.request import VerifyRequest
+from ferry.verify.verifying import verify
 
 pytestmark = [pytest.mark.brokers, pytest.mark.timeout(300)]
 

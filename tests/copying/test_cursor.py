@@ -12,10 +12,10 @@ import pytest
 from ferry.clusters.fetching import FetchPosition
 from ferry.copying.cursor import BYTES_AN_OFFSET, SMALLEST_FETCH_BYTES, PartitionCursor
 from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
-from ferry.copying.receipts import Receipt, ReceiptKind
-from ferry.copying.spread import Spread
-from ferry.copying.state import Head
 from ferry.errors import ClusterUnreachable, PartitionUnavailable, SourceTruncated
+from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.state import Head
 from ferry.wire.unit import Unit
 
 pytestmark = pytest.mark.unit
@@ -131,8 +131,8 @@ def test_a_receipt_counts_every_treatment_and_how_old_records_were(monkeypatch: 
     accept("handled", 60, 160, (500, 500), 4, count=11, runs=((60, 10),), places=(1,), dropped=0)
     clock.time_ns = lambda: 7_000_000_000
     cursor.settle_fetched()
-    ages = [Spread(2_000, 2_500, 3_000, 10), Spread(4_000, 4_000, 4_000, 10), Spread(2_000, 4_000, 6_000, 10)]
-    ages += [Spread(5_500, 5_500, 5_500, 4), Spread(5_500, 5_500, 5_500, 11)]
+    ages = [MinMeanMax(2_000, 2_500, 3_000, 10), MinMeanMax(4_000, 4_000, 4_000, 10), MinMeanMax(2_000, 4_000, 6_000, 10)]
+    ages += [MinMeanMax(5_500, 5_500, 5_500, 4), MinMeanMax(5_500, 5_500, 5_500, 11)]
     mean = sum(age.mean * age.count for age in ages) / 45
     (receipt,) = cursor.receipts("run-7")
     assert receipt.record_age is not None
@@ -159,9 +159,9 @@ def test_a_receipt_counts_every_treatment_and_how_old_records_were(monkeypatch: 
         from_target=5,
         min_timestamp=0,
         max_timestamp=4_000,
-        record_age=Spread(2_000, pytest.approx(mean), 6_000, 45),
+        record_age=MinMeanMax(2_000, pytest.approx(mean), 6_000, 45),
         # Until the moment of the receipt, of all records that bear a time.
-        latency=Spread(3_000, pytest.approx(7_000 - (10 * 2_500 + 10 * 1_000 + 10 * 2_000 + 15 * 500) / 45), 7_000, 45),
+        latency=MinMeanMax(3_000, pytest.approx(7_000 - (10 * 2_500 + 10 * 1_000 + 10 * 2_000 + 15 * 500) / 45), 7_000, 45),
         source_epoch=6,
         run_id="run-7",
         series="s",

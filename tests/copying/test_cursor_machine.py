@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.copying.test_cursor import BACKFILLED, COPIED, seed_at, task, unit
 
-from ferry.copying.coverage import covered, uncovered
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import Segment
-from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.ledger.coverage import covered, uncovered
+from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.wire.unit import Unit
 
 pytestmark = pytest.mark.unit

@@ -10,10 +10,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ferry.config import Flow
-from ferry.copying.survey import read_receipts
 from ferry.errors import ConfigError, ExitCode
-from ferry.policy.naming import ledger_topic, state_topic
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.reading import read_receipts
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster, compare_topics, read_all
 
 pytestmark = pytest.mark.brokers
@@ -235,13 +234,13 @@ def test_internal_topics_are_never_copied(
     fill(source_cluster, topic, 10)
     run_flow(flow)
     back = flow_factory("A->B.topics = .*", "A->B.topics.exclude =", source=target_cluster, target=source_cluster)
-    from ferry.copying import pipeline  # noqa: PLC0415
     from ferry.copying.request import RunRequest  # noqa: PLC0415
+    from ferry.pipeline import run as pipeline  # noqa: PLC0415
 
     planned = pipeline.plan_run(back, RunRequest(back.name, "look"))
     names = {plan.facts.topic for plan in planned.partitions}
-    assert ledger_topic(flow.source.alias) not in names
-    assert state_topic(flow.source.alias) not in names
+    assert flow.ledger_topic not in names
+    assert flow.state_topic not in names
 
 
 def test_one_cluster_under_two_aliases_is_refused(

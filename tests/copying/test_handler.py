@@ -18,11 +18,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from ferry.clusters.connections import ClusterConnection, RequestLost
 from ferry.config import Flow
 from ferry.copying import lane
-from ferry.copying.receipts import ReceiptKind
-from ferry.copying.survey import read_receipts
 from ferry.errors import ClusterUnreachable, ExitCode
-from ferry.recovery.losses import acknowledge_losses, open_losses
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.acknowledgements import acknowledge_losses, open_losses
+from ferry.ledger.reading import read_receipts
+from ferry.ledger.receipts import ReceiptKind
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers

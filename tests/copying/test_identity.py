@@ -18,21 +18,23 @@ from confluent_kafka.admin import AdminClient
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow, load_config
-from ferry.copying import lane, pipeline, upkeep
+from ferry.copying import lane
+from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.guard_reading import guarded
 from ferry.copying.lane_runner import InlineLaneRunner, More
+from ferry.copying.ledger_compaction import keep_ledger_tidy
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
-from ferry.copying.state import FlowRecord, encode_state
-from ferry.copying.upkeep import keep_ledger_tidy
 from ferry.errors import ConfigError, ExitCode
-from ferry.mirroring.translated_groups import TranslatedGroups, translated_groups
+from ferry.ledger.run_report import RunReport
+from ferry.ledger.state import FlowRecord, encode_state
+from ferry.monitoring.status import flow_status
+from ferry.pipeline import run as pipeline
 from ferry.policy.naming import ledger_topic, state_topic
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import declare_foreign, seed
-from ferry.reporting.run_report import RunReport
-from ferry.reporting.status import flow_status
 from ferry.sandbox import SandboxCluster, read_all
+from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
 from ferry.translation.model import Inexact
 
 pytestmark = pytest.mark.brokers
@@ -221,7 +223,7 @@ def test_what_the_other_flow_writes_behind_the_bound_waits_for_the_next_run(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr("ferry.copying.survey.guarded", overtaken)
+        patch.setattr("ferry.copying.snapshot.guarded", overtaken)
         done(pair.there)
     assert done(pair.there) == 30
     assert_once(pair.a, pair.b)

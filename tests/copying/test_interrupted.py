@@ -26,9 +26,9 @@ from ferry.config import Flow
 from ferry.copying import driver, lane
 from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
-from ferry.copying.survey import read_receipts
 from ferry.errors import ClusterUnreachable, ExitCode
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.reading import read_receipts
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 from ferry.sandbox.reading import RecordSeen
 

@@ -9,7 +9,7 @@ import pytest
 from ferry.clusters.coordination import NO_IDENTITY
 from ferry.copying.lanes_out import LANE_ATTEMPTS, WORKER_DIED, LanesOut
 from ferry.copying.model import LaneTask, PartitionTask, Segment
-from ferry.copying.receipts import ReceiptKind
+from ferry.ledger.receipts import ReceiptKind
 
 pytestmark = pytest.mark.unit
 

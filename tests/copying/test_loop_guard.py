@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.leader_epochs import NO_END
+from ferry.copying.ledger_compaction import tidy
 from ferry.copying.loop_guard import GuardDraft, PartitionGuard, TopicPair, both_ways, unexplained_partitions
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
-from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
-from ferry.copying.state import Head
-from ferry.copying.upkeep import tidy
 from ferry.errors import OriginUnclear, PartitionUnavailable, PositionDisagrees, RetryRule
+from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
+from ferry.ledger.state import Head
 from ferry.wire.ranges import Ranges, within
 
 pytestmark = pytest.mark.unit

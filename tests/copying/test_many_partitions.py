@@ -11,10 +11,9 @@ from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.groups import committed_positions
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.copying import members
+from ferry.copying import transaction_partitions as members
 from ferry.errors import ExitCode
-from ferry.policy.naming import position_group
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster, compare_topics
 
 pytestmark = pytest.mark.brokers
@@ -44,7 +43,7 @@ def test_a_lane_of_300_partitions_commits_where_a_batch_has_20000_bytes(
     assert (report.exit_code, report.records) == (ExitCode.DONE, PARTITIONS // 2)
     remote = f"{flow.source.alias}.{topic}"
     assert compare_topics(source_cluster.bootstrap, target.bootstrap, {topic: remote}).equal
-    group = position_group(flow.source.alias)
+    group = flow.position_group
     expected = {TopicPartition(remote, number): (number + 1) % 2 for number in range(PARTITIONS)}
     assert committed_positions(flow.target, group, settled=True) == expected
     assert run_flow(flow).records == 0

@@ -16,11 +16,11 @@ from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
-from ferry.policy.naming import ledger_topic, position_group, state_topic
-from ferry.recovery.losses import acknowledge_losses
+from ferry.ledger.acknowledgements import acknowledge_losses
+from ferry.ledger.run_report import RunReport
+from ferry.policy.naming import ledger_topic, state_topic
 from ferry.recovery.seed_file import read_seed_file
 from ferry.recovery.seeding import seed
-from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, compare_topics, read_all
 
 pytestmark = pytest.mark.brokers
@@ -107,7 +107,7 @@ def count(side: Side, topic: str) -> int:
 def test_a_deleted_group_is_made_up_for_by_the_heads(flow: Flow, topic: str, source: Side, target: Side, run_flow: RunFlow) -> None:
     source.produce(topic, 100)
     run_flow(flow)
-    target.admin.delete_consumer_groups([position_group(flow.source.alias)])[position_group(flow.source.alias)].result(30)
+    target.admin.delete_consumer_groups([flow.position_group])[flow.position_group].result(30)
     assert run_flow(flow).records == 0
     source.produce(topic, 60)
     assert run_flow(flow).records == 60
@@ -117,7 +117,7 @@ def test_a_deleted_group_is_made_up_for_by_the_heads(flow: Flow, topic: str, sou
 def test_a_group_that_expires_between_plan_and_lanes_is_made_up_for_by_the_heads(
     flow: Flow, topic: str, source: Side, target: Side, run_flow: RunFlow
 ) -> None:
-    group = position_group(flow.source.alias)
+    group = flow.position_group
 
     class Expiring(InlineLaneRunner):
         def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
@@ -137,7 +137,7 @@ def test_moved_offsets_are_refused_until_a_seed_settles_them(
 ) -> None:
     source.produce(topic, 100)
     run_flow(flow)
-    group = position_group(flow.source.alias)
+    group = flow.position_group
     moved = ConsumerGroupTopicPartitions(group, [TopicPartition(remote(flow, topic), 0, 7)])
     target.admin.alter_consumer_group_offsets([moved])[group].result(30)
     source.produce(topic, 20)

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.model import Segment
 from ferry.copying.plan import PartitionFacts, PartitionPlan, PlanRules, ends_of, plan_partitions, seeded
-from ferry.copying.receipts import Receipt, ReceiptKind
-from ferry.copying.state import Head
 from ferry.copying.truncation import Truncation
 from ferry.errors import (
     AlreadyClaimed,
@@ -28,6 +26,8 @@ from ferry.errors import (
     TargetRecreated,
     TargetTooNarrow,
 )
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.state import Head
 
 pytestmark = pytest.mark.unit
 

@@ -12,8 +12,8 @@ from ferry.clusters.coordination import OutcomeUnknown, PositionsRefused
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import Failure, PartitionTask, Segment
 from ferry.copying.position_refusals import stop_refused
-from ferry.copying.receipts import ReceiptKind
 from ferry.errors import NotAuthorized
+from ferry.ledger.receipts import ReceiptKind
 
 pytestmark = pytest.mark.unit
 

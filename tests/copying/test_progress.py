@@ -12,8 +12,8 @@ import pytest
 
 from ferry.clusters.internal_reader import InternalRecord
 from ferry.copying.progress import Progress, ProgressObserver
-from ferry.copying.receipts import Receipt, ReceiptKind, encode_receipt
 from ferry.errors import ClusterUnreachable
+from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
 
 pytestmark = pytest.mark.unit
 

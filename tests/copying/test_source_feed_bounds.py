@@ -13,8 +13,8 @@ from ferry.clusters.connections import RequestNotSent
 from ferry.clusters.leader_epochs import NO_LATER_EPOCH, Divergence, ReadTo
 from ferry.copying import source_feed as module
 from ferry.copying.model import Failure, PartitionTask
-from ferry.copying.receipts import ReceiptKind
 from ferry.copying.source_feed import PATIENCE_SECONDS, PAUSE_SECONDS
+from ferry.ledger.receipts import ReceiptKind
 
 pytestmark = pytest.mark.unit
 

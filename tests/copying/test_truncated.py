@@ -20,14 +20,13 @@ from ferry.cli.main import app
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow, load_config
-from ferry.copying.pipeline import plan_run
 from ferry.copying.request import RunRequest
-from ferry.copying.state import encode_state
-from ferry.copying.survey import read_state
 from ferry.errors import ExitCode
-from ferry.policy.naming import state_topic
-from ferry.reporting.run_report import RunReport
-from ferry.reporting.status import flow_status
+from ferry.ledger.reading import read_state
+from ferry.ledger.run_report import RunReport
+from ferry.ledger.state import encode_state
+from ferry.monitoring.status import flow_status
+from ferry.pipeline.run import plan_run
 from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
@@ -175,7 +174,7 @@ def test_a_compacted_log_is_not_taken_for_a_truncated_one(
     assert [heads[topic, partition].position for partition in (0, 1)] == [15, 15]
     producer = Producer(target_cluster.client_settings())
     key, value = encode_state(replace(heads[topic, 1], source_epoch=0))
-    producer.produce(state_topic(flow.source.alias), key=key, value=value)
+    producer.produce(flow.state_topic, key=key, value=value)
     assert producer.flush(30) == 0
 
     report = run_flow(flow)

@@ -11,10 +11,10 @@ import pytest
 from ferry.clusters.leader_epochs import NO_LATER_EPOCH, Divergence
 from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying import survey
-from ferry.copying.receipts import Receipt, ReceiptKind
-from ferry.copying.state import Head
+from ferry.copying import snapshot
 from ferry.copying.truncation import Truncation, truncation_of
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.state import Head
 
 pytestmark = pytest.mark.unit
 
@@ -73,8 +73,8 @@ def test_a_leader_that_has_lost_touch_with_its_cluster_truncates_nothing(
     """It does not know the epoch of the head, and its log ends before the position. Going back to that end would copy records twice."""
     key = TopicPartition("t", 0)
     held = replace(copied(0, 60), source_topic_id=head.source_topic_id)
-    monkeypatch.setattr(survey, "diverged_logs", lambda *_: {key: divergence})
-    monkeypatch.setattr(survey, "read_receipts", lambda *_: [held])
+    monkeypatch.setattr(snapshot, "diverged_logs", lambda *_: {key: divergence})
+    monkeypatch.setattr(snapshot, "read_receipts", lambda *_: [held])
     flow: Any = SimpleNamespace(source=None)
-    found = survey._truncations(flow, [head], {key: 40})
+    found = snapshot._truncations(flow, [head], {key: 40})
     assert found == ({key: Truncation(40, 40, copied=True)} if believed else {})

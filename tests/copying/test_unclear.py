@@ -13,7 +13,7 @@ from ferry.clusters.producing import Answer
 from ferry.config import Flow
 from ferry.copying import appender, lane
 from ferry.errors import ExitCode
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ferry.copying.receipts import ReceiptKind
-from ferry.copying.state import CLAIM_KEY, FLOW_KEY, HEAD_KEY, SYNC_KEY
-from ferry.mirroring.internal_topics import COMPACTED, EXPIRING, RUNS_RETENTION_MILLISECONDS
+from ferry.ledger.receipts import ReceiptKind
+from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, HEAD_KEY, SYNC_KEY
+from ferry.ledger.topics import COMPACTED, EXPIRING, RUNS_RETENTION_MILLISECONDS
 from ferry.policy.naming import ledger_topic, position_group, runs_topic, state_topic
 
 pytestmark = pytest.mark.unit

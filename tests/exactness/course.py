@@ -32,9 +32,9 @@ from tests.exactness.replicators import (
 )
 from tests.translation.histories import COMPACTED, SOME_DAY, Content, Histories, commit
 
-from ferry.mirroring.translated_groups import translated_groups
 from ferry.sandbox import RecordSeen, SandboxCluster
 from ferry.sandbox.mirror_maker import MirrorMaker
+from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.model import Translation
 
 TOPICS = {"plain": 2, "transactional": 1, "compacted": 1, "empty": 1, "expired": 1, "gone": 1, "lossy": 1, "late": 1}

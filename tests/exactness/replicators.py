@@ -12,13 +12,13 @@ from pathlib import Path
 from tests.exactness.following import Reader
 
 from ferry.config import Flow, load_config
-from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.mirroring.sync_names import SyncName
-from ferry.mirroring.syncs import run_sync
+from ferry.pipeline import run as pipeline
+from ferry.pipeline.syncs import run_sync
 from ferry.sandbox import SandboxCluster
 from ferry.sandbox.cluster import free_ports
+from ferry.syncs.names import SyncName
 from ferry.wire.internal_records import Checkpoint
 
 FERRY, MM2 = "Ferry", "MM2"

@@ -31,7 +31,7 @@ from producing import Trickle, numbers, produce_batch
 from watching import OpenTransactions, Watcher, number_of
 
 from ferry.config import load_config
-from ferry.copying.survey import read_receipts
+from ferry.ledger.reading import read_receipts
 from ferry.sandbox import RecordSeen, SandboxCluster, compare_topics, read_all
 
 TOPICS = {"plain": "none", "packed": "lz4", "settled": "zstd"}

@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 from tests.fuzz.damage import damaged, damaged_json, fuzzed
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
-from ferry.copying.loss_index import IndexedShare, LossIndex
-from ferry.copying.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
-from ferry.copying.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
 from ferry.copying.request import RunRequest
-from ferry.copying.spread import Spread
-from ferry.copying.state import Claim, FlowRecord, Head, LossAcknowledged, OwnedAcl, SyncDone, decode_state, encode_state
 from ferry.errors import ArgumentError, NewerFormat, UnreadableRecord
-from ferry.proving.digest_kind import DigestKind
-from ferry.proving.model import Difference, DifferenceKind, NotCovered, RangeResult, VerifiedRange
-from ferry.proving.report import VerifyReport
-from ferry.proving.request import VerifyRequest
-from ferry.proving.results_topic import fold_report, fold_results, report_records, result_record
-from ferry.reporting.run_report import PartitionFailure
-from ferry.reporting.runs_topic import RunRecords, fold_run_record
+from ferry.ledger.loss_index import IndexedShare, LossIndex
+from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
+from ferry.ledger.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
+from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.runs_topic import RunRecords, fold_run_record
+from ferry.ledger.state import Claim, FlowRecord, Head, LossAcknowledged, OwnedAcl, SyncDone, decode_state, encode_state
+from ferry.verify.digest_kind import DigestKind
+from ferry.verify.model import Difference, DifferenceKind, NotCovered, RangeResult, VerifiedRange
+from ferry.verify.report import VerifyReport
+from ferry.verify.request import VerifyRequest
+from ferry.verify.results_topic import fold_report, fold_results, report_records, result_record
 from ferry.wire.connect_offsets import SourcePartition, decode_source_key, decode_source_offset, encode_source_key, encode_source_offset
 from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync
 from ferry.wire.runs import decode_runs, encode_runs
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.unit
 
 RECEIPT = Receipt(
     ReceiptKind.COPIED, "t", 3, "id", "A.t", "rid", 7, 107, 57, ((7, 0, 50), (60, 50, 7)), 57, 900, 1, 2, 3, 4, 5, ((50, 57),), 1, 2, 9,
-    11, 12, Spread(1, 2.5, 3, 57), Spread(4, 5.0, 6, 57), 8, "run", "why", "series",
+    11, 12, MinMeanMax(1, 2.5, 3, 57), MinMeanMax(4, 5.0, 6, 57), 8, "run", "why", "series",
 )  # fmt: skip
 ACL = AclBinding.from_list([AclResource.TOPIC, "t", AclPattern.LITERAL, "User:u", "*", "READ", "ALLOW"])
 STATES = (

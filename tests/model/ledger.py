@@ -14,9 +14,9 @@ from typing import NamedTuple
 from tests.model.exploring import World
 from tests.model.run_worlds import COPIED, as_receipts
 
-from ferry.copying.coverage import covered
-from ferry.copying.receipts import Receipt
-from ferry.copying.upkeep import tidy
+from ferry.copying.ledger_compaction import tidy
+from ferry.ledger.coverage import covered
+from ferry.ledger.receipts import Receipt
 
 Range = tuple[int, int]
 

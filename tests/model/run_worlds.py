@@ -11,11 +11,11 @@ from uuid import UUID
 
 from tests.model.broker import NOBODY, Contents, Id, Position, Span
 
-from ferry.copying.coverage import covered
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
-from ferry.copying.receipts import Receipt, ReceiptKind
-from ferry.copying.state import Head
 from ferry.copying.transaction import TransactionState
+from ferry.ledger.coverage import covered
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.state import Head
 
 TOPIC_ID = UUID(int=1)
 REMOTE_ID = UUID(int=2)

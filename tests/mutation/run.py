@@ -26,8 +26,8 @@ pytest_add_cli_args_test_selection = {tests}
 """
 TESTS = {
     "wire": ["tests/wire"],
-    "translation": ["tests/translation", "tests/mirroring/test_translated_groups.py"],
-    "copying": ["tests/copying", "tests/reporting", "tests/upgrades"],
+    "translation": ["tests/translation", "tests/syncs/test_translated_groups.py"],
+    "copying": ["tests/copying", "tests/monitoring", "tests/upgrades"],
 }
 
 

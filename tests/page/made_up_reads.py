@@ -11,21 +11,21 @@ from typing import Any
 from ferry.clusters.internal_reader import InternalRecord
 from ferry.clusters.open_transactions import OpenTransaction
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.held_back import HeldBack
-from ferry.copying.receipts import REFUSED, Receipt, ReceiptKind
-from ferry.mirroring.group_explanation import ExplainedPartition, GroupExplanation, GroupSide
-from ferry.mirroring.outcome import Change, SyncOutcome
-from ferry.page.coverage import MissingRange, PartitionPlace, gaps, missing_document, timeline
+from ferry.copying.last_stable_lag import HeldBack
+from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind
+from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
+from ferry.ledger.run_summary import RunLag, RunSummary, encode_summary
+from ferry.ledger.sync_outcome import Change, SyncOutcome
+from ferry.monitoring.runs_reading import sorted_out
 from ferry.page.coverage_reading import COMPACTED
+from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, missing_document, timeline
 from ferry.page.drift_reading import drift_of
 from ferry.page.groups_reading import _row
-from ferry.page.landscape import Landscape, PartitionRow
-from ferry.page.runs_reading import sorted_out
-from ferry.proving.model import Difference, DifferenceKind, NotCovered
-from ferry.proving.report import VerifyReport
-from ferry.proving.results_topic import report_records
-from ferry.reporting.run_report import LossReport, PartitionFailure, Skipped
-from ferry.reporting.run_summary import RunLag, RunSummary, encode_summary
+from ferry.page.overview import Overview, PartitionRow
+from ferry.syncs.group_explanation import ExplainedPartition, GroupExplanation, GroupSide
+from ferry.verify.model import Difference, DifferenceKind, NotCovered
+from ferry.verify.report import VerifyReport
+from ferry.verify.results_topic import report_records
 
 TOPICS = ("audit.log", "clicks", "inventory", "invoices", "orders", "payments", "shipments", "users")
 HOSTILE = "<img src=x onerror=window.hacked='1'>"
@@ -58,13 +58,13 @@ def partition_row(topic: str, partition: int, lag: int = 0, *, alias: str = "A",
     )
 
 
-def landscape(topics: Iterable[str] = TOPICS, lag: int = 0, partitions: int = 3, **more: Any) -> Landscape:
+def landscape(topics: Iterable[str] = TOPICS, lag: int = 0, partitions: int = 3, **more: Any) -> Overview:
     """Every topic lags the more, the later it is named."""
     rows = [partition_row(topic, number, lag * place) for place, topic in enumerate(topics) for number in range(partitions)]
-    return Landscape(tuple(rows), **more)
+    return Overview(tuple(rows), **more)
 
 
-def with_losses(seen: Landscape, topic: str = "payments", reason: str = "the source dropped them before they were copied") -> Landscape:
+def with_losses(seen: Overview, topic: str = "payments", reason: str = "the source dropped them before they were copied") -> Overview:
     """Two ranges lost, one of them acknowledged."""
     found = [
         {**asdict(LossReport(topic, 0, 3_000, 3_120, reason)), "run_id": "scheduled__1", "acknowledged": False},
@@ -73,7 +73,7 @@ def with_losses(seen: Landscape, topic: str = "payments", reason: str = "the sou
     return replace(seen, losses=tuple(found), losses_total=2, losses_open=1, losses_by_topic={topic: 1})
 
 
-def with_troubles(seen: Landscape) -> Landscape:
+def with_troubles(seen: Overview) -> Overview:
     """A partition that is stopped, and a transaction that hangs."""
     open_since = HeldBack(
         "invoices",

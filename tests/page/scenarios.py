@@ -10,12 +10,12 @@ from typing import Any
 from tests.page import made_up_reads as made_up
 
 from ferry.airflow.page_flows import Known
+from ferry.monitoring.runs import DagRunFacts
 from ferry.page.flow_facts import FlowFacts
 from ferry.page.health import Limits
-from ferry.page.landscape import Landscape
+from ferry.page.overview import Overview
 from ferry.page.problem import Problem
 from ferry.page.reads import ReadName
-from ferry.page.runs import DagRunFacts
 from ferry.page.service import Outcome
 from ferry.page.snapshots import Snapshot
 
@@ -137,7 +137,7 @@ def nothing() -> Stage:
 
 def idle() -> Stage:
     """A flow that has nothing to do yet."""
-    found = {"landscape": Landscape(()), "runs": made_up.runs([]), "groups": made_up.groups([]), "drift": made_up.drift(differs=False)}
+    found = {"landscape": Overview(()), "runs": made_up.runs([]), "groups": made_up.groups([]), "drift": made_up.drift(differs=False)}
     return Stage(Known((facts(),)), {"A->B": reads(**found)})
 
 

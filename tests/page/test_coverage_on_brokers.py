@@ -14,13 +14,13 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from ferry.config import Flow
-from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
+from ferry.ledger.run_report import RunReport
 from ferry.page.coverage_reading import read_coverage_of
-from ferry.page.landscape import landscape_from
-from ferry.page.landscape_reading import read_landscape
-from ferry.reporting.run_report import RunReport
+from ferry.page.overview import landscape_from
+from ferry.page.overview_reading import read_landscape
+from ferry.pipeline import run as pipeline
 from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers

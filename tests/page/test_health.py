@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ferry.page.health import Health, Limits, Signs, duration, health_of
-from ferry.page.landscape import Landscape, PartitionRow
+from ferry.page.overview import Overview, PartitionRow
 from ferry.page.problem import Problem
 
 pytestmark = pytest.mark.unit
@@ -20,11 +20,11 @@ STOPPED = {"topic": "orders", "partition": 1, "error": "TargetRecreated", "probl
 HELD = {"topic": "orders", "partition": 0, "held_topic": "A.orders", "cluster": "B", "overdue": True}
 UNREACHABLE = Problem("ClusterUnreachable", "cluster B (b:9092) does not answer", "check it")
 REFUSED = Problem("UnreadableRecord", "damaged", "look")
-HEALTHY = Signs(Landscape((IDLE,)), interval_seconds=600.0)
+HEALTHY = Signs(Overview((IDLE,)), interval_seconds=600.0)
 
 
-def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = None) -> Landscape:
-    return Landscape((IDLE, replace(IDLE, topic="clicks", lag_records=records, lag_seconds=seconds, headroom_seconds=headroom)))
+def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = None) -> Overview:
+    return Overview((IDLE, replace(IDLE, topic="clicks", lag_records=records, lag_seconds=seconds, headroom_seconds=headroom)))
 
 
 def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -41,10 +41,10 @@ def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[s
         (Signs(problem=Problem("ReadTimedOut", "slow", "")), Health.UNREACHABLE, "ReadTimedOut: slow"),
         (Signs(problem=Problem("AuthenticationFailed", "no", "")), Health.UNREACHABLE, "AuthenticationFailed: no"),
         (Signs(problem=REFUSED), Health.FAILING, "UnreadableRecord: damaged"),
-        (Signs(Landscape((IDLE,), (LOSS,), 1, 1)), Health.LOSS, "1 range lost and not acknowledged: orders-0 [5, 9)"),
-        (Signs(Landscape((IDLE,), (SEEN_LOSS,), 1, 0)), Health.HEALTHY, None),
+        (Signs(Overview((IDLE,), (LOSS,), 1, 1)), Health.LOSS, "1 range lost and not acknowledged: orders-0 [5, 9)"),
+        (Signs(Overview((IDLE,), (SEEN_LOSS,), 1, 0)), Health.HEALTHY, None),
         (
-            Signs(Landscape((IDLE,), (LOSS,) * 4, 9, 9)),
+            Signs(Overview((IDLE,), (LOSS,) * 4, 9, 9)),
             Health.LOSS,
             "9 ranges lost and not acknowledged: " + "orders-0 [5, 9); " * 3 + "and 6 more",
         ),
@@ -61,14 +61,14 @@ def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[s
             Health.FAILING,
             "run r1 failed: the run: TargetRecreated",
         ),
-        (Signs(Landscape((IDLE,), stopped=(STOPPED,), stopped_total=1)), Health.FAILING, "1 partition stopped: orders-1: TargetRecreated"),
+        (Signs(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1)), Health.FAILING, "1 partition stopped: orders-1: TargetRecreated"),
         (
-            Signs(Landscape((IDLE,), stopped=({**STOPPED, "partition": -1},), stopped_total=1)),
+            Signs(Overview((IDLE,), stopped=({**STOPPED, "partition": -1},), stopped_total=1)),
             Health.FAILING,
             "1 partition stopped: orders: TargetRecreated",
         ),
-        (Signs(Landscape((IDLE,), open_transactions=(HELD,))), Health.FAILING, "1 transaction open for too long: A.orders-0 on B"),
-        (Signs(Landscape((IDLE,), open_transactions=({**HELD, "overdue": False},))), Health.HEALTHY, None),
+        (Signs(Overview((IDLE,), open_transactions=(HELD,))), Health.FAILING, "1 transaction open for too long: A.orders-0 on B"),
+        (Signs(Overview((IDLE,), open_transactions=({**HELD, "overdue": False},))), Health.HEALTHY, None),
         (replace(HEALTHY, last_verify={"differences_total": 2}), Health.FAILING, "the last verify found 2 differences"),
         (replace(HEALTHY, last_verify={"differences_total": 0}), Health.HEALTHY, None),
         (Signs(lagging(seconds=1200.0), interval_seconds=600.0), Health.HEALTHY, None),

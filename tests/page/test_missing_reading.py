@@ -10,7 +10,7 @@ import pytest
 
 from ferry.clusters.partitions import TopicPartition
 from ferry.page import missing_reading
-from ferry.page.coverage import MissingRange
+from ferry.page.coverage_timeline import MissingRange
 
 pytestmark = pytest.mark.unit
 

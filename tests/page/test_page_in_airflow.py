@@ -20,12 +20,12 @@ from tests.page.views import drawn
 
 from ferry.airflow.flows import dag_id
 from ferry.config import Flow, load_config
-from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.reporting.history import keep_run
-from ferry.reporting.run_lag import lag_of
-from ferry.reporting.status import status_after_run
+from ferry.monitoring.run_lag import lag_of
+from ferry.monitoring.status import status_after_run
+from ferry.pipeline import run as pipeline
+from ferry.pipeline.history import keep_run
 from ferry.sandbox import SandboxCluster, read_all
 
 if TYPE_CHECKING:

@@ -25,13 +25,13 @@ from confluent_kafka.admin import (
 from landscape import differences, look
 
 from ferry.config import load_config
-from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.mirroring.sync_names import AFTER_THE_COPY
-from ferry.mirroring.syncs import run_sync
+from ferry.pipeline import run as pipeline
+from ferry.pipeline.syncs import run_sync
 from ferry.sandbox import SandboxCluster
 from ferry.sandbox.properties_file import write_properties
+from ferry.syncs.names import AFTER_THE_COPY
 
 SECONDS = 30.0
 # MM2 refreshes every second here; each connector still waits for its turn on a loaded machine.

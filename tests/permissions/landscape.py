@@ -33,26 +33,26 @@ from confluent_kafka.admin import (
 from ferry.client import remote_cluster
 from ferry.clusters.acl_binding import AclPattern, AclResource
 from ferry.config import Flow, load_config
-from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.ledger_compaction import keep_ledger_tidy
 from ferry.copying.request import RunRequest
-from ferry.copying.survey import read_receipts
-from ferry.copying.upkeep import keep_ledger_tidy
 from ferry.errors import ExitCode, FerryError, worst_exit_code
-from ferry.mirroring.group_explanation import explain_group
-from ferry.mirroring.sync_names import SyncName
-from ferry.mirroring.syncs import run_sync
-from ferry.mirroring.translated_groups import translated_groups
+from ferry.ledger.reading import read_receipts
+from ferry.ledger.run_report import RunReport
+from ferry.monitoring.ledger_ranges import covered_ranges
+from ferry.monitoring.status import flow_status
 from ferry.permissions.model import Right
-from ferry.proving.range_runner import InlineRangeRunner
-from ferry.proving.request import VerifyRequest
-from ferry.proving.verifying import verify
+from ferry.pipeline import run as pipeline
+from ferry.pipeline.syncs import run_sync
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import seed
-from ferry.reporting.coverage import covered_ranges
-from ferry.reporting.run_report import RunReport
-from ferry.reporting.status import flow_status
 from ferry.sandbox import SandboxCluster
+from ferry.syncs.group_explanation import explain_group
+from ferry.syncs.names import SyncName
+from ferry.syncs.translated_groups import translated_groups
+from ferry.verify.range_runner import InlineRangeRunner
+from ferry.verify.request import VerifyRequest
+from ferry.verify.verifying import verify
 
 ADMIN, READER, WRITER = "admin", "reader", "writer"
 USERS = {user: f"{user}-{secrets.token_hex(8)}" for user in (ADMIN, READER, WRITER)}

@@ -15,11 +15,9 @@ from ferry.policy.naming import (
     ReplicationPolicy,
     is_ferry_topic,
     ledger_topic,
-    policy_for,
     runs_topic,
     state_topic,
 )
-from ferry.policy.selection import select_topics
 
 pytestmark = pytest.mark.unit
 
@@ -34,7 +32,7 @@ def load_policy(tmp_path: Path) -> LoadPolicy:
     def load(*lines: str) -> ReplicationPolicy:
         path = tmp_path / "mm2.properties"
         path.write_text(CLUSTERS + "\n".join(lines), encoding="latin-1")
-        return policy_for(load_config(path).flow("A->B"))
+        return load_config(path).flow("A->B").policy
 
     return load
 
@@ -162,7 +160,7 @@ def test_internal_topics_are_never_copied(tmp_path: Path, policy: str, separator
     path.write_text(CLUSTERS + "\n".join(lines), encoding="latin-1")
     own = (f"mm2-offset-syncs{separator}B{separator}internal", f"A{separator}checkpoints{separator}internal")
     users = ("orders", "mm2-offsets-of-mine", "internal", "my-internal")
-    selection = select_topics(load_config(path).flow("A->B"), (*INTERNAL, *own, *users))
+    selection = load_config(path).flow("A->B").select_topics((*INTERNAL, *own, *users))
     assert {name for name, _ in selection.skipped} >= {*INTERNAL, *own}
     assert "orders" in dict(selection.selected)
     if separator in {".", "_"}:

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers

@@ -10,9 +10,8 @@ import pytest
 from ferry.config import Flow, load_config
 from ferry.errors import ConfigError
 from ferry.policy.default_filters import DefaultConfigPropertyFilter, DefaultGroupFilter, DefaultTopicFilter
-from ferry.policy.filters import config_property_filter, group_filter
 from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
-from ferry.policy.selection import TopicRules, select_topics
+from ferry.policy.selection import TopicRules
 
 pytestmark = pytest.mark.unit
 
@@ -68,11 +67,11 @@ def test_identity_sees_cycles_of_heartbeats_only() -> None:
 def test_heartbeats_pass_the_filter_unless_switched_off(load_flows: LoadFlows, replicated: str, reason: str | None) -> None:
     """KIP-1089; a filter that wants them copies them all the same."""
     flow = load_flows("A->B.enabled = true", "topics = orders", f"A->B.heartbeats.replication.enabled = {replicated}")["A->B"]
-    skipped = dict(select_topics(flow, ["heartbeats", "C.heartbeats", "orders", "other"]).skipped)
+    skipped = dict(flow.select_topics(["heartbeats", "C.heartbeats", "orders", "other"]).skipped)
     assert skipped.get("heartbeats") == skipped.get("C.heartbeats") == reason
     assert skipped["other"] == "not in topics"
     wanted = load_flows("A->B.enabled = true", "topics = .*beats", f"heartbeats.replication.enabled = {replicated}")["A->B"]
-    assert dict(select_topics(wanted, ["heartbeats"]).selected) == {"heartbeats": "A.heartbeats"}
+    assert dict(wanted.select_topics(["heartbeats"]).selected) == {"heartbeats": "A.heartbeats"}
 
 
 @pytest.mark.parametrize("policy", [DEFAULT, IdentityReplicationPolicy(source_alias="A")])
@@ -101,11 +100,11 @@ def test_lists_of_expressions_match_whole_names(include: list[str], exclude: lis
 
 def test_filters_of_groups_and_configs(load_flows: LoadFlows) -> None:
     flow = load_flows("A->B.enabled = true", "groups.exclude = connect-.*, b", "A->B.use.defaults.from = source")["A->B"]
-    groups = group_filter(flow)
+    groups = flow.group_filter
     assert [groups.why_not(name) for name in ("a", "b", "connect-x")] == [None, "in groups.exclude", "in groups.exclude"]
     assert groups.should_replicate_group("a")
     assert DefaultGroupFilter(["a"], []).why_not("b") == "not in groups"
-    configs = config_property_filter(flow)
+    configs = flow.config_property_filter
     assert configs.why_not("min.insync.replicas") == "in config.properties.exclude"
     # Broker names in MM2's default: the topic configs of nearly the same names are synced.
     assert configs.should_replicate_config_property("message.timestamp.after.max.ms")
@@ -120,7 +119,7 @@ def copied_to(flows: Iterable[Flow], start: dict[str, set[str]], *, rounds: int 
     for _ in range(rounds):
         before = sum(map(len, topics.values()))
         for flow in flows:
-            topics[flow.target.alias] |= {remote for _, remote in select_topics(flow, topics[flow.source.alias]).selected}
+            topics[flow.target.alias] |= {remote for _, remote in flow.select_topics(topics[flow.source.alias]).selected}
         if sum(map(len, topics.values())) == before:
             return topics
     raise AssertionError("topics are copied without end")
@@ -167,13 +166,13 @@ def test_topologies(
 def test_a_source_alias_in_the_name_is_a_cycle_too(load_flows: LoadFlows) -> None:
     """As of Kafka 4.4 (KAFKA-9914): the same cluster under two aliases would give A.A.A.t."""
     flow = load_flows("A->B.enabled = true")["A->B"]
-    assert select_topics(flow, ["A.t"]).skipped == (("A.t", "cycle: it came from B or A"),)
+    assert flow.select_topics(["A.t"]).skipped == (("A.t", "cycle: it came from B or A"),)
 
 
 def test_two_topics_of_one_remote_name_are_refused(load_flows: LoadFlows) -> None:
     """KIP-382: a remote topic has one source topic. Possible with the identity policy, through heartbeats."""
     flow = load_flows("A->B.enabled = true", "replication.policy.class = IdentityReplicationPolicy")["A->B"]
-    assert dict(select_topics(flow, ["xheartbeats", "t"]).selected) == {"t": "t", "xheartbeats": "A.xheartbeats"}
+    assert dict(flow.select_topics(["xheartbeats", "t"]).selected) == {"t": "t", "xheartbeats": "A.xheartbeats"}
     rules = load_flows("A->B.enabled = true", "replication.policy.class = tests.policy.policies:OneName")["A->B"]
     with pytest.raises(ConfigError, match=r"calls both t and u everything: a remote topic has one source topic"):
-        select_topics(rules, ["t", "u"])
+        rules.select_topics(["t", "u"])

@@ -11,10 +11,10 @@ from tests.recovery.rooms import POLICIES, Room
 
 from ferry.clusters import admin
 from ferry.config import Flow
-from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
+from ferry.pipeline import run as pipeline
 from ferry.sandbox import SandboxCluster
 
 CopyFlow = Callable[[Flow], RunReport]

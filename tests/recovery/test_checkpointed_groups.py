@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from ferry.config import Flow, load_config
-from ferry.copying.receipts import Receipt, ReceiptKind
-from ferry.copying.state import FlowState, Head
-from ferry.mirroring.offset_maps import OffsetMaps
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.state import FlowState, Head
 from ferry.recovery.checkpointed_groups import positions_of
+from ferry.syncs.offset_maps import OffsetMaps
 from ferry.translation.offset_map import LogBounds, OffsetMap
 from ferry.wire.internal_records import Checkpoint
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from ferry.copying.plan import PartitionFacts, PlanRules
-from ferry.copying.state import Head
+from ferry.ledger.state import Head
 from ferry.recovery.exporting import OffsetExport, plan_export
 from ferry.wire.connect_offsets import SOURCE_CONNECTOR, SourcePartition
 

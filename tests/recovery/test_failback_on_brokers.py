@@ -15,11 +15,12 @@ from tests.recovery.rooms import Room, commit, everything, from_record, numbers,
 
 from ferry.config import Flow, load_config
 from ferry.errors import RecoveryStopped
-from ferry.mirroring.group_offsets import sync_groups
-from ferry.recovery import moving, planned_move
+from ferry.ledger.run_report import RunReport
+from ferry.recovery import moving
+from ferry.recovery import switch_over as planned_move
 from ferry.recovery.report import Confirmation, RecoveryOptions, RecoveryPlan
-from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster
+from ferry.syncs.group_offsets import sync_groups
 
 pytestmark = pytest.mark.brokers
 

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 from ferry.cli.main import app
 from ferry.config import Flow
 from ferry.errors import FerryError, RecoveryStopped
-from ferry.mirroring.checkpoints import sync_checkpoints
-from ferry.mirroring.group_explanation import explain_group
-from ferry.mirroring.group_offsets import sync_groups
+from ferry.ledger.run_report import RunReport
+from ferry.monitoring.status import flow_status
 from ferry.recovery import moving
-from ferry.reporting.run_report import RunReport
-from ferry.reporting.status import flow_status
+from ferry.syncs.checkpoints import sync_checkpoints
+from ferry.syncs.group_explanation import explain_group
+from ferry.syncs.group_offsets import sync_groups
 
 pytestmark = pytest.mark.brokers
 

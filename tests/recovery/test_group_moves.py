@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupMember, GroupState
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.receipts import Receipt, ReceiptKind
-from ferry.copying.recovery_entries import GroupTaken
-from ferry.mirroring.group_decision import GroupDecision, TargetGroup, decide_group
-from ferry.mirroring.group_writing import GroupTally
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.recovery_entries import GroupTaken
 from ferry.recovery.checkpointed_groups import checkpoint_image
 from ferry.recovery.group_moves import Action, PlaceShown, described_move, with_consent, without_taken
 from ferry.recovery.moving import outcome_of
 from ferry.recovery.report import group_rows, how
+from ferry.syncs.group_decision import GroupDecision, TargetGroup, decide_group
+from ferry.syncs.group_writing import GroupTally
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
 from ferry.translation.offset_map import LogBounds, OffsetMap
 from ferry.wire.internal_records import Checkpoint

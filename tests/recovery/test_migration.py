@@ -17,11 +17,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, ReplicatorActive
+from ferry.ledger.run_report import RunReport
 from ferry.recovery.exporting import export_offsets
 from ferry.recovery.mm2_positions import default_offsets_topic, last_offsets, read_connect_offsets, read_mm2_positions
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import seed
-from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 from ferry.sandbox.cluster import free_ports
 from ferry.sandbox.jars import java, resolve_jars

@@ -8,12 +8,12 @@ import pytest
 from tests.copying.test_plan import KNOWN, plan
 
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.held_back import HeldBack
-from ferry.copying.pipeline import RunPlan
+from ferry.copying.last_stable_lag import HeldBack
 from ferry.copying.request import RunRequest
-from ferry.mirroring.topic_plan import TopicPlan
+from ferry.pipeline.run import RunPlan
 from ferry.recovery.draining import grown
 from ferry.recovery.not_copied import not_copied
+from ferry.syncs.topic_plan import TopicPlan
 
 pytestmark = pytest.mark.unit
 

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from ferry.copying.formats import FORMAT_VERSION
-from ferry.copying.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
-from ferry.copying.state import FlowRecord, FlowState, encode_state, fold_state
 from ferry.errors import ArgumentError, NewerFormat
-from ferry.mirroring.translated_groups import GroupLeftOut, TranslatedGroups
+from ferry.ledger.formats import FORMAT_VERSION
+from ferry.ledger.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
+from ferry.ledger.recovery_record import cut_of, done_groups, stage_of
+from ferry.ledger.stages import Stage, groups_are_moving
+from ferry.ledger.state import FlowRecord, FlowState, encode_state, fold_state
 from ferry.recovery.readings import narrowed, told_age
-from ferry.recovery.records import cut_of, done_groups, stage_of
-from ferry.recovery.stages import Stage, groups_are_moving
+from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
 from ferry.translation.model import TranslatedPosition, Translation
 
 pytestmark = pytest.mark.unit

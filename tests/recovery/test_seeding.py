@@ -9,13 +9,13 @@ from uuid import UUID
 import pytest
 
 from ferry.copying.plan import PartitionFacts, PlanRules
-from ferry.copying.receipts import Receipt, ReceiptKind
-from ferry.copying.state import Head
 from ferry.errors import ArgumentError
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.state import Head
+from ferry.recovery.external_records import Explained, explained, foreign_ranges
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seed_file import read_seed_file
 from ferry.recovery.seed_plan import Remote, SeedPlan, check_positions, plan_foreign, plan_seeds
-from ferry.recovery.strangers import Explained, explained, foreign_ranges
 
 pytestmark = pytest.mark.unit
 

@@ -13,18 +13,17 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ferry.cli.changes import seed as seed_command
 from ferry.config import Flow
-from ferry.copying.fencing import RunHold
-from ferry.copying.receipts import ReceiptKind
+from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest
-from ferry.copying.survey import read_receipts
 from ferry.errors import ArgumentError, ExitCode, ReplicatorActive, Superseded
-from ferry.policy.naming import ledger_topic, position_group, state_topic
+from ferry.ledger.reading import read_receipts
+from ferry.ledger.receipts import ReceiptKind
+from ferry.ledger.run_report import RunReport
 from ferry.recovery import mm2_activity
 from ferry.recovery.group_positions import read_group_positions
 from ferry.recovery.mm2_positions import read_mm2_positions
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import SeedOutcome, declare_foreign, seed
-from ferry.reporting.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
@@ -124,7 +123,7 @@ def test_where_mirrormaker_2_stopped(
         (40, None, ((0, 40, 40),)),
     ]
     assert {skipped.what for skipped in looked.left_out} == {"gone-0", "removed-0"}
-    assert not {state_topic(flow.source.alias), ledger_topic(flow.source.alias)} & names(target_cluster)
+    assert not {flow.state_topic, flow.ledger_topic} & names(target_cluster)
     written = seed(flow, request(flow), given)
     assert (written.exit_code, written.seeds, written.left_out) == (ExitCode.DONE, looked.seeds, looked.left_out)
     assert copy_flow(flow).records == 100
@@ -293,8 +292,8 @@ def test_bad_positions_change_nothing_and_good_ones_supersede(
 ) -> None:
     fill(source_cluster, topic, 0, 10)
     copy_flow(flow)
-    topics = [ledger_topic(flow.source.alias), state_topic(flow.source.alias)]
-    with RunHold(flow, position_group(flow.source.alias), topics) as hold:
+    topics = [flow.ledger_topic, flow.state_topic]
+    with RunLease(flow, flow.position_group, topics) as hold:
         with pytest.raises(ArgumentError, match=rf"{topic}-1: position 11 is outside"):
             seed(flow, request(flow), GivenPositions("somebody", {(topic, 0): 10, (topic, 1): 11}))
         hold.writer.confirm()

@@ -12,7 +12,7 @@ from tests.security.conftest import PLAIN, SNIPPETS, Grounds
 
 from ferry.config import Flow
 from ferry.errors import ExitCode
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import compare_topics
 
 pytestmark = pytest.mark.brokers

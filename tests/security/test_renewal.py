@@ -18,7 +18,7 @@ from tests.security.test_connections import unencrypted
 from ferry.clusters.admin import ClusterAdmin
 from ferry.config import Flow
 from ferry.errors import ExitCode
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import compare_topics
 
 pytestmark = pytest.mark.brokers

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from ferry.config import load_config
-from ferry.copying import upkeep
+from ferry.copying import ledger_compaction as upkeep
 
 YOUNG_MILLISECONDS = 5_000
 

@@ -11,7 +11,7 @@ import pytest
 from ferry.clusters.coordination import NO_IDENTITY
 from ferry.copying.lanes_out import LanesOut
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask, Segment
-from ferry.copying.receipts import ReceiptKind
+from ferry.ledger.receipts import ReceiptKind
 from ferry.spark import runner
 from ferry.spark.job import most_tasks
 from ferry.spark.runner import SparkLaneRunner

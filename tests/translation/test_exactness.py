@@ -17,10 +17,10 @@ from tests.translation.histories import COMPACTED, SOME_DAY, Histories, commit, 
 
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.mirroring.translated_groups import translated_groups
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 from ferry.sandbox.reading import RecordSeen, partition_bounds, read_partition
+from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.model import Inexact, TranslatedPosition
 
 pytestmark = pytest.mark.brokers

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.copying.receipts import Receipt, ReceiptKind, Run
+from ferry.ledger.receipts import Receipt, ReceiptKind, Run
 from ferry.translation.merging import merged
 from ferry.translation.model import Inexact
 from ferry.translation.offset_map import LogBounds, OffsetMap

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.translation.worlds import BLANK, World, worlds
 
-from ferry.copying.receipts import Receipt, ReceiptKind
-from ferry.copying.upkeep import tidy
+from ferry.copying.ledger_compaction import tidy
+from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.translation.model import Inexact
 from ferry.translation.offset_map import LogBounds, OffsetMap, seeded_again
-from ferry.translation.unexplained import Strangers, unexplained_ranges
+from ferry.translation.unexplained import ExternalRecords, unexplained_ranges
 
 pytestmark = pytest.mark.unit
 
@@ -299,7 +299,7 @@ def test_the_next_offset_that_nothing_explains(widths: list[tuple[int, int]], st
         at += gap + width
     unexplained = (offset for low, high in ranges for offset in range(low, high) if offset >= start)
     expected = min(unexplained, default=max(start, end))
-    assert Strangers((), tuple(ranges), 0, doubted=False).first_from(start, end) == expected
+    assert ExternalRecords((), tuple(ranges), 0, doubted=False).first_from(start, end) == expected
 
 
 BACKFILL = copied(0, 0, 5, ReceiptKind.BACKFILLED)

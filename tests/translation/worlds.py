@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from ferry.copying.receipts import Receipt, ReceiptKind, Run
+from ferry.ledger.receipts import Receipt, ReceiptKind, Run
 
 BLANK = Receipt(ReceiptKind.SEED, "t", 0, "source-id", "A.t", "remote-id", 0, 0)
 

@@ -19,18 +19,18 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.config import Flow, load_config
-from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
-from ferry.copying.receipts import Receipt, ReceiptKind, encode_receipt
 from ferry.copying.request import RunRequest
-from ferry.copying.spread import Spread
-from ferry.copying.state import OwnedAcl, encode_state
-from ferry.mirroring.sync_names import SyncName
-from ferry.mirroring.syncs import run_sync
-from ferry.recovery.losses import acknowledge_losses
+from ferry.ledger.acknowledgements import acknowledge_losses
+from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
+from ferry.ledger.state import OwnedAcl, encode_state
+from ferry.pipeline import run as pipeline
+from ferry.pipeline.syncs import run_sync
 from ferry.recovery.seed_file import read_seed_file
 from ferry.recovery.seeding import seed
 from ferry.sandbox import SandboxCluster
+from ferry.syncs.names import SyncName
 
 TOPICS = {"ledger": "mm2-ferry-ledger.A.internal", "state": "mm2-ferry-state.A.internal", "runs": "mm2-ferry-runs.A.internal"}
 SECONDS = 60.0
@@ -58,7 +58,7 @@ def rare_receipts() -> list[Receipt]:
     full = {"downstream_end": 900, "runs": ((100, 700, 40), (150, 745, 50)), "records": 93, "bytes": 4096, "forwarded": 2, "reframed": 1}
     handled = {"handled": 4, "dropped": 5, "added": 3, "written": ((740, 745), (795, 900)), "transactions": 2, "from_target": 7}
     moments = {"min_timestamp": 1_700_000_000_000, "max_timestamp": 1_700_000_100_000, "source_epoch": 6, "run_id": "run-1"}
-    spreads = {"record_age": Spread(5, 7.5, 10, 93), "latency": Spread(6, 8.5, 11, 93)}
+    spreads = {"record_age": MinMeanMax(5, 7.5, 10, 93), "latency": MinMeanMax(6, 8.5, 11, 93)}
     rich = Receipt(ReceiptKind.COPIED, "t", 3, "id-s", "A.t", "id-r", 100, 200, **full, **handled, **moments, **spreads, series="run-0")  # type: ignore[arg-type]
     kinds = [Receipt(kind, "t", 3, "id-s", "A.t", "id-r", 100, 200, run_id="run-2", reason=f"why {kind.value}") for kind in ReceiptKind]
     found = Receipt(ReceiptKind.SEED, "t", 3, "id-s", "A.t", "id-r", 300, 300, found=42, run_id="run-3", reason="operator", series="run-3")

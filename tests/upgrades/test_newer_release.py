@@ -19,28 +19,29 @@ from ferry.cli.main import app
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow, load_config
-from ferry.copying import pipeline, upkeep
-from ferry.copying.fencing import RunHold
-from ferry.copying.formats import place_of
+from ferry.copying import ledger_compaction as upkeep
+from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import InlineLaneRunner
-from ferry.copying.receipts import Receipt, decode_receipt, encode_receipt
 from ferry.copying.request import RunRequest
-from ferry.copying.state import FlowRecord, encode_state
 from ferry.errors import NewerFormat
-from ferry.mirroring.sync_names import SyncName
-from ferry.mirroring.syncs import run_sync
-from ferry.mirroring.translated_groups import translated_groups
-from ferry.policy.naming import ledger_topic, position_group, runs_topic, state_topic
-from ferry.proving.range_runner import InlineRangeRunner
-from ferry.proving.request import VerifyRequest
-from ferry.proving.verifying import verify
+from ferry.ledger.acknowledgements import acknowledge_losses
+from ferry.ledger.formats import place_of
+from ferry.ledger.receipts import Receipt, decode_receipt, encode_receipt
+from ferry.ledger.run_report import RunReport
+from ferry.ledger.state import FlowRecord, encode_state
+from ferry.monitoring.status import flow_status
+from ferry.pipeline import run as pipeline
+from ferry.pipeline.syncs import run_sync
+from ferry.policy.naming import ledger_topic, runs_topic, state_topic
 from ferry.recovery.exporting import export_offsets
-from ferry.recovery.losses import acknowledge_losses
 from ferry.recovery.seed_file import read_seed_file
 from ferry.recovery.seeding import seed
-from ferry.reporting.run_report import RunReport
-from ferry.reporting.status import flow_status
 from ferry.sandbox import SandboxCluster
+from ferry.syncs.names import SyncName
+from ferry.syncs.translated_groups import translated_groups
+from ferry.verify.range_runner import InlineRangeRunner
+from ferry.verify.request import VerifyRequest
+from ferry.verify.verifying import verify
 
 pytestmark = pytest.mark.brokers
 
@@ -124,7 +125,7 @@ def _read_for_upkeep(flow: Flow, topic: str) -> None:
 
 def receipts(flow: Flow) -> list[tuple[int, bytes, bytes]]:
     with InternalTopicReader(flow.target) as reader:
-        return [(record.partition, record.key, record.value or b"") for record in reader.read(ledger_topic(flow.source.alias))]
+        return [(record.partition, record.key, record.value or b"") for record in reader.read(flow.ledger_topic)]
 
 
 def of_everything(both: Both, directory: Path) -> dict[str, Callable[[], object]]:
@@ -146,9 +147,9 @@ def of_everything(both: Both, directory: Path) -> dict[str, Callable[[], object]
 
 
 def test_a_newer_state(both: Both, tmp_path: Path) -> None:
-    topic = state_topic(both.flow.source.alias)
+    topic = both.flow.state_topic
     said = f"cluster {both.flow.target.alias}: topic {topic} holds format version 2, .* up to 1"
-    hold = RunHold(both.flow, position_group(both.flow.source.alias), [topic])  # the newer release's run, which is under way
+    hold = RunLease(both.flow, both.flow.position_group, [topic])  # the newer release's run, which is under way
     with hold:
         hold.take_lanes()
         hold.writer.write({(topic, 0): [newer(encode_state(FlowRecord(both.flow.name, 8)))]})
@@ -164,7 +165,7 @@ def test_a_newer_state(both: Both, tmp_path: Path) -> None:
 
 
 def test_a_newer_receipt(both: Both, tmp_path: Path) -> None:
-    topic = ledger_topic(both.flow.source.alias)
+    topic = both.flow.ledger_topic
     said = f"cluster {both.flow.target.alias}: topic {topic} holds format version 2, .* up to 1"
     partition, key, value = next(entry for entry in receipts(both.flow) if b'"copied"' in entry[1])
     later = encode_receipt(Receipt(**{**vars(decode_receipt(key, value)), "upstream_start": 3}))
@@ -187,7 +188,7 @@ def test_a_newer_receipt(both: Both, tmp_path: Path) -> None:
 
 
 def test_a_newer_report(both: Both) -> None:
-    topic = runs_topic(both.flow.source.alias)
+    topic = both.flow.runs_topic
     both.append(topic, b"theirs", b'{"version":2,"kind":"opened"}')
     with both.untouched(), pytest.raises(NewerFormat, match=f"{topic} holds format version 2"):
         pipeline.read_report(both.flow, RunRequest(both.flow.name, "theirs"))
@@ -196,7 +197,7 @@ def test_a_newer_report(both: Both) -> None:
 
 def test_upkeep_leaves_alone_what_has_more_fields(both: Both) -> None:
     """Four old receipts follow each other: without the addition they become one."""
-    topic = ledger_topic(both.flow.source.alias)
+    topic = both.flow.ledger_topic
     partition, key, value = next(entry for entry in receipts(both.flow) if b'"copied"' in entry[1])
     known = vars(decode_receipt(key, value))
     old = time.time_ns() // 1_000_000 - 2 * DAY
@@ -214,7 +215,7 @@ def test_upkeep_leaves_alone_what_has_more_fields(both: Both) -> None:
 
 
 def test_a_record_that_is_damaged_is_told(both: Both) -> None:
-    topic = state_topic(both.flow.source.alias)
+    topic = both.flow.state_topic
     producer = Producer(both.target.client_settings())
     producer.produce(topic, b"no JSON", b'{"head":["x",0]}')
     assert producer.flush(20) == 0

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
-from ferry.copying.coverage import covered
-from ferry.copying.formats import FORMAT_VERSION
-from ferry.copying.receipts import KEY_FIELDS, VALUE_FIELDS, Receipt, ReceiptKind, decode_receipt, encode_receipt, holds_more
 from ferry.copying.request import RunRequest
-from ferry.copying.spread import Spread
-from ferry.copying.state import Claim, FlowRecord, Head, LossAcknowledged, OwnedAcl, SyncDone, decode_state, encode_state, fold_state
 from ferry.errors import NewerFormat, UnreadableRecord
-from ferry.recovery.losses import acknowledgement
-from ferry.reporting.assemble import report_of
-from ferry.reporting.runs_topic import RECORD_VERSION, RunRecords, fold_run_record
+from ferry.ledger.acknowledgements import acknowledgement
+from ferry.ledger.coverage import covered
+from ferry.ledger.formats import FORMAT_VERSION
+from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.receipts import KEY_FIELDS, VALUE_FIELDS, Receipt, ReceiptKind, decode_receipt, encode_receipt, holds_more
+from ferry.ledger.runs_topic import RECORD_VERSION, RunRecords, fold_run_record
+from ferry.ledger.state import Claim, FlowRecord, Head, LossAcknowledged, OwnedAcl, SyncDone, decode_state, encode_state, fold_state
+from ferry.pipeline.report import report_of
 from ferry.translation.offset_map import LogBounds, OffsetMap
 
 pytestmark = pytest.mark.unit
@@ -71,7 +71,7 @@ def test_receipts_say_what_was_done() -> None:
     assert covered(of("lost", 0)) == ((0, 20),)
     (loss,) = (one for one in RECEIPTS if one.kind is ReceiptKind.LOSS)
     assert (loss.upstream_start, loss.upstream_end, loss.source_topic_id, loss.remote_topic_id) == (10, 15, LOST, LOST_THERE)
-    assert of("orders", 0)[1].latency == Spread(8323, 8323.0, 8323, 5)
+    assert of("orders", 0)[1].latency == MinMeanMax(8323, 8323.0, 8323, 5)
 
 
 def test_offsets_are_translated() -> None:
@@ -120,7 +120,7 @@ def test_every_kind_and_field_of_a_receipt() -> None:
     assert (rich.runs, rich.written) == (((100, 700, 40), (150, 745, 50)), ((740, 745), (795, 900)))
     assert (rich.handled, rich.dropped, rich.added, rich.from_target, rich.transactions) == (4, 5, 3, 7, 2)
     assert (rich.records, rich.bytes, rich.forwarded, rich.reframed, rich.source_epoch, rich.series) == (93, 4096, 2, 1, 6, "run-0")
-    assert (rich.record_age, rich.latency) == (Spread(5, 7.5, 10, 93), Spread(6, 8.5, 11, 93))
+    assert (rich.record_age, rich.latency) == (MinMeanMax(5, 7.5, 10, 93), MinMeanMax(6, 8.5, 11, 93))
     assert (rich.min_timestamp, rich.max_timestamp) == (1_700_000_000_000, 1_700_000_100_000)
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ferry.copying.cursor import ReceiptDraft
 from ferry.copying.model import Segment
-from ferry.copying.receipts import ReceiptKind
 from ferry.handling.calling import PartitionHandling
+from ferry.ledger.receipts import ReceiptKind
 from ferry.wire.batch import MalformedBatch
 from ferry.wire.split import Indivisible, split_unit
 from ferry.wire.treatment import arrange

@@ -23,7 +23,7 @@ from ferry.alerting.delivering import deliver
 from ferry.config import Flow
 from ferry.config.alerts import DEADLINE_SECONDS
 from ferry.errors import ExitCode, FerryError, LimitsBroken, PartitionsFailed, Superseded
-from ferry.reporting.limits import limit_alerts
+from ferry.monitoring.limits import limit_alerts
 
 TASK_DIED = "TaskDied"
 REPORT_TASK, COPY_TASK, SYNC_TASKS = "report_outcome", "copy_records", "sync_"

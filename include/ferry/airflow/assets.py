@@ -19,8 +19,7 @@ from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
 from ferry.config.alerts import ASSETS_MAX
-from ferry.policy.naming import policy_for
-from ferry.reporting.refreshed import RefreshedTopic, read_refreshed
+from ferry.pipeline.refreshed import RefreshedTopic, read_refreshed
 
 
 def topics_alias(flow: Flow) -> AssetAlias:
@@ -47,7 +46,7 @@ def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
         run_id = request_of(flow, context).run_id
         refreshed = read_refreshed(settings, run_id)
     if not planned["needs_copy"]:  # an earlier try copied, or took heartbeats along
-        policy = policy_for(settings)
+        policy = settings.policy
         refreshed = tuple(entry for entry in refreshed if not policy.is_heartbeats_topic(entry.topic))
     if not refreshed:
         raise AirflowSkipException("no remote topic was refreshed")

@@ -15,12 +15,12 @@ from ferry.airflow.flows import flow_for_running
 from ferry.airflow.metrics import emit
 from ferry.airflow.retries import EarlierTaskFailed, typed_retries
 from ferry.airflow.steps import request_of
-from ferry.copying import pipeline
-from ferry.reporting.history import keep_lag
-from ferry.reporting.limits import limits_broken
-from ferry.reporting.measurements import status_measurements
-from ferry.reporting.run_lag import lag_of
-from ferry.reporting.status import status_after_run
+from ferry.monitoring.limits import limits_broken
+from ferry.monitoring.measurements import status_measurements
+from ferry.monitoring.run_lag import lag_of
+from ferry.monitoring.status import status_after_run
+from ferry.pipeline import run as pipeline
+from ferry.pipeline.history import keep_lag
 
 
 def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:

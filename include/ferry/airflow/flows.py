@@ -14,7 +14,7 @@ from ferry.alerting.loading import check_callbacks
 from ferry.config import Flow, load_config
 from ferry.config.alerts import CALLBACK, AlertSettings
 from ferry.errors import ConfigError
-from ferry.mirroring.sync_names import AFTER_THE_COPY, not_enabled
+from ferry.syncs.names import AFTER_THE_COPY, not_enabled
 
 CONFIG_VARIABLE = "FERRY_CONFIG"
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)

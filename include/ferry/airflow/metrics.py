@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from airflow.sdk.observability import stats
 
-from ferry.reporting.measurements import Measurement
+from ferry.ledger.measurement import Measurement
 
 PREFIX = "ferry."
 

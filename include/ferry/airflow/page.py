@@ -26,7 +26,7 @@ from ferry.airflow.page_runs import dag_runs
 from ferry.page import documents
 from ferry.page.documents import FlowView
 from ferry.page.flow_facts import FlowFacts
-from ferry.page.landscape import SORTS
+from ferry.page.overview import SORTS
 from ferry.page.reads import ReadName
 from ferry.page.service import Outcome, PageService
 from ferry.page.snapshots import Snapshot

@@ -10,7 +10,7 @@ from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState, TaskInstanceState
 from sqlalchemy import select
 
-from ferry.page.runs import DagRunFacts
+from ferry.monitoring.runs import DagRunFacts
 
 
 def dag_runs(dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:

@@ -17,15 +17,14 @@ from ferry.airflow.flows import config_path
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, given_params, options_of
 from ferry.airflow.retries import EarlierTaskFailed, typed_retries
 from ferry.config import Flow, load_config
-from ferry.copying import pipeline
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import RecoveryStopped
-from ferry.proving.results_topic import read_report as read_verify_report
+from ferry.ledger.run_report import RunReport
+from ferry.pipeline import run as pipeline
 from ferry.recovery import failover as failing_over
-from ferry.recovery import planned_move
+from ferry.recovery import switch_over as planned_move
 from ferry.recovery.draining import drain, refuse_movement
-from ferry.recovery.planned_move import Passage
 from ferry.recovery.report import (
     GROUP_COLUMNS,
     MISSING_COLUMNS,
@@ -37,7 +36,8 @@ from ferry.recovery.report import (
     missing_rows,
 )
 from ferry.recovery.reverse import find_reverse, require_reverse
-from ferry.reporting.run_report import RunReport
+from ferry.recovery.switch_over import SwitchOver
+from ferry.verify.results_topic import read_report as read_verify_report
 
 # Rows in the question and entries in an XCom; `ferry … --json` names all.
 LISTED = 200
@@ -194,7 +194,7 @@ def both(name: str) -> tuple[Flow, Flow | None]:
     return flow, find_reverse(loaded, flow)
 
 
-def passage_of(command: str, flow: Flow, reverse: Flow | None) -> Passage:
+def passage_of(command: str, flow: Flow, reverse: Flow | None) -> SwitchOver:
     """Which way groups move."""
     return planned_move.cutover(flow, reverse) if command == CUTOVER else planned_move.failback(flow, require_reverse(flow, reverse))
 
@@ -234,7 +234,7 @@ def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]
     return f"last copy: {report.records:,} records{problems}"
 
 
-def _proven(passage: Passage, run_id: str) -> str:
+def _proven(passage: SwitchOver, run_id: str) -> str:
     report = read_verify_report(passage.onward, copy_run_id(run_id, "verify"))
     if report is None:
         raise RecoveryStopped("compare_sides left no report: clear it, and look at its log")

@@ -13,8 +13,8 @@ from ferry.airflow.recovery_params import FAILBACK, given_params, options_of
 from ferry.airflow.spark_operators import FerrySparkOperator
 from ferry.airflow.steps import skip_unless_needed
 from ferry.copying.request import RunRequest
-from ferry.proving.request import VerifyRequest
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB
+from ferry.verify.request import VerifyRequest
 
 
 class RecoveryCopyOperator(FerrySparkOperator):

@@ -16,14 +16,14 @@ from ferry.airflow.flows import flow_asset, flow_for_running, sync_tasks
 from ferry.airflow.metrics import emit
 from ferry.airflow.params import run_params
 from ferry.airflow.retries import EarlierTaskFailed, typed_retries
-from ferry.copying import pipeline
 from ferry.copying.request import RunRequest
-from ferry.mirroring.outcome import LISTED, SyncOutcome
-from ferry.mirroring.sync_names import SyncName
-from ferry.mirroring.syncs import run_sync
-from ferry.reporting.history import keep_run
-from ferry.reporting.measurements import measurements, run_measurements
-from ferry.reporting.run_report import PartitionFailure, RunReport
+from ferry.ledger.run_report import PartitionFailure, RunReport
+from ferry.ledger.sync_outcome import LISTED, SyncOutcome
+from ferry.monitoring.measurements import measurements, run_measurements
+from ferry.pipeline import run as pipeline
+from ferry.pipeline.history import keep_run
+from ferry.pipeline.syncs import run_sync
+from ferry.syncs.names import SyncName
 
 if TYPE_CHECKING:
     from ferry.config import Flow

@@ -13,11 +13,11 @@ from ferry.airflow.params import checked_time, checked_topics, known_params, tim
 from ferry.airflow.retries import EarlierTaskFailed, typed_retries
 from ferry.config import Flow
 from ferry.errors import ArgumentError
-from ferry.proving.digest_kind import DigestKind
-from ferry.proving.report import VerifyReport, said
-from ferry.proving.request import VerifyRequest
-from ferry.proving.results_topic import read_report
-from ferry.reporting.measurements import verify_measurements
+from ferry.monitoring.measurements import verify_measurements
+from ferry.verify.digest_kind import DigestKind
+from ferry.verify.report import VerifyReport, said
+from ferry.verify.request import VerifyRequest
+from ferry.verify.results_topic import read_report
 
 # In the task's log and its XCom; `ferry verify --json` names more.
 LISTED = 100

@@ -125,7 +125,7 @@ def export_offsets(
 
 def acknowledge_losses(config: Config, flow: FlowName, as_json: AsJson = False) -> None:
     """Mark all losses of the flow as seen: they stay in the ledger, and `ferry status` no longer fails for them."""
-    from ferry.recovery.losses import acknowledge_losses as acknowledge  # noqa: PLC0415 - see seed
+    from ferry.ledger.acknowledgements import acknowledge_losses as acknowledge  # noqa: PLC0415 - see seed
 
     losses = acknowledge(load_flow(config, flow))
     if as_json:

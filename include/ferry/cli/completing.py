@@ -129,9 +129,8 @@ def _topics_of(flow: Flow, seconds: float) -> Iterable[str]:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - keeps the other completions quick
 
         from ferry.config import ClientRole  # noqa: PLC0415 - see above
-        from ferry.policy.selection import topic_rules  # noqa: PLC0415 - see above
 
-        rules = topic_rules(flow)
+        rules = flow.topic_rules
         with AdminClient({**flow.source.librdkafka(ClientRole.ADMIN), "log_level": 0}) as client:
             names = list(client.list_topics(timeout=seconds).topics)
         return [name for name in names if rules.why_not(name) is None]

@@ -19,9 +19,9 @@ from ferry.errors import ArgumentError, ExitCode, FerryError, worst_exit_code
 
 if TYPE_CHECKING:
     from ferry.config import Flow
-    from ferry.copying.pipeline import RunPlan
-    from ferry.reporting.limits import BrokenLimit
-    from ferry.reporting.run_report import RunReport
+    from ferry.ledger.run_report import RunReport
+    from ferry.monitoring.limits import BrokenLimit
+    from ferry.pipeline.run import RunPlan
 
 # Runs the lanes in this process: for small jobs where starting Spark would take longer than the copy.
 INLINE = "inline"
@@ -85,7 +85,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """What a run would do. Writes nothing."""
-    from ferry.copying.pipeline import plan_run  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.pipeline.run import plan_run  # noqa: PLC0415 - keeps `ferry --help` quick
 
     bound = None if until == "latest" else moment("--until", until)
     planned = plan_run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ())))
@@ -100,7 +100,7 @@ def carry_out(
     config: Path, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool, syncs: bool = False
 ) -> None:
     """One run of a flow of the file, its report on stdout; always ends in typer.Exit with the exit code."""
-    from ferry.copying.pipeline import idle_report, plan_run, read_report  # noqa: PLC0415 - see plan
+    from ferry.pipeline.run import idle_report, plan_run, read_report  # noqa: PLC0415 - see plan
 
     flow = load_flow(config, request.flow)
     if report_file is not None:
@@ -135,7 +135,7 @@ def carry_out(
 
 def copied(config: Path, flow: Flow, request: RunRequest, master: str) -> RunReport:
     """One copy without syncs; its report."""
-    from ferry.copying.pipeline import idle_report, plan_run, read_report  # noqa: PLC0415 - see plan
+    from ferry.pipeline.run import idle_report, plan_run, read_report  # noqa: PLC0415 - see plan
 
     planned = plan_run(flow, request)
     if planned.needs_preparation:
@@ -170,7 +170,7 @@ def _naming(report_file: Path) -> Iterator[None]:
 
 
 def _prepare(flow: Flow, request: RunRequest, *, spark_follows: bool) -> None:
-    from ferry.copying.pipeline import prepare_topics  # noqa: PLC0415 - see plan
+    from ferry.pipeline.run import prepare_topics  # noqa: PLC0415 - see plan
 
     changes = prepare_topics(flow, request, spark_follows=spark_follows)
     for name in changes.created:
@@ -183,8 +183,8 @@ def _prepare(flow: Flow, request: RunRequest, *, spark_follows: bool) -> None:
 
 def _sync(flow: Flow, request: RunRequest) -> None:
     from ferry.cli.syncs import summary  # noqa: PLC0415 - it builds on this module
-    from ferry.mirroring.sync_names import AFTER_THE_COPY  # noqa: PLC0415 - see plan
-    from ferry.mirroring.syncs import run_sync  # noqa: PLC0415 - see plan
+    from ferry.pipeline.syncs import run_sync  # noqa: PLC0415 - see plan
+    from ferry.syncs.names import AFTER_THE_COPY  # noqa: PLC0415 - see plan
 
     for name in AFTER_THE_COPY:
         outcome = run_sync(flow, name, run_id=request.run_id)
@@ -194,9 +194,9 @@ def _sync(flow: Flow, request: RunRequest) -> None:
 
 def _look_back(flow: Flow, outcome: RunReport, *, judge: bool) -> ExitCode:
     """How far behind the flow is now: for the history, and, with `judge`, for whom the config names when it is beyond its limits."""
-    from ferry.reporting.history import NOT_KNOWN, keep_run  # noqa: PLC0415 - see plan
-    from ferry.reporting.run_lag import lag_of  # noqa: PLC0415 - see plan
-    from ferry.reporting.status import status_after_run  # noqa: PLC0415 - see plan
+    from ferry.monitoring.run_lag import lag_of  # noqa: PLC0415 - see plan
+    from ferry.monitoring.status import status_after_run  # noqa: PLC0415 - see plan
+    from ferry.pipeline.history import NOT_KNOWN, keep_run  # noqa: PLC0415 - see plan
 
     judge = judge and flow.alerts.has_limits
     lag, code = NOT_KNOWN, ExitCode.DONE
@@ -216,7 +216,7 @@ def _look_back(flow: Flow, outcome: RunReport, *, judge: bool) -> ExitCode:
 def _tell_limits(flow: Flow, outcome: RunReport, broken: tuple[BrokenLimit, ...]) -> ExitCode:
     """Whom the config names is told when lag or headroom is beyond its limits; what was copied stays."""
     from ferry.alerting.delivering import deliver  # noqa: PLC0415 - see plan
-    from ferry.reporting.limits import limit_alerts, limits_broken  # noqa: PLC0415 - see plan
+    from ferry.monitoring.limits import limit_alerts, limits_broken  # noqa: PLC0415 - see plan
 
     problem = limits_broken(flow.name, broken)
     notice(f"LimitsBroken: {problem}; next: {problem.next_step}")
@@ -232,7 +232,7 @@ def _local_master(flow: Flow) -> str:
 def _copy(config: Path, flow: Flow, request: RunRequest, master: str) -> ExitCode:
     if master == INLINE:
         from ferry.copying.lane_runner import InlineLaneRunner  # noqa: PLC0415 - see plan
-        from ferry.copying.pipeline import copy_ranges  # noqa: PLC0415 - see plan
+        from ferry.pipeline.run import copy_ranges  # noqa: PLC0415 - see plan
 
         copy_ranges(flow, request, InlineLaneRunner(), notice)
         return ExitCode.DONE

@@ -11,7 +11,7 @@ from ferry.cli.copies import AnyFlow, AsJson
 from ferry.cli.output import complain, document, line, notice
 
 if TYPE_CHECKING:
-    from ferry.examining.finding import Finding
+    from ferry.doctor.finding import Finding
 
 DOCTOR_VERSION = 1
 _COLOURS = {"ok": "green", "warning": "yellow", "failure": "bold red"}
@@ -23,8 +23,8 @@ OptionalConfig = Annotated[
 
 def doctor(config: OptionalConfig = None, flow: AnyFlow = None, as_json: AsJson = False) -> None:
     """Examine this machine, the clusters and the flows: versions, logins, rights, limits, clocks. Each finding has its fix."""
-    from ferry.examining.examination import examine  # noqa: PLC0415 - keeps `ferry --help` quick
-    from ferry.examining.finding import Verdict, exit_code  # noqa: PLC0415 - see above
+    from ferry.doctor.diagnosis import examine  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.doctor.finding import Verdict, exit_code  # noqa: PLC0415 - see above
 
     findings = []
     for finding in examine(config, flow):

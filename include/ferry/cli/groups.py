@@ -10,7 +10,7 @@ from ferry.cli.copies import AsJson, Config, FlowName, load_flow
 from ferry.cli.output import document, line, table
 
 if TYPE_CHECKING:
-    from ferry.mirroring.group_explanation import GroupExplanation, GroupSide
+    from ferry.syncs.group_explanation import GroupExplanation, GroupSide
 
 EXPLANATION_VERSION = 1
 
@@ -22,7 +22,7 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Why a consumer group is or is not synced: both sides, the translation, and what is decided for each partition."""
-    from ferry.mirroring.group_explanation import explain_group  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.syncs.group_explanation import explain_group  # noqa: PLC0415 - keeps `ferry --help` quick
 
     found = explain_group(load_flow(config, flow), group)
     if as_json:

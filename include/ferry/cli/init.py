@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ferry.cli.asking import Asker
 from ferry.cli.copies import AsJson
 from ferry.cli.interruption import interrupted_by_signals
 from ferry.cli.output import document, line, notice
+from ferry.cli.prompts import Asker
 
 if TYPE_CHECKING:
-    from ferry.cli.beginning import Beginning
+    from ferry.cli.init_dialog import Beginning
 
 INIT_VERSION = 1
 DEFAULT_FILE = Path("mm2.properties")
@@ -52,7 +52,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Ask for two clusters, try both connections, and write a first mm2.properties with comments. Ctrl-C leaves nothing."""
-    from ferry.cli.beginning import Beginning, SideOptions  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.cli.init_dialog import Beginning, SideOptions  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.cli.new_file import check_new_file, write_new_file  # noqa: PLC0415 - see above
     from ferry.config.first_file import first_file  # noqa: PLC0415 - see above
 

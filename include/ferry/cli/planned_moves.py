@@ -32,9 +32,9 @@ from ferry.cli.recoveries import (
 if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.copying.request import RunRequest
-    from ferry.recovery.planned_move import Passage
+    from ferry.ledger.run_report import RunReport
     from ferry.recovery.report import RecoveryOptions, RecoveryPlan
-    from ferry.reporting.run_report import RunReport
+    from ferry.recovery.switch_over import SwitchOver
 
 
 class Tail(StrEnum):
@@ -86,10 +86,10 @@ def failback(
     as_json: AsJson = False,
 ) -> None:
     """Come back after a failover: only what was produced since is copied back, and groups go on where they stand."""
-    from ferry.recovery import planned_move  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.ledger.stages import Event  # noqa: PLC0415 - see above
+    from ferry.recovery import switch_over as planned_move  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.recovery.report import check_quiet  # noqa: PLC0415 - see above
     from ferry.recovery.reverse import require_reverse  # noqa: PLC0415 - see above
-    from ferry.recovery.stages import Event  # noqa: PLC0415 - see above
 
     options = read_options("failback", dry_run=dry_run, rehearse=rehearse, only=groups, backwards=backwards)
     check_quiet(quiet)
@@ -125,9 +125,9 @@ def cutover(
     as_json: AsJson = False,
 ) -> None:
     """A planned move to the target: producers stop, everything is copied and compared, then groups go on there."""
-    from ferry.recovery import planned_move  # noqa: PLC0415 - see failback
+    from ferry.ledger.stages import Event  # noqa: PLC0415 - see failback
+    from ferry.recovery import switch_over as planned_move  # noqa: PLC0415 - see failback
     from ferry.recovery.report import check_quiet  # noqa: PLC0415 - see failback
-    from ferry.recovery.stages import Event  # noqa: PLC0415 - see failback
 
     options = read_options("cutover", dry_run=dry_run, rehearse=rehearse, only=groups, backwards=backwards)
     check_quiet(quiet)
@@ -140,8 +140,8 @@ def cutover(
     _move(passage, options, planned_move.check_passage(passage, options), call)
 
 
-def _move(passage: Passage, options: RecoveryOptions, checked: RecoveryPlan, call: _Call) -> None:
-    from ferry.recovery import planned_move  # noqa: PLC0415 - see failback
+def _move(passage: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, call: _Call) -> None:
+    from ferry.recovery import switch_over as planned_move  # noqa: PLC0415 - see failback
     from ferry.recovery.draining import refuse_movement  # noqa: PLC0415 - see failback
     from ferry.recovery.stopwatch import Stopwatch  # noqa: PLC0415 - see failback
 
@@ -166,7 +166,7 @@ def _move(passage: Passage, options: RecoveryOptions, checked: RecoveryPlan, cal
 
 
 def _tail_notices(flow: Flow, options: RecoveryOptions, tail: Tail) -> tuple[str, ...]:
-    from ferry.recovery.planned_move import tail as tail_of  # noqa: PLC0415 - see failback
+    from ferry.recovery.switch_over import tail as tail_of  # noqa: PLC0415 - see failback
 
     what = "copied to the target first" if tail is Tail.COPY else "left where they are, as --tail leave says"
     return tuple(

@@ -17,9 +17,9 @@ from ferry.errors import ArgumentError, ExitCode, RecoveryStopped
 if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.copying.request import RunRequest
+    from ferry.ledger.run_report import RunReport
+    from ferry.ledger.stages import Event
     from ferry.recovery.report import Confirmation, RecoveryOptions, RecoveryPlan, RecoveryReport
-    from ferry.recovery.stages import Event
-    from ferry.reporting.run_report import RunReport
 
 ROWS_SHOWN = 200
 
@@ -55,8 +55,8 @@ def failover(
     as_json: AsJson = False,
 ) -> None:
     """Move all groups to the target, at exactly the records that they would have read next; also when the source is gone."""
+    from ferry.ledger.stages import Event  # noqa: PLC0415 - see above
     from ferry.recovery import failover as steps  # noqa: PLC0415 - keeps `ferry --help` quick
-    from ferry.recovery.stages import Event  # noqa: PLC0415 - see above
 
     options = read_options("failover", dry_run=dry_run, rehearse=rehearse, only=groups, backwards=backwards)
     check_before(options, report, yes=yes or abandon)

@@ -10,10 +10,10 @@ import typer
 from ferry.cli.copies import AsJson, Config, FlowName, load_flow
 from ferry.cli.output import complain, document, line, notice, table
 from ferry.errors import worst_exit_code
-from ferry.mirroring.sync_names import SyncName
+from ferry.syncs.names import SyncName
 
 if TYPE_CHECKING:
-    from ferry.mirroring.outcome import SyncOutcome
+    from ferry.ledger.sync_outcome import SyncOutcome
 
 SYNC_VERSION = 1
 
@@ -30,7 +30,7 @@ def sync(
     as_json: AsJson = False,
 ) -> None:
     """Sync what surrounds the records, now, whatever the intervals say. `all` keeps to what the flow has enabled."""
-    from ferry.mirroring.syncs import run_sync  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.pipeline.syncs import run_sync  # noqa: PLC0415 - keeps `ferry --help` quick
 
     settings = load_flow(config, flow)
     names = list(SyncName) if what.value == "all" else [SyncName(what.value)]

@@ -11,7 +11,7 @@ from ferry.cli.output import document, notice, table
 from ferry.errors import ExitCode
 
 if TYPE_CHECKING:
-    from ferry.mirroring.translated_groups import TranslatedGroups
+    from ferry.syncs.translated_groups import TranslatedGroups
     from ferry.translation.model import TranslatedPosition
 
 TRANSLATION_VERSION = 1
@@ -28,7 +28,7 @@ def translate(
     as_json: AsJson = False,
 ) -> None:
     """Where consumer groups stand on the other cluster. Writes nothing."""
-    from ferry.mirroring.translated_groups import translated_groups  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.syncs.translated_groups import translated_groups  # noqa: PLC0415 - keeps `ferry --help` quick
 
     found = translated_groups(load_flow(config, flow), group, reverse=reverse)
     rows = [_row(position, reverse=reverse) for position in found.positions]

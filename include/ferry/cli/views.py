@@ -16,7 +16,7 @@ from ferry.errors import ArgumentError, ExitCode, UnreadableRecord, next_step_of
 
 if TYPE_CHECKING:
     from ferry.config import Cluster, Flow
-    from ferry.reporting.status import FlowStatus, PartitionStatus
+    from ferry.monitoring.status import FlowStatus, PartitionStatus
 
 VIEW_VERSION = 1
 Decode = Callable[[Any, Any], Any]
@@ -39,7 +39,7 @@ def status(
 ) -> None:
     """Lag in records, bytes and seconds, retention headroom, losses, stuck source transactions, and partitions that are not copied on."""
     from ferry.config import load_config  # noqa: PLC0415 - keeps `ferry --help` quick
-    from ferry.reporting.status import flow_status  # noqa: PLC0415 - see above
+    from ferry.monitoring.status import flow_status  # noqa: PLC0415 - see above
 
     loaded = load_config(config)
     found = [flow_status(entry) for entry in ([loaded.flow(flow)] if flow else loaded.flows)]
@@ -63,8 +63,8 @@ def ledger(
 ) -> None:
     """Coverage: which source ranges were copied, backfilled, lost, skipped, seeded."""
     from ferry.config.nearest import nearest_name  # noqa: PLC0415 - see status
-    from ferry.copying.survey import read_receipts  # noqa: PLC0415 - see status
-    from ferry.reporting.coverage import covered_ranges  # noqa: PLC0415 - see status
+    from ferry.ledger.reading import read_receipts  # noqa: PLC0415 - see status
+    from ferry.monitoring.ledger_ranges import covered_ranges  # noqa: PLC0415 - see status
 
     known = read_receipts(load_flow(config, flow))
     receipts = [receipt for receipt in known if topic is None or receipt.topic == topic]
@@ -117,13 +117,13 @@ def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
 
 
 def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Decode]:
-    from ferry.copying.receipts import decode_receipt  # noqa: PLC0415 - see status
-    from ferry.copying.state import decode_state  # noqa: PLC0415 - see status
-    from ferry.mirroring.offset_syncs import offset_syncs_place  # noqa: PLC0415 - see status
-    from ferry.policy.naming import ledger_topic, policy_for, state_topic  # noqa: PLC0415 - see status
+    from ferry.ledger.receipts import decode_receipt  # noqa: PLC0415 - see status
+    from ferry.ledger.state import decode_state  # noqa: PLC0415 - see status
+    from ferry.policy.naming import ledger_topic, state_topic  # noqa: PLC0415 - see status
+    from ferry.syncs.offset_syncs import offset_syncs_place  # noqa: PLC0415 - see status
     from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync  # noqa: PLC0415 - see status
 
-    policy, alias = policy_for(flow), flow.source.alias
+    policy, alias = flow.policy, flow.source.alias
     decoders: dict[RecordKind, tuple[Cluster, str, Decode]] = {
         RecordKind.HEARTBEATS: (flow.target, policy.heartbeats_topic(), Heartbeat.decode),
         RecordKind.CHECKPOINTS: (flow.target, policy.checkpoints_topic(alias), Checkpoint.decode),

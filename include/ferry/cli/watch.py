@@ -24,8 +24,8 @@ from ferry.cli.output import line, notice
 from ferry.errors import ExitCode
 
 if TYPE_CHECKING:
-    from ferry.reporting.watcher import Watcher
-    from ferry.reporting.watching import FlowFrame
+    from ferry.monitoring.watcher import Watcher
+    from ferry.monitoring.watching import FlowFrame
 
 WATCH_VERSION = 1
 DEFAULT_INTERVAL = 5.0
@@ -41,8 +41,8 @@ Once = Annotated[bool, typer.Option("--once", help="Look once, print a line for 
 def watch(config: Config, flow: AnyFlow = None, interval: Interval = DEFAULT_INTERVAL, once: Once = False, as_json: AsJson = False) -> None:
     """Watch flows: lag, speed, headroom, the last run, losses. Goes on when a cluster goes away. Leave with q or Ctrl-C. Writes nothing."""
     from ferry.config import load_config  # noqa: PLC0415 - keeps `ferry --help` quick
-    from ferry.reporting.watcher import FlowWatcher, Watcher  # noqa: PLC0415 - see above
-    from ferry.reporting.watching import UNREACHABLE  # noqa: PLC0415 - see above
+    from ferry.monitoring.watcher import FlowWatcher, Watcher  # noqa: PLC0415 - see above
+    from ferry.monitoring.watching import UNREACHABLE  # noqa: PLC0415 - see above
 
     loaded = load_config(config)
     for warning in loaded.warnings:

@@ -11,8 +11,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ferry.reporting.spans import span
-from ferry.reporting.watching import UNREACHABLE, FlowFrame
+from ferry.monitoring.durations import span
+from ferry.monitoring.watching import UNREACHABLE, FlowFrame
 
 _COLOURS = {"up to date": "green", "copying": "cyan", "behind": "yellow", UNREACHABLE: "bold red"}
 

@@ -16,8 +16,8 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import ArgumentError
-from ferry.mirroring.mm2_topics import PARTITION, decoded
-from ferry.policy.filters import java_pattern
+from ferry.policy.java_patterns import java_pattern
+from ferry.syncs.mm2_topics import PARTITION, decoded
 from ferry.wire.internal_records import Checkpoint
 
 if TYPE_CHECKING:

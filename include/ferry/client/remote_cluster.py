@@ -16,7 +16,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import FerryConfig, load_config
 from ferry.config.nearest import nearest_name
 from ferry.errors import ArgumentError
-from ferry.policy.naming import IdentityReplicationPolicy, policy_for
+from ferry.policy.naming import IdentityReplicationPolicy
 
 Configuration = FerryConfig | Path | str
 
@@ -30,8 +30,8 @@ def connect(config: Configuration, cluster: str, upstream: str | None = None) ->
     flows = [flow for flow in loaded.flows if flow.target.alias == cluster]
     flows.sort(key=lambda flow: flow.source.alias != upstream)
     if flows:
-        return MirrorClient(flows[0].target, policy_for(flows[0]))
-    policy = policy_for(loaded.top_level[cluster])
+        return MirrorClient(flows[0].target, flows[0].policy)
+    policy = loaded.top_level[cluster].policy
     if isinstance(policy, IdentityReplicationPolicy):
         policy = replace(policy, source_alias=None)  # nothing is copied here, so no alias is the source of every topic
     return MirrorClient(loaded.clusters[cluster], policy)

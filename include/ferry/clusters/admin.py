@@ -41,7 +41,7 @@ from ferry.clusters.describe import Brokers, ConfigOrigin, ConfigValue, TopicDes
 from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.silence import PATIENCE_SECONDS
+from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
 
-from ferry.clusters import silence
+from ferry.clusters import unreachable as silence
 from ferry.clusters.answers import API_VERSIONS, Action
 from ferry.clusters.failures import denied, granting
 from ferry.clusters.frames import Meter

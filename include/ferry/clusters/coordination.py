@@ -38,7 +38,7 @@ from ferry.clusters.answers import (
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.leaders import GONE_SECONDS
 from ferry.clusters.offset_batches import BATCH_BYTES, OffsetBatches
-from ferry.clusters.silence import PATIENCE_SECONDS
+from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.errors import ClusterUnreachable
 
 # An abandoned transaction of ours is aborted by the broker after this long, so readers of the target never wait longer for it.

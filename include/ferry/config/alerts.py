@@ -20,7 +20,7 @@ CALLBACK_ARGS = "ferry.alert.callback.args"
 
 @dataclass(frozen=True)
 class AlertSettings:
-    """Limits of one flow; None: there is none. Lags hold for each topic, see ferry.reporting.limits; `deadline_seconds` for a whole run.
+    """Limits of one flow; None: there is none. Lags hold for each topic, see ferry.monitoring.limits; `deadline_seconds` for a whole run.
 
     `callbacks` are import paths (`package.module:name`), `callback_args` the keyword arguments of each, by its path.
     `assets_max`: how many refreshed topics one run announces as assets.

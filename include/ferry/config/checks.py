@@ -14,7 +14,7 @@ from ferry.config.providers import Providers, UnresolvedReference, has_reference
 from ferry.config.registry import Effect, Scope
 from ferry.config.registry.kinds import BOOLEAN
 from ferry.errors import ConfigError
-from ferry.policy.filters import java_pattern
+from ferry.policy.java_patterns import java_pattern
 
 _PATTERNS = frozenset({"topics", "topics.exclude", "groups", "groups.exclude", "config.properties.exclude"})
 _COMMENT = " #"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -21,10 +21,12 @@ from ferry.config.registry import FLOW_PROPERTIES, Effect
 from ferry.config.replicas import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, REPLICA_KEYS, WantedReplicas
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
 from ferry.errors import ConfigError
-from ferry.policy.filters import config_property_filter, group_filter, topic_filter
-from ferry.policy.naming import policy_for
-from ferry.policy.own_classes import is_own
-from ferry.policy.selection import select_topics
+from ferry.policy.custom_classes import is_custom
+from ferry.policy.custom_filters import CustomConfigPropertyFilter, CustomGroupFilter, CustomTopicFilter
+from ferry.policy.default_filters import DefaultConfigPropertyFilter, DefaultGroupFilter, DefaultTopicFilter
+from ferry.policy.filters import ConfigPropertyRule, GroupRule, TopicRule
+from ferry.policy.naming import ReplicationPolicy, ledger_topic, position_group, replication_policy, runs_topic, state_topic
+from ferry.policy.selection import Selection, TopicRules
 
 MEBIBYTE = 1 << 20
 MEGABYTE = 1_000_000
@@ -99,6 +101,81 @@ class Flow:
     replicas_given: frozenset[str] = frozenset()
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     class_properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def policy(self) -> ReplicationPolicy:
+        """How remote topics are named. ConfigError for a class that Ferry does not know, or a custom one that cannot be made."""
+        try:
+            return replication_policy(
+                self.replication_policy_class,
+                self.source.alias,
+                self.separator,
+                internal_separator=self.internal_separator_enabled,
+                properties=self.class_properties,
+            )
+        except ConfigError as problem:
+            raise ConfigError(f"flow {self.name}: {problem}") from None
+
+    @property
+    def topic_filter(self) -> TopicRule:
+        """Which topics are copied. ConfigError for a custom class that cannot be made."""
+        custom = self.mirroring.topic_filter_class
+        return (
+            CustomTopicFilter(custom, self.class_properties) if is_custom(custom) else DefaultTopicFilter(self.topics, self.topics_exclude)
+        )
+
+    @property
+    def group_filter(self) -> GroupRule:
+        """Which groups are synced. ConfigError as of `topic_filter`."""
+        custom, sync = self.mirroring.group_filter_class, self.mirroring
+        if is_custom(custom):
+            return CustomGroupFilter(custom, self.class_properties)
+        return DefaultGroupFilter(sync.groups, sync.groups_exclude)
+
+    @property
+    def config_property_filter(self) -> ConfigPropertyRule:
+        """Which topic configs are synced. ConfigError as of `topic_filter`."""
+        custom = self.mirroring.config_property_filter_class
+        if is_custom(custom):
+            return CustomConfigPropertyFilter(custom, self.class_properties)
+        return DefaultConfigPropertyFilter(self.config_properties_exclude, self.use_defaults_from)
+
+    @property
+    def topic_rules(self) -> TopicRules:
+        """What decides about each topic of the source."""
+        return TopicRules(
+            self.source.alias,
+            self.target.alias,
+            self.policy,
+            self.topic_filter,
+            self.mirroring.heartbeats_replication_enabled,
+            self.separator,
+            self.replication_policy_class,
+        )
+
+    def select_topics(self, names: Iterable[str]) -> Selection:
+        """Which of these topics of the source are copied, and to where. ConfigError as of `TopicRules.select`."""
+        return self.topic_rules.select(names)
+
+    @property
+    def ledger_topic(self) -> str:
+        """The topic on the target that says what was copied."""
+        return ledger_topic(self.source.alias)
+
+    @property
+    def state_topic(self) -> str:
+        """The topic on the target that holds heads, claims and the flow record."""
+        return state_topic(self.source.alias)
+
+    @property
+    def runs_topic(self) -> str:
+        """The topic on the target that holds run reports."""
+        return runs_topic(self.source.alias)
+
+    @property
+    def position_group(self) -> str:
+        """The group on the target that holds the flow's positions (KIP-656)."""
+        return position_group(self.source.alias)
 
     def wanted_replicas(self, key: str) -> WantedReplicas:
         """What one of REPLICA_KEYS says."""
@@ -203,7 +280,7 @@ class FlowReader:
 
     def _policy_class(self) -> str:
         name = str(self.value(_REPLICATION_CLASS))
-        if is_own(name):
+        if is_custom(name):
             return name
         # The kind gives the simple name; Java's full name is the one that MM2 and its clients use. MM2 never had KIP-382's legacy policy
         # under that name: it became the identity policy.
@@ -229,7 +306,7 @@ class FlowReader:
         """Classes of a user's own are made and asked once, so that a bad one is told when the file is read."""
         for key, ask in _CLASS_CHECKS.items():
             entry = self.sources.of_flow(self.pair, key)
-            if entry is not None and is_own(str(self.value(key))):
+            if entry is not None and is_custom(str(self.value(key))):
                 try:
                     ask(flow)
                 except ConfigError as problem:
@@ -265,8 +342,8 @@ class FlowReader:
 
 
 def _ask_policy(flow: Flow) -> None:
-    policy = policy_for(flow)
-    select_topics(flow, ["orders"])
+    policy = flow.policy
+    flow.select_topics(["orders"])
     for name in ("orders", policy.format_remote_topic(flow.source.alias, "orders")):
         policy.topic_source(name)
         policy.original_topic(name)
@@ -276,9 +353,9 @@ def _ask_policy(flow: Flow) -> None:
 
 _CLASS_CHECKS: Mapping[str, Callable[[Flow], object]] = {
     _REPLICATION_CLASS: _ask_policy,
-    "topic.filter.class": lambda flow: topic_filter(flow).why_not("orders"),
-    "group.filter.class": lambda flow: group_filter(flow).why_not("billing"),
-    "config.property.filter.class": lambda flow: config_property_filter(flow).why_not("retention.ms"),
+    "topic.filter.class": lambda flow: flow.topic_filter.why_not("orders"),
+    "group.filter.class": lambda flow: flow.group_filter.why_not("billing"),
+    "config.property.filter.class": lambda flow: flow.config_property_filter.why_not("retention.ms"),
 }
 
 

@@ -21,6 +21,7 @@ from ferry.config.flow import Flow, FlowReader
 from ferry.config.keys import CLASS_KEYS, Keys
 from ferry.config.legacy_file import is_legacy_file, read_legacy_file
 from ferry.config.login import read_login
+from ferry.config.loops import find_loops
 from ferry.config.mirroring import PROPERTIES
 from ferry.config.nearest import nearest_name
 from ferry.config.pasted_pem import GOES_ON, begins_pem
@@ -31,8 +32,7 @@ from ferry.config.registry import kinds
 from ferry.config.sources import ClientRole, Pair, Sources
 from ferry.config.stores import store_problems
 from ferry.errors import ArgumentError
-from ferry.policy.loops import find_loops
-from ferry.policy.own_classes import is_own
+from ferry.policy.custom_classes import is_custom
 
 # Aliases become parts of topic names (at most 249 characters), beside Ferry's own words.
 _ALIAS = re.compile(r"[a-zA-Z0-9._-]{1,200}")
@@ -132,7 +132,7 @@ class _Loader:
 
     def _own_classes(self) -> frozenset[str]:
         entries = self._file.entries.items()
-        return frozenset(name for name in CLASS_KEYS for key, entry in entries if key.endswith(name) and is_own(entry.value.strip()))
+        return frozenset(name for name in CLASS_KEYS for key, entry in entries if key.endswith(name) and is_custom(entry.value.strip()))
 
     def _cluster(self, sources: Sources, alias: str, providers: Providers, pair: Pair | None) -> Cluster:
         settings = tuple((role, sources.of_client(alias, role, pair)) for role in ClientRole)

@@ -31,9 +31,9 @@ from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, Pro
 from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import Answer, produce_answers, produce_request
-from ferry.clusters.silence import PATIENCE_SECONDS
-from ferry.copying.allowance import WINDOW_BYTES
-from ferry.copying.window import Window
+from ferry.clusters.unreachable import PATIENCE_SECONDS
+from ferry.copying.buffer_limits import WINDOW_BYTES
+from ferry.copying.inflight_limit import InFlightLimit
 from ferry.wire.split import Indivisible
 
 PartitionKey = tuple[str, int]  # remote topic, partition
@@ -142,7 +142,7 @@ class Appender:
         self._active: dict[PartitionKey, _Queue] = {}
         self._answers: deque[tuple[list[tuple[_Queue, _Sent]], Future]] = deque()
         self._requests: dict[int, int] = {}
-        self._windows: defaultdict[int, Window] = defaultdict(lambda: Window(window))
+        self._windows: defaultdict[int, InFlightLimit] = defaultdict(lambda: InFlightLimit(window))
         self.identity = NO_IDENTITY
         self.waiting_bytes = 0
         self.own_bytes = 0

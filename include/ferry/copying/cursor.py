@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 
 from ferry.clusters.fetching import FetchPosition
 from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
-from ferry.copying.receipts import Receipt, ReceiptKind, Run
-from ferry.copying.spread import Spread
-from ferry.copying.state import Head
 from ferry.errors import FerryError, RetryRule
+from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.receipts import Receipt, ReceiptKind, Run
+from ferry.ledger.state import Head
 from ferry.wire.ranges import Range, end_of_range_at, next_start, outside, size, union, within
 from ferry.wire.unit import Unit
 
@@ -44,8 +44,8 @@ class ReceiptDraft:
     downstream_end: int = -1
     min_timestamp: int = -1
     max_timestamp: int = -1
-    record_age: Spread | None = None
-    timestamps: Spread | None = None
+    record_age: MinMeanMax | None = None
+    timestamps: MinMeanMax | None = None
     source_epoch: int = -1
 
     def add(self, unit: Unit, base_offset: int) -> None:
@@ -78,7 +78,7 @@ class ReceiptDraft:
         self.max_timestamp = max(self.max_timestamp, unit.max_timestamp)
         if unit.min_timestamp >= 0:
             middle = (unit.min_timestamp + unit.max_timestamp) / 2
-            timestamps = Spread(unit.min_timestamp, middle, unit.max_timestamp, unit.count)
+            timestamps = MinMeanMax(unit.min_timestamp, middle, unit.max_timestamp, unit.count)
             self.timestamps = timestamps.joined(self.timestamps)
             self.record_age = timestamps.until(_now()).joined(self.record_age)
         self.source_epoch = max(self.source_epoch, unit.last_leader_epoch)

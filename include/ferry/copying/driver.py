@@ -20,27 +20,27 @@ from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.failures import recipient
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import NO_TOPIC_ID
-from ferry.copying import loss_index
-from ferry.copying.fencing import RunHold
-from ferry.copying.held_back import held_back, overdue
+from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, number_of_lanes, transactional_id
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut
-from ferry.copying.ledger_losses import index_losses
+from ferry.copying.last_stable_lag import held_back, overdue
+from ferry.copying.ledger_compaction import is_due, keep_ledger_tidy
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
 from ferry.copying.patience import until_it_answers
 from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions, stopped_without_topic
 from ferry.copying.progress import Progress, ProgressObserver
 from ferry.copying.request import RunRequest
 from ferry.copying.slow_steps import named_when_slow
-from ferry.copying.state import Claim, encode_state
-from ferry.copying.survey import Survey, refuse_newer_state, survey
-from ferry.copying.upkeep import is_due, keep_ledger_tidy
+from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
-from ferry.mirroring.topics import plan_topics, why_missing
-from ferry.policy.naming import ledger_topic, position_group, state_topic
-from ferry.reporting.run_report import PartitionFailure, Skipped
-from ferry.reporting.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
+from ferry.ledger import loss_index
+from ferry.ledger.losses import index_losses
+from ferry.ledger.reading import refuse_newer_state
+from ferry.ledger.run_report import PartitionFailure, Skipped
+from ferry.ledger.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
+from ferry.ledger.state import Claim, encode_state
+from ferry.syncs.topics import plan_topics, why_missing
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -87,8 +87,8 @@ class CopyDriver:
 
     def __init__(self, flow: Flow, request: RunRequest, runner: LaneRunner, say: Log) -> None:
         self._flow, self._request, self._runner, self._say = flow, request, runner, say
-        self._group = position_group(flow.source.alias)
-        self._ledger, self._state = ledger_topic(flow.source.alias), state_topic(flow.source.alias)
+        self._group = flow.position_group
+        self._ledger, self._state = flow.ledger_topic, flow.state_topic
         self._tally = _Tally()
         self._ledger_ends: Mapping[int, int] = {}
         self._lanes = 0  # known with the plan
@@ -98,16 +98,16 @@ class CopyDriver:
         """Copy; the outcome goes to the runs topic. Superseded, ClusterUnreachable and the like end it."""
         self._under_the_fence(self._copy)
 
-    def seed(self, decide: Callable[[Survey], Iterable[PartitionPlan]]) -> None:
+    def seed(self, decide: Callable[[FlowSnapshot], Iterable[PartitionPlan]]) -> None:
         """Write what `decide` says about what is seen under the fence, instead of copying; outcome and errors as of `run`."""
         self._under_the_fence(lambda hold: self._seed(hold, decide))
 
-    def _under_the_fence(self, act: Callable[[RunHold], None]) -> None:
+    def _under_the_fence(self, act: Callable[[RunLease], None]) -> None:
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
             refuse_newer_state(self._flow)
             self._write_opened()
         try:
-            with RunHold(self._flow, self._group, [self._ledger, self._state]) as hold:
+            with RunLease(self._flow, self._group, [self._ledger, self._state]) as hold:
                 act(hold)
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
@@ -119,20 +119,20 @@ class CopyDriver:
             raise
         self._write_result()
 
-    def _take_over(self, hold: RunHold) -> dict[int, ProducerIdentity]:
+    def _take_over(self, hold: RunLease) -> dict[int, ProducerIdentity]:
         held = hold.take_lanes()
         hold.write_record(exactly_once=self._flow.exactly_once)
         return held
 
-    def _lanes_for(self, hold: RunHold, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
+    def _lanes_for(self, hold: RunLease, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
         """Settle how many lanes the run has, by what it found to copy; those of them that no run had so far."""
         self._lanes = number_of_lanes(sum(plan.has_work for plan in plans), self._flow.lanes)
         return hold.take_more_lanes(self._lanes)
 
-    def _seed(self, hold: RunHold, decide: Callable[[Survey], Iterable[PartitionPlan]]) -> None:
+    def _seed(self, hold: RunLease, decide: Callable[[FlowSnapshot], Iterable[PartitionPlan]]) -> None:
         held = self._take_over(hold)
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
-            seen = survey(self._flow, self._request, source, target, settled=True)
+            seen = take_snapshot(self._flow, self._request, source, target, settled=True)
             plans = self._without_topic(decide(seen), seen, source, target)
         _check_hold(hold, plans)
         self._note_failures(seen, plans)
@@ -147,7 +147,7 @@ class CopyDriver:
         self._end_if_silent(hold)
         self._give_up([(out.tasks[lane], why) for lane, why in out.lost.items()], "1 attempt")
 
-    def _copy(self, hold: RunHold) -> None:
+    def _copy(self, hold: RunLease) -> None:
         with named_when_slow(self._say, "taking the flow over from earlier runs"):
             held = self._take_over(hold)
         with named_when_slow(self._say, "planning the lanes"):
@@ -172,7 +172,7 @@ class CopyDriver:
         self._index_losses(hold, job.ledger_topic_id)
 
     def _taken_back(
-        self, hold: RunHold, held: Mapping[int, ProducerIdentity], ends: Mapping[tuple[str, int], int], out: LanesOut
+        self, hold: RunLease, held: Mapping[int, ProducerIdentity], ends: Mapping[tuple[str, int], int], out: LanesOut
     ) -> list[LaneTask]:
         """The lanes that were lost so far, taken back and planned again, while others may still run; some are given up."""
         lost = dict(out.lost)
@@ -189,7 +189,7 @@ class CopyDriver:
         self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
         return tasks
 
-    def _end_if_silent(self, hold: RunHold) -> None:
+    def _end_if_silent(self, hold: RunLease) -> None:
         """ClusterUnreachable when a lane has waited for a cluster in vain and this process cannot reach both clusters either.
 
         Nobody waits for as long again.
@@ -205,13 +205,13 @@ class CopyDriver:
             raise ClusterUnreachable(f"{self._tally.silent}; asked once more: {problem}") from problem
         self._tally.silent = ""
 
-    def _name_held_back(self, seen: Survey) -> None:
+    def _name_held_back(self, seen: FlowSnapshot) -> None:
         """After the copy, when no transaction of this flow is open: what is held back then is somebody else's."""
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             for failure in overdue(held_back(self._flow, seen, source, target)):
                 self._tally.failures.setdefault((failure.topic, failure.partition), failure)
 
-    def _tidy_ledger(self, hold: RunHold) -> None:
+    def _tidy_ledger(self, hold: RunLease) -> None:
         with InternalTopicReader(self._flow.target) as reader:
             if not is_due(sum(reader.end_offsets(self._ledger).values()), hold.record):
                 return
@@ -227,7 +227,7 @@ class CopyDriver:
         hold.write_record(tidied=held_ever, receipts=done.left)
         self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
 
-    def _index_losses(self, hold: RunHold, ledger_topic_id: str) -> None:
+    def _index_losses(self, hold: RunLease, ledger_topic_id: str) -> None:
         with InternalTopicReader(self._flow.target) as reader:
             held_ever = sum(reader.end_offsets(self._ledger).values())
         # A ledger of a cluster without topic ids cannot be told from one that was created anew.
@@ -235,19 +235,19 @@ class CopyDriver:
             hold.write_record(losses=index_losses(self._flow, hold.record.losses, ledger_topic_id, held_ever))
 
     def _plan(
-        self, hold: RunHold, ends: Mapping[tuple[str, int], int] | None = None, lanes: Collection[int] | None = None
-    ) -> tuple[Survey, list[PartitionPlan]]:
-        """Survey and plan, only partitions of `lanes` when some lanes are planned again; what fails is noted."""
+        self, hold: RunLease, ends: Mapping[tuple[str, int], int] | None = None, lanes: Collection[int] | None = None
+    ) -> tuple[FlowSnapshot, list[PartitionPlan]]:
+        """Take a snapshot and plan, only partitions of `lanes` when some lanes are planned again; what fails is noted."""
         concerns = None if lanes is None else partial(self._concerns, lanes)
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
-            seen = survey(self._flow, self._request, source, target, settled=True, ends=ends, for_a_run=True, concerns=concerns)
+            seen = take_snapshot(self._flow, self._request, source, target, settled=True, ends=ends, for_a_run=True, concerns=concerns)
             plans = self._without_topic(plan_partitions(seen.facts, rules_of(self._flow, self._request)), seen, source, target)
         _check_hold(hold, plans)
         self._note_failures(seen, plans)
         self._tally.skipped = [Skipped(what, reason) for what, reason in (*seen.selection.skipped, *seen.lacking)]
         return seen, plans
 
-    def _note_failures(self, seen: Survey, plans: Iterable[PartitionPlan]) -> None:
+    def _note_failures(self, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> None:
         for plan in plans:
             if plan.failure is not None:
                 self._fail(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
@@ -257,7 +257,7 @@ class CopyDriver:
             self._fail(denied.topic, denied.partition, denied.error, denied.problem)
 
     def _without_topic(
-        self, plans: Iterable[PartitionPlan], seen: Survey, source: ClusterAdmin, target: ClusterAdmin
+        self, plans: Iterable[PartitionPlan], seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin
     ) -> list[PartitionPlan]:
         """The plans; partitions whose remote topic was not created stop with the reason, for which the target is asked once more."""
         found = list(plans)
@@ -285,7 +285,7 @@ class CopyDriver:
                 if not named & {key, (part.topic, -1)}:
                     self._fail(*key, "SourceMissing", "the source did not show it any more when its lane was tried again")
 
-    def _claim(self, hold: RunHold, seen: Survey, plans: Iterable[PartitionPlan]) -> None:
+    def _claim(self, hold: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> None:
         """Claim the remote topics that this run will be the first to write."""
         wanted = {
             plan.facts.remote_topic: str(plan.facts.remote_topic_id)
@@ -306,7 +306,7 @@ class CopyDriver:
             LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
         ]
 
-    def _job(self, seen: Survey, held: Mapping[int, ProducerIdentity]) -> CopyJob:
+    def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
         ledger = seen.target_topics[self._ledger]
         return CopyJob(
             flow=self._flow,
@@ -409,7 +409,7 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
     )
 
 
-def _check_hold(hold: RunHold, plans: Iterable[PartitionPlan]) -> None:
+def _check_hold(hold: RunLease, plans: Iterable[PartitionPlan]) -> None:
     """Superseded when the run is no longer held: what seems wrong may be what a newer one did between two looks."""
     if any(plan.failure is not None for plan in plans):
         hold.writer.confirm()

@@ -24,12 +24,11 @@ from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, Pos
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import Leaders
 from ferry.copying.appender import PartitionKey
-from ferry.copying.formats import place_of
 from ferry.copying.internal_writer import InternalWriter, KeyValue
 from ferry.copying.lanes import number_of_lanes, run_transactional_id, transactional_id
-from ferry.copying.state import FLOW_KEY, FlowRecord, decode_state, encode_state
 from ferry.errors import ClusterUnreachable, Superseded, UnreadableRecord
-from ferry.policy.naming import state_topic
+from ferry.ledger.formats import place_of
+from ferry.ledger.state import FLOW_KEY, FlowRecord, decode_state, encode_state
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -129,16 +128,16 @@ class FencedWriter:
             raise Superseded(f"flow {self._flow}: a newer run took over ({problem})") from problem
 
 
-class RunHold:
+class RunLease:
     """A flow taken over by this process: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
 
     def __init__(self, flow: Flow, group: str, topics: Iterable[str]) -> None:
         self._flow = flow
-        self._state = state_topic(flow.source.alias)
+        self._state = flow.state_topic
         self.writer = FencedWriter(flow, group, run_transactional_id(flow.name), topics)
         self.record = FlowRecord(flow.name, 0)
 
-    def __enter__(self) -> RunHold:
+    def __enter__(self) -> RunLease:
         self.writer.__enter__()
         return self
 

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.leader_epochs import epoch_ends
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.formats import place_of, require_version
 from ferry.copying.loop_guard import DECLARED, GuardDraft, PartitionGuard, PartitionKey, TopicPair, both_ways, unexplained_partitions
-from ferry.copying.receipt_glance import glance
-from ferry.copying.receipts import decode_receipt
-from ferry.copying.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
 from ferry.errors import ConfigError, UnreadableRecord
-from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, ledger_topic, policy_for, state_topic
+from ferry.ledger.formats import place_of, require_version
+from ferry.ledger.receipt_glance import glance
+from ferry.ledger.receipts import decode_receipt
+from ferry.ledger.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
+from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, ledger_topic, state_topic
 from ferry.wire.documents import number, read_document
 from ferry.wire.ranges import within
 
@@ -43,7 +43,7 @@ def guarded(
     ConfigError when both flows may not run together. Flows that give all remote topics names of their own need no guard.
     """
     found = tuple(facts)
-    if not found or (policy_for(flow).renames and all(entry.topic != entry.remote_topic for entry in found)):
+    if not found or (flow.policy.renames and all(entry.topic != entry.remote_topic for entry in found)):
         return found
     pairs = {entry.topic: _pair(entry) for entry in found}
     drafts = {(entry.topic, entry.partition): GuardDraft(_lowest(entry)) for entry in found}

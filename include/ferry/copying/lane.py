@@ -28,24 +28,24 @@ from ferry.clusters.coordination import (
     ProducerIdentity,
 )
 from ferry.clusters.leaders import Leaders
-from ferry.copying.allowance import allowance_of
 from ferry.copying.append_epochs import AppendEpochs
 from ferry.copying.appender import Accepted, Appender, PartitionKey
-from ferry.copying.budget import Budget
+from ferry.copying.buffer_limits import allowance_of
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.forgotten_markers import stop_unmarked
+from ferry.copying.hanging_transactions import stop_unmarked
 from ferry.copying.internal_writer import InternalWriter
-from ferry.copying.interruption import Interruption
-from ferry.copying.late_requests import refuse_late
-from ferry.copying.members import Members
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.position_refusals import stop_refused
-from ferry.copying.receipts import COPIES, REFUSED, RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
+from ferry.copying.rate_limiter import RateLimiter
+from ferry.copying.signals import Interruption
 from ferry.copying.source_feed import SourceFeed
-from ferry.copying.state import encode_state
 from ferry.copying.transaction import TransactionEvent, TransactionState, advance
+from ferry.copying.transaction_partitions import TransactionPartitions
+from ferry.copying.zombie_requests import refuse_late
 from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, RetryRule, TargetRecreated
 from ferry.handling.loading import Handle
+from ferry.ledger.receipts import COPIES, REFUSED, RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
+from ferry.ledger.state import encode_state
 from ferry.wire.split import split_unit
 
 log = logging.getLogger(__name__)
@@ -76,8 +76,8 @@ class Lane:
         task: LaneTask,
         handle: Handle | None = None,
         *,
-        reading: Budget | None = None,
-        writing: Budget | None = None,
+        reading: RateLimiter | None = None,
+        writing: RateLimiter | None = None,
         interruption: Interruption | None = None,
     ) -> None:
         """`reading` and `writing`: what is left of the bandwidth, for lanes that follow one another; None: no limit."""
@@ -85,7 +85,7 @@ class Lane:
         self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
         self._wakeup = Wakeup(loop)
         self._allowance = allowance_of(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None)
-        self._writing = writing or Budget(None, 0.0)
+        self._writing = writing or RateLimiter(None, 0.0)
         self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
         self._coordinator = Coordinator(loop, target, task.transactional_id, job.group)
         source_ids = {partition.topic: partition.topic_id for partition in task.partitions}
@@ -93,7 +93,14 @@ class Lane:
         self._source_leaders = Leaders(source, source_ids, source_ids)
         self._target_leaders = Leaders(target, [*remote_ids, job.ledger_topic, job.state_topic], remote_ids)
         self._feed = SourceFeed(
-            loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle, self._allowance, reading or Budget(None, 0.0)
+            loop,
+            source,
+            self._source_leaders,
+            self._wakeup,
+            self._cursors.values(),
+            handle,
+            self._allowance,
+            reading or RateLimiter(None, 0.0),
         )
         self._identity = task.identity
         self._state = TransactionState.READY
@@ -102,7 +109,7 @@ class Lane:
         self._opened = 0.0
         self._sent_bytes = 0
         self._registered: set[PartitionKey] = set()
-        self._members = Members()
+        self._members = TransactionPartitions()
         self._epochs = AppendEpochs(target, self._target_leaders, task.partitions)
         # Of these nobody could tell yet whether an older transaction is open there.
         self._unasked: set[PartitionKey] = set()

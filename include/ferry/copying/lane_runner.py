@@ -9,12 +9,12 @@ from functools import partial
 from typing import Protocol
 
 from ferry.clusters.connections import ClusterConnection, EventLoop
-from ferry.copying.budget import Budget
-from ferry.copying.interruption import Interruption
 from ferry.copying.lane import Lane
+from ferry.copying.listening import listened
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
+from ferry.copying.rate_limiter import RateLimiter
+from ferry.copying.signals import Interruption
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule
-from ferry.handling.listening import listened
 from ferry.handling.loading import make_handler, make_listener
 
 More = Callable[[], Sequence[LaneTask]]
@@ -71,7 +71,7 @@ def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], interruption: Interrupti
         except FerryError as problem:
             yield from (LaneResult(task.lane, task.identity, failure=_failure(problem)) for task in tasks)
             return
-        reading, writing = (Budget(job.bytes_per_second, time.monotonic()) for _ in range(2))
+        reading, writing = (RateLimiter(job.bytes_per_second, time.monotonic()) for _ in range(2))
         for task in tasks:
             try:  # the lane before this one has waited for the whole cluster
                 source.require_answers()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 from zlib import crc32
 
-from ferry.copying.members import MOST_PARTITIONS
+from ferry.copying.transaction_partitions import MOST_PARTITIONS
 
 
 class Weighted(Protocol):

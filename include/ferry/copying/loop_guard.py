@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from ferry.clusters.leader_epochs import NO_END
-from ferry.copying.receipts import Receipt, ReceiptKind
-from ferry.copying.state import Head
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.state import Head
 from ferry.wire.ranges import Range, Ranges, union, within
 
 PartitionKey = tuple[str, int]  # topic and partition on this flow's source, which is the other flow's target

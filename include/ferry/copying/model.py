@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ferry.clusters.coordination import ProducerIdentity
-from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.wire.ranges import Ranges
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class CopyJob:
 class Failure:
     """Why a partition or lane stopped: the error's class name, its text, and whether trying again may help.
 
-    `silent`: a cluster has been waited for as long as anybody waits (ferry.clusters.silence).
+    `silent`: a cluster has been waited for as long as anybody waits (ferry.clusters.unreachable).
     """
 
     error: str

@@ -13,11 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import UUID
 
-from ferry.copying.coverage import uncovered
 from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.model import Segment
-from ferry.copying.receipts import Receipt, ReceiptKind
-from ferry.copying.state import Head
 from ferry.copying.truncation import Truncation
 from ferry.errors import (
     AlreadyClaimed,
@@ -33,6 +30,9 @@ from ferry.errors import (
     TargetRecreated,
     TargetTooNarrow,
 )
+from ferry.ledger.coverage import uncovered
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.state import Head
 from ferry.wire.ranges import size, within
 
 

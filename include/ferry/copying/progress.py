@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.copying.formats import place_of
-from ferry.copying.receipts import Receipt, decode_receipt
 from ferry.errors import FerryError
-from ferry.policy.naming import ledger_topic
+from ferry.ledger.formats import place_of
+from ferry.ledger.receipts import Receipt, decode_receipt
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -93,7 +92,7 @@ class ProgressObserver:
                 self._say(self.progress.line(time.monotonic() - self._started))
 
     def _look(self, reader: InternalTopicReader) -> None:
-        topic = ledger_topic(self._flow.source.alias)
+        topic = self._flow.ledger_topic
         for record in reader.read(topic, self._positions, complete=False):
             self._positions[record.partition] = record.offset + 1
             if record.value is not None:

@@ -26,10 +26,10 @@ from ferry.clusters.fetching import (
 from ferry.clusters.leader_epochs import ReadTo, divergence_of
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.silence import PATIENCE_SECONDS
-from ferry.copying.allowance import Allowance
-from ferry.copying.budget import Budget
+from ferry.clusters.unreachable import PATIENCE_SECONDS
+from ferry.copying.buffer_limits import BufferLimits
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.rate_limiter import RateLimiter
 from ferry.errors import (
     BatchTooLarge,
     FerryError,
@@ -63,8 +63,8 @@ class SourceFeed:
         wakeup: Wakeup,
         cursors: Iterable[PartitionCursor],
         handle: Handle | None,
-        allowance: Allowance,
-        budget: Budget,
+        allowance: BufferLimits,
+        budget: RateLimiter,
     ) -> None:
         self._loop = loop
         self._connection = connection

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ferry.clusters.leader_epochs import Divergence
 from ferry.clusters.leaders import NO_TOPIC_ID
-from ferry.copying.receipts import COPIES, Receipt, ReceiptKind
-from ferry.copying.state import Head
+from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
+from ferry.ledger.state import Head
 
 
 @dataclass(frozen=True)

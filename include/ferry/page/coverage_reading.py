@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.copying.receipts import Receipt
 from ferry.copying.request import RunRequest
-from ferry.copying.survey import Survey, read_receipts, survey
+from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ArgumentError
-from ferry.page.coverage import MissingRange, PartitionPlace, gaps, missing_document, timeline
+from ferry.ledger.reading import read_receipts
+from ferry.ledger.receipts import Receipt
+from ferry.monitoring.status import position_of
+from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, missing_document, timeline
 from ferry.page.missing_reading import missing_ranges
-from ferry.policy.naming import policy_for
-from ferry.reporting.status import position_of
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -28,7 +28,7 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
     """The data of `api/coverage`. ArgumentError when neither the source nor the ledger knows the topic; ClusterUnreachable and its kin."""
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         try:
-            seen: Survey | None = survey(flow, RunRequest(flow.name, "page", topics=(topic,)), source, target, settled=False)
+            seen: FlowSnapshot | None = take_snapshot(flow, RunRequest(flow.name, "page", topics=(topic,)), source, target, settled=False)
         except ArgumentError as problem:
             seen, why = None, str(problem)
         if seen is None:
@@ -53,9 +53,9 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
 
 
 def _missing(  # noqa: PLR0917 - what was read, piece by piece
-    flow: Flow, source: ClusterAdmin, topic: str, seen: Survey, places: list[PartitionPlace], receipts: list[Receipt]
+    flow: Flow, source: ClusterAdmin, topic: str, seen: FlowSnapshot, places: list[PartitionPlace], receipts: list[Receipt]
 ) -> list[MissingRange]:
-    if policy_for(flow).is_heartbeats_topic(topic):
+    if flow.policy.is_heartbeats_topic(topic):
         return []  # a backfill leaves them out: heartbeats say what was alive
     by_partition: dict[int, list[Receipt]] = {}
     for receipt in receipts:
@@ -65,14 +65,14 @@ def _missing(  # noqa: PLR0917 - what was read, piece by piece
     return missing_ranges(flow, source, topic, found, obstacle)
 
 
-def _untouched(seen: Survey) -> list[PartitionPlace]:
+def _untouched(seen: FlowSnapshot) -> list[PartitionPlace]:
     """Partitions that no run has come to: all of them is ahead of the position, nothing is missing."""
     return [
         PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts)) for facts in seen.facts if facts.head is None
     ]
 
 
-def _valid(seen: Survey, receipts: list[Receipt]) -> list[Receipt]:
+def _valid(seen: FlowSnapshot, receipts: list[Receipt]) -> list[Receipt]:
     today = {
         (facts.topic, facts.partition): (str(facts.topic_id), "" if facts.remote_topic_id is None else str(facts.remote_topic_id))
         for facts in seen.facts

@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from ferry.monitoring.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
 from ferry.page.flow_facts import FlowFacts
 from ferry.page.health import Signs, health_of
-from ferry.page.landscape import Landscape, page_of_topics
+from ferry.page.overview import Overview, page_of_topics
 from ferry.page.problem import Problem
-from ferry.page.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
 from ferry.page.snapshots import Snapshot
 
 VERSION = 1
@@ -26,7 +26,7 @@ class FlowView:
     """Everything that is at hand of one flow, for one user."""
 
     facts: FlowFacts
-    landscape: Snapshot[Landscape]
+    landscape: Snapshot[Overview]
     runs: Snapshot[Mapping[str, Any]]
     dag_runs: tuple[DagRunFacts, ...] = ()
     may_trigger: bool = False
@@ -94,12 +94,12 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
     }
 
 
-def topics(snapshot: Snapshot[Landscape], now: float, **page: Any) -> dict[str, Any]:
+def topics(snapshot: Snapshot[Overview], now: float, **page: Any) -> dict[str, Any]:
     """One page of topics; `page` as of landscape.page_of_topics."""
     return envelope(snapshot, now, page_of_topics(() if snapshot.data is None else snapshot.data.topics, **page))
 
 
-def partitions(snapshot: Snapshot[Landscape], now: float, topic: str) -> dict[str, Any]:
+def partitions(snapshot: Snapshot[Overview], now: float, topic: str) -> dict[str, Any]:
     """All partitions of one topic."""
     rows = [] if snapshot.data is None else snapshot.data.by_topic.get(topic, [])
     stopped = () if snapshot.data is None else snapshot.data.stopped
@@ -107,7 +107,7 @@ def partitions(snapshot: Snapshot[Landscape], now: float, topic: str) -> dict[st
     return envelope(snapshot, now, data)
 
 
-def losses(snapshot: Snapshot[Landscape], now: float, flow: str) -> dict[str, Any]:
+def losses(snapshot: Snapshot[Overview], now: float, flow: str) -> dict[str, Any]:
     """Losses, those that nobody acknowledged first."""
     landscape = snapshot.data
     data = {
@@ -119,7 +119,7 @@ def losses(snapshot: Snapshot[Landscape], now: float, flow: str) -> dict[str, An
     return envelope(snapshot, now, data)
 
 
-def transactions(snapshot: Snapshot[Landscape], now: float) -> dict[str, Any]:
+def transactions(snapshot: Snapshot[Overview], now: float) -> dict[str, Any]:
     """Open transactions that hold the flow back."""
     return envelope(snapshot, now, {"open_transactions": [] if snapshot.data is None else list(snapshot.data.open_transactions)})
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ferry.mirroring.outcome import SyncOutcome
-from ferry.mirroring.sync_names import SyncName
-from ferry.mirroring.syncs import run_sync
+from ferry.ledger.sync_outcome import SyncOutcome
+from ferry.pipeline.syncs import run_sync
+from ferry.syncs.names import SyncName
 
 if TYPE_CHECKING:
     from ferry.config import Flow

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ferry.monitoring.schedule import longest_pause
 from ferry.page.health import Limits
-from ferry.reporting.schedule import longest_pause
 
 if TYPE_CHECKING:
     from ferry.config import Flow

@@ -14,12 +14,12 @@ from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import GroupListing, GroupState
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import FerryError
-from ferry.mirroring.group_decision import GroupDecision, decide_group
-from ferry.mirroring.group_explanation import explain_group
-from ferry.mirroring.group_offsets import GROUPS_AT_ONCE, look
-from ferry.mirroring.sync_names import SyncName, not_enabled
-from ferry.mirroring.translated_groups import translated_groups
 from ferry.policy.naming import is_ferry_group
+from ferry.syncs.group_decision import GroupDecision, decide_group
+from ferry.syncs.group_explanation import explain_group
+from ferry.syncs.group_offsets import GROUPS_AT_ONCE, look
+from ferry.syncs.names import SyncName, not_enabled
+from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.model import TranslatedPosition
 
 if TYPE_CHECKING:

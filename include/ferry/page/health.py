@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from ferry.page.landscape import Landscape, TopicRow
+from ferry.page.overview import Overview, TopicRow
 from ferry.page.problem import Problem
 
 # A flow that is behind by more than this many intervals of its schedule missed at least one run.
@@ -48,7 +48,7 @@ class Signs:
     schedule. `records_per_second`: how fast the last runs copied.
     """
 
-    landscape: Landscape | None = None
+    landscape: Overview | None = None
     problem: Problem | None = None
     last_run: Mapping[str, Any] | None = None
     last_verify: Mapping[str, Any] | None = None

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ferry.clusters.failures import explained, made
 from ferry.clusters.partitions import TopicPartition as Key
-from ferry.page.coverage import MissingRange
+from ferry.page.coverage_timeline import MissingRange
 from ferry.page.record_times import interval_end
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferry.errors import FerryError
 from ferry.page.frames import ReadRequest
-from ferry.page.landscape import landscape_from
+from ferry.page.overview import landscape_from
 from ferry.page.problem import Problem, problem_of
 from ferry.page.readers import Readers
 from ferry.page.reads import READS, ReadName

@@ -16,8 +16,6 @@ from ferry.clusters.failures import granting
 from ferry.permissions.model import Resource
 from ferry.permissions.names import Cover
 from ferry.permissions.resources import group_covers, resource_of, topic_covers
-from ferry.policy.naming import policy_for
-from ferry.policy.selection import topic_rules
 
 if TYPE_CHECKING:
     from ferry.clusters.admin import ClusterAdmin
@@ -39,7 +37,7 @@ class Hidden:
 def hidden_topics(flow: Flow, source: ClusterAdmin, seen: Collection[str], copied: Iterable[str]) -> tuple[Hidden, ...]:
     """Topics of the flow that `seen` lacks because the source hides them; `copied` are those that it knows from earlier runs."""
     asked = topics_to_ask(flow, frozenset(seen), frozenset(copied))
-    heartbeats = policy_for(flow).heartbeats_topic()
+    heartbeats = flow.policy.heartbeats_topic()
     found = []
     for name in source.denied_topics(asked):
         resource = asked[name]
@@ -50,11 +48,11 @@ def hidden_topics(flow: Flow, source: ClusterAdmin, seen: Collection[str], copie
 
 def topics_to_ask(flow: Flow, seen: frozenset[str], copied: frozenset[str]) -> Mapping[str, Resource]:
     """Names to ask for, each with what it stands for (pure)."""
-    rules = topic_rules(flow)
+    rules = flow.topic_rules
     asked = _to_ask(AclResource.TOPIC, topic_covers(flow), seen)
     literal = {name for name in copied - seen if rules.why_not(name) is None}
     if rules.heartbeats:
-        literal |= {policy_for(flow).heartbeats_topic()} - seen
+        literal |= {flow.policy.heartbeats_topic()} - seen
     asked |= {name: Resource(AclResource.TOPIC, name) for name in literal}
     return {name: resource for name, resource in asked.items() if name.endswith(_MADE_UP) or rules.why_not(name) is None}
 

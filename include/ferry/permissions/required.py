@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ferry.clusters.acl_binding import AclPattern, AclResource
 from ferry.permissions.model import THE_CLUSTER, Operation, Resource, Right, least
 from ferry.permissions.resources import groups, inexact, remote_topics, source_topics, topic, topics_beginning
-from ferry.policy.naming import STATE_PREFIX, ledger_topic, policy_for, position_group, runs_topic, state_topic
+from ferry.policy.naming import STATE_PREFIX, ledger_topic, runs_topic, state_topic
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -71,7 +71,7 @@ def _source_groups(flow: Flow) -> Iterator[Right]:
 
 
 def _source_writes(flow: Flow) -> Iterator[Right]:
-    policy, settings = policy_for(flow), flow.mirroring
+    policy, settings = flow.policy, flow.mirroring
     if settings.emit_offset_syncs_enabled and settings.offset_syncs_topic_location == "source":
         yield from _rights(topic(policy.offset_syncs_topic(flow.target.alias)), (CREATE, READ, WRITE), "offset-syncs.topic.location=source")
     if flow.reverse_heartbeat == "asked":
@@ -81,14 +81,14 @@ def _source_writes(flow: Flow) -> Iterator[Right]:
 
 def _way_back(flow: Flow) -> Iterator[Right]:
     """Where names stay as they are, what a flow in the other direction left at the source says which records came from the target."""
-    if not policy_for(flow).renames:
+    if not flow.policy.renames:
         yield Right(topic(ledger_topic(flow.target.alias)), READ, ("loop guard: the other direction's ledger",))
         yield Right(topics_beginning(STATE_PREFIX), READ, ("loop guard: who else writes to the source",))
 
 
 def _remote_topics(flow: Flow) -> Iterator[Right]:
     configs = ALTER_CONFIGS if flow.mirroring.sync_topic_configs_enabled else DESCRIBE_CONFIGS
-    policy = policy_for(flow)
+    policy = flow.policy
     heartbeats = topic(policy.format_remote_topic(flow.source.alias, policy.heartbeats_topic()))
     for found in remote_topics(flow):
         yield Right(found, CREATE, ("creation",))
@@ -109,7 +109,7 @@ def _own_topics(flow: Flow) -> Iterator[Right]:
 
 
 def _mm2_topics(flow: Flow) -> Iterator[Right]:
-    policy, settings, alias = policy_for(flow), flow.mirroring, flow.source.alias
+    policy, settings, alias = flow.policy, flow.mirroring, flow.source.alias
     if settings.emit_heartbeats_enabled:
         yield from _rights(topic(policy.heartbeats_topic()), (CREATE, WRITE), "heartbeats")
     if settings.emit_checkpoints_enabled:
@@ -119,7 +119,7 @@ def _mm2_topics(flow: Flow) -> Iterator[Right]:
 
 
 def _target_groups(flow: Flow) -> Iterator[Right]:
-    yield Right(Resource(AclResource.GROUP, position_group(flow.source.alias)), READ, ("positions",))
+    yield Right(Resource(AclResource.GROUP, flow.position_group), READ, ("positions",))
     for found in groups(flow) if _translates(flow) else ():
         if flow.mirroring.sync_group_offsets_enabled:
             yield Right(found, READ, ("group offsets",))
@@ -146,7 +146,7 @@ def _syncs_acls(flow: Flow) -> bool:
 
 def _notes(flow: Flow) -> Iterator[str]:
     yield from inexact(flow)
-    heartbeats = policy_for(flow).heartbeats_topic()
+    heartbeats = flow.policy.heartbeats_topic()
     if flow.mirroring.heartbeats_replication_enabled:
         yield f"heartbeats of clusters further away (C.{heartbeats} on {flow.source.alias}) are copied only where these rights cover them"
     if flow.reverse_heartbeat == "default":

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 from ferry.clusters.acl_binding import AclPattern, AclResource
 from ferry.permissions.model import ANYTHING, Resource
 from ferry.permissions.names import Cover, covering
-from ferry.policy.filters import group_filter
-from ferry.policy.naming import is_ferry_group, policy_for
-from ferry.policy.own_classes import is_own
-from ferry.policy.selection import topic_rules
+from ferry.policy.custom_classes import is_custom
+from ferry.policy.naming import is_ferry_group
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -36,9 +34,9 @@ def topics_beginning(prefix: str) -> Resource:
 
 def source_topics(flow: Flow) -> tuple[Resource, ...]:
     """What covers every topic that the flow can copy, heartbeats too."""
-    rules = topic_rules(flow)
+    rules = flow.topic_rules
     covers = [cover for cover in topic_covers(flow) if cover.open or rules.why_not(cover.text) is None]
-    heartbeats = policy_for(flow).heartbeats_topic()
+    heartbeats = flow.policy.heartbeats_topic()
     found = [resource_of(AclResource.TOPIC, cover) for cover in covers]
     return (*found, *((topic(heartbeats),) if rules.heartbeats else ()))
 
@@ -50,16 +48,16 @@ def remote_topics(flow: Flow) -> tuple[Resource, ...]:
 
 def topic_covers(flow: Flow) -> tuple[Cover, ...]:
     """What `topics` can match of names that a topic can have."""
-    if is_own(flow.mirroring.topic_filter_class):
+    if is_custom(flow.mirroring.topic_filter_class):
         return (Cover("", open=True, exact=False),)
     return tuple(cover for cover in covering(flow.topics) if (_TOPIC_START if cover.open else _TOPIC_NAME).fullmatch(cover.text))
 
 
 def group_covers(flow: Flow) -> tuple[Cover, ...]:
     """What `groups` can match."""
-    if is_own(flow.mirroring.group_filter_class):
+    if is_custom(flow.mirroring.group_filter_class):
         return (Cover("", open=True, exact=False),)
-    accepted = group_filter(flow)
+    accepted = flow.group_filter
     found = covering(flow.mirroring.groups)
     return tuple(cover for cover in found if cover.open or (accepted.why_not(cover.text) is None and not is_ferry_group(cover.text)))
 
@@ -83,11 +81,11 @@ def inexact(flow: Flow) -> Iterable[str]:
 
 def _remote(flow: Flow, resource: Resource) -> Resource:
     if resource.pattern is AclPattern.LITERAL and not resource.is_everything:
-        return topic(policy_for(flow).format_remote_topic(flow.source.alias, resource.name))
-    if is_own(flow.replication_policy_class):
+        return topic(flow.policy.format_remote_topic(flow.source.alias, resource.name))
+    if is_custom(flow.replication_policy_class):
         return topic(ANYTHING)
     prefix = "" if resource.is_everything else resource.name
-    return topics_beginning(policy_for(flow).format_remote_topic(flow.source.alias, prefix) if policy_for(flow).renames else prefix)
+    return topics_beginning(flow.policy.format_remote_topic(flow.source.alias, prefix) if flow.policy.renames else prefix)
 
 
 def resource_of(kind: AclResource, cover: Cover) -> Resource:

@@ -1,20 +1,17 @@
-"""Names of remote and internal topics: the flow's replication policy, and Ferry's own names.
+"""Names of remote and internal topics: replication policies by their class, and the names of Ferry's own topics and groups (pure).
 
-`policy_for` is the one place that makes a policy; records, configs, ACLs, checkpoints and groups take their names from it.
+`Flow.policy` calls `replication_policy`; records, configs, ACLs, checkpoints and groups take their names from it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from ferry.errors import ConfigError
 from ferry.policy.builtin_policies import DefaultReplicationPolicy, IdentityReplicationPolicy
-from ferry.policy.own_classes import is_own
-from ferry.policy.own_policy import OwnReplicationPolicy
+from ferry.policy.custom_classes import is_custom
+from ferry.policy.custom_policy import CustomReplicationPolicy
 from ferry.policy.replication_policy import HEARTBEATS, ReplicationPolicy
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 FERRY_PREFIX = "mm2-ferry-"
 FERRY_GROUPS = "__ferry-"
@@ -32,26 +29,31 @@ __all__ = [
     "is_ferry_topic",
     "is_never_copied",
     "ledger_topic",
-    "policy_for",
     "position_group",
+    "replication_policy",
     "runs_topic",
     "state_topic",
 ]
 
 
-def policy_for(flow: Flow) -> ReplicationPolicy:
-    """The flow's replication policy. ConfigError for a class that Ferry does not know, or one of a user's own that cannot be made."""
-    if is_own(flow.replication_policy_class):
-        return OwnReplicationPolicy(flow.replication_policy_class, flow.class_properties)
-    internal = flow.separator if flow.internal_separator_enabled else "."
-    match flow.replication_policy_class.rpartition(".")[2]:
+def replication_policy(
+    name: str, source_alias: str, separator: str, *, internal_separator: bool, properties: Mapping[str, str]
+) -> ReplicationPolicy:
+    """The replication policy of class `name`. ConfigError for a class that Ferry does not know, or a custom one that cannot be made.
+
+    `internal_separator`: whether internal topics have the separator too (KIP-949). `properties` configure a custom class.
+    """
+    if is_custom(name):
+        return CustomReplicationPolicy(name, properties)
+    internal = separator if internal_separator else "."
+    match name.rpartition(".")[2]:
         case "DefaultReplicationPolicy":
-            return DefaultReplicationPolicy(flow.separator, internal)
+            return DefaultReplicationPolicy(separator, internal)
         case "IdentityReplicationPolicy" | "LegacyReplicationPolicy":
-            return IdentityReplicationPolicy(flow.separator, internal, flow.source.alias)
+            return IdentityReplicationPolicy(separator, internal, source_alias)
     raise ConfigError(
-        f"flow {flow.name}: replication.policy.class {flow.replication_policy_class} is not known: use MM2's "
-        "DefaultReplicationPolicy or IdentityReplicationPolicy, or write it in Python: package.module:Class"
+        f"replication.policy.class {name} is not known: use MM2's DefaultReplicationPolicy or IdentityReplicationPolicy, or write it in "
+        "Python: package.module:Class"
     )
 
 

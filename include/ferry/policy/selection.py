@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferry.errors import ConfigError
-from ferry.policy.filters import TopicRule, topic_filter
-from ferry.policy.naming import ReplicationPolicy, is_ferry_topic, is_never_copied, policy_for
+from ferry.policy.filters import TopicRule
+from ferry.policy.naming import ReplicationPolicy, is_ferry_topic, is_never_copied
 from ferry.policy.replication_policy import MOST_HOPS
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 
 @dataclass(frozen=True)
@@ -37,6 +33,7 @@ class TopicRules:
     filter: TopicRule
     heartbeats: bool = True
     separator: str = "."
+    policy_class: str = ""
 
     def why_not(self, name: str) -> str | None:
         """The reason for not copying `name`; None when it is copied. The topic need not exist (ACLs may name any)."""
@@ -54,39 +51,31 @@ class TopicRules:
         """What `name` is called on the target."""
         return self.policy.format_remote_topic(self.source, name)
 
+    def select(self, names: Iterable[str]) -> Selection:
+        """Decide for every topic of the source.
 
-def topic_rules(flow: Flow) -> TopicRules:
-    """The rules of a flow."""
-    heartbeats = flow.mirroring.heartbeats_replication_enabled
-    return TopicRules(flow.source.alias, flow.target.alias, policy_for(flow), topic_filter(flow), heartbeats, flow.separator)
-
-
-def select_topics(flow: Flow, names: Iterable[str]) -> Selection:
-    """Decide for every topic of the source.
-
-    ConfigError when the policy gives two topics one remote name, or leaves a topic its name without saying so.
-    """
-    rules = topic_rules(flow)
-    selected: dict[str, str] = {}
-    skipped = []
-    for name in sorted(names):
-        reason = rules.why_not(name)
-        if reason is not None:
-            skipped.append((name, reason))
-            continue
-        remote = rules.remote_topic(name)
-        if remote == name and rules.policy.renames:
-            raise ConfigError(
-                f"flow {flow.name}: {flow.replication_policy_class} leaves {name} its name: then it must say renames = False, as otherwise "
-                "the other direction would copy the records back"
-            )
-        if remote in selected:
-            raise ConfigError(
-                f"flow {flow.name}: {flow.replication_policy_class} calls both {selected[remote]} and {name} {remote}: "
-                "a remote topic has one source topic; correct the policy or leave one of them out with topics.exclude"
-            )
-        selected[remote] = name
-    return Selection(tuple((name, remote) for remote, name in selected.items()), tuple(skipped))
+        ConfigError when the policy gives two topics one remote name, or keeps the name of a topic although it says that it renames.
+        """
+        selected: dict[str, str] = {}
+        skipped = []
+        for name in sorted(names):
+            reason = self.why_not(name)
+            if reason is not None:
+                skipped.append((name, reason))
+                continue
+            remote = self.remote_topic(name)
+            if remote == name and self.policy.renames:
+                raise ConfigError(
+                    f"flow {self.source}->{self.target}: {self.policy_class} leaves {name} its name: then it must say renames = False, as "
+                    "otherwise the other direction would copy the records back"
+                )
+            if remote in selected:
+                raise ConfigError(
+                    f"flow {self.source}->{self.target}: {self.policy_class} calls both {selected[remote]} and {name} {remote}: "
+                    "a remote topic has one source topic; correct the policy or leave one of them out with topics.exclude"
+                )
+            selected[remote] = name
+        return Selection(tuple((name, remote) for remote, name in selected.items()), tuple(skipped))
 
 
 def is_cycle(name: str, source: str, target: str, policy: ReplicationPolicy) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ferry.recovery.records import RecoveryKeeper
-from ferry.recovery.stages import Event
+from ferry.ledger.stages import Event
+from ferry.recovery.keeper import RecoveryKeeper
 
 if TYPE_CHECKING:
     from ferry.config import Flow

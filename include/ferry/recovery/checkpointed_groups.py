@@ -14,16 +14,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.copying.formats import place_of
-from ferry.copying.state import FlowState, Head, PartitionKey
-from ferry.copying.survey import read_state
 from ferry.errors import RecoveryStopped
-from ferry.mirroring.checkpoints import newest_checkpoints, read_checkpoints
-from ferry.mirroring.offset_maps import OffsetMaps, read_offset_maps_of_heads
-from ferry.mirroring.sync_names import SyncName
-from ferry.mirroring.translated_groups import GroupLeftOut, TranslatedGroups
-from ferry.policy.filters import group_filter
-from ferry.policy.naming import policy_for
+from ferry.ledger.formats import place_of
+from ferry.ledger.reading import read_state
+from ferry.ledger.state import FlowState, Head, PartitionKey
+from ferry.syncs.checkpoints import newest_checkpoints, read_checkpoints
+from ferry.syncs.names import SyncName
+from ferry.syncs.offset_maps import OffsetMaps, read_offset_maps_of_heads
+from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
 from ferry.translation.offset_map import OffsetMap
 from ferry.wire.internal_records import Checkpoint
@@ -46,7 +44,7 @@ class CheckpointedGroups:
 
 def checkpointed_groups(flow: Flow) -> CheckpointedGroups:
     """Positions of all groups that have checkpoints and that the group filter accepts. RecoveryStopped when there are none at all."""
-    topic = policy_for(flow).checkpoints_topic(flow.source.alias)
+    topic = flow.policy.checkpoints_topic(flow.source.alias)
     contents = read_checkpoints(flow, topic)
     with ClusterAdmin(flow.target) as target:
         target_topics = target.topics()
@@ -72,7 +70,7 @@ def positions_of(
     A partition without a checkpoint, of a topic that the group reads, counts as where the source answers: from the beginning of the copies.
     Without a position its consumers would begin by their reset policy, and could skip what is there.
     """
-    accepted = group_filter(flow)
+    accepted = flow.group_filter
     origins = {(head.remote_topic, head.partition): head for head in state.heads.values()}
     found, left_out = [], {}
     read: dict[tuple[str, str], set[int]] = {}

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.pipeline import plan_run
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable, RecoveryStopped
-from ferry.policy.naming import policy_for
-from ferry.policy.selection import select_topics
+from ferry.ledger.run_report import RunReport
+from ferry.pipeline.run import plan_run
 from ferry.recovery.not_copied import not_copied
-from ferry.reporting.run_report import RunReport
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -47,10 +45,10 @@ def grown(before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, i
 
 def source_ends(flow: Flow) -> dict[TopicPartition, int]:
     """High watermarks of all topics that the flow copies, heartbeats apart. ClusterUnreachable when one is not known."""
-    policy = policy_for(flow)
+    policy = flow.policy
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()
-        wanted = [topic for topic, _ in select_topics(flow, topics).selected if not policy.is_heartbeats_topic(topic)]
+        wanted = [topic for topic, _ in flow.select_topics(topics).selected if not policy.is_heartbeats_topic(topic)]
         keys = [TopicPartition(topic, number) for topic in wanted for number in range(topics[topic].partitions)]
         ends, problems = source.end_offsets(keys, committed=False)
     for (topic, partition), problem in problems.items():

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_producer import append_records
 from ferry.copying.driver import rules_of
-from ferry.copying.fencing import RunHold
+from ferry.copying.fencing import RunLease
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
 from ferry.copying.request import RunRequest
-from ferry.copying.survey import Survey, refuse_newer_state, survey
+from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ClusterUnreachable
-from ferry.mirroring.internal_topics import ensure_internal_topics
-from ferry.policy.naming import ledger_topic, position_group, state_topic
+from ferry.ledger.reading import refuse_newer_state
+from ferry.ledger.run_report import Skipped
+from ferry.ledger.topics import ensure_internal_topics
 from ferry.recovery.mm2_activity import refuse_movement, refuse_workers
 from ferry.recovery.mm2_positions import choose_connector, default_offsets_topic, last_offsets, read_connect_offsets
-from ferry.reporting.run_report import Skipped
 from ferry.wire.connect_offsets import SOURCE_CONNECTOR, SourcePartition, encode_source_key, encode_source_offset
 
 if TYPE_CHECKING:
@@ -97,20 +97,20 @@ def export_offsets(
     refuse_workers(flow)
     with ClusterAdmin(flow.target) as target:
         ensure_internal_topics(flow, target)
-    ours = [ledger_topic(flow.source.alias), state_topic(flow.source.alias)]
-    with RunHold(flow, position_group(flow.source.alias), ours) as hold:
+    ours = [flow.ledger_topic, flow.state_topic]
+    with RunLease(flow, flow.position_group, ours) as hold:
         hold.take_lanes()
         planned = _planned(flow, topic, connector, _look(flow, request, settled=True), rules_of(flow, request))
         _write(flow, planned)
     return OffsetExport(planned.flow, planned.topic, planned.offsets, planned.left_out, written=True)
 
 
-def _look(flow: Flow, request: RunRequest, *, settled: bool) -> Survey:
+def _look(flow: Flow, request: RunRequest, *, settled: bool) -> FlowSnapshot:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        return survey(flow, request, source, target, settled=settled)
+        return take_snapshot(flow, request, source, target, settled=settled)
 
 
-def _planned(flow: Flow, topic: str, connector: str | None, seen: Survey, rules: PlanRules) -> OffsetExport:
+def _planned(flow: Flow, topic: str, connector: str | None, seen: FlowSnapshot, rules: PlanRules) -> OffsetExport:
     last: LastOffsets = last_offsets(read_connect_offsets(flow, topic)) if topic in seen.target_topics else {}
     known = [where for where in last if where.cluster == flow.source.alias]
     name = connector or (choose_connector(known, flow.source.alias, topic, None) if known else SOURCE_CONNECTOR)

@@ -13,22 +13,23 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ferry.copying.pipeline import plan_run
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError
+from ferry.ledger.acknowledgements import open_losses
+from ferry.ledger.recovery_record import DONE, current_record, done_groups, read_recovery, stage_of
+from ferry.ledger.run_report import loss_report
+from ferry.ledger.stages import Event, Stage, advance
+from ferry.pipeline.run import plan_run
 from ferry.recovery.draining import Copy
 from ferry.recovery.fence import end_what_is_cut_off
 from ferry.recovery.group_moves import without_taken
-from ferry.recovery.losses import open_losses
+from ferry.recovery.keeper import RecoveryKeeper
 from ferry.recovery.moving import move_groups, plan_moves, refused_groups
 from ferry.recovery.not_copied import NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.readings import cluster_id_of, is_away, read_groups, told_age
-from ferry.recovery.records import DONE, RecoveryKeeper, current_record, done_groups, read_recovery, stage_of
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, reverse_name, seed_reverse, start_positions
-from ferry.recovery.stages import Event, Stage, advance
 from ferry.recovery.stopwatch import Stopwatch
-from ferry.reporting.assemble import loss_report
 
 if TYPE_CHECKING:
     from ferry.config import Flow

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.copying.fencing import RunHold
-from ferry.copying.survey import refuse_newer_state
-from ferry.policy.naming import ledger_topic, position_group, state_topic
+from ferry.copying.fencing import RunLease
+from ferry.ledger.reading import refuse_newer_state
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 
 def end_what_is_cut_off(flow: Flow) -> None:
     """Take the flow over and leave it. Nothing is written; without a state topic nothing ever ran."""
-    own = state_topic(flow.source.alias)
+    own = flow.state_topic
     with ClusterAdmin(flow.target) as target:
         if own not in target.topics():
             return
     refuse_newer_state(flow)
-    with RunHold(flow, position_group(flow.source.alias), [ledger_topic(flow.source.alias), own]) as hold:
+    with RunLease(flow, flow.position_group, [flow.ledger_topic, own]) as hold:
         hold.take_lanes()

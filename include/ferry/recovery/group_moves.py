@@ -1,6 +1,6 @@
 """Which groups are written by a failover or failback, and to where (pure).
 
-The rules are those of the group sync (mirroring/group_decision.py) with one more. A partition whose group is further on the other side than
+The rules are those of the group sync (syncs/group_decision.py) with one more. A partition whose group is further on the other side than
 its translated position is left where it is, unless a person has said that it is to go back, from the very offset that the person was shown:
 a group that has moved since is not touched. A group with members is never written.
 """
@@ -14,8 +14,8 @@ from typing import Any
 
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.recovery_entries import GroupTaken
-from ferry.mirroring.group_decision import GroupDecision, PartitionDecision
+from ferry.ledger.recovery_entries import GroupTaken
+from ferry.syncs.group_decision import GroupDecision, PartitionDecision
 
 # Group, topic and partition on the side that is written; the offset there that a person was shown.
 PlaceShown = tuple[str, str, int, int]

@@ -16,7 +16,6 @@ from ferry.clusters.group_model import GroupDescription
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import NotAuthorized, ReplicatorActive
-from ferry.policy.naming import policy_for
 from ferry.wire.connect_offsets import SourcePartition, decode_source_key
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def refuse_workers(flow: Flow) -> tuple[str, ...]:
 
 def refuse_movement(flow: Flow, topic: str, ends: Mapping[int, int], mine: Collection[SourcePartition]) -> None:
     """ReplicatorActive when offsets of `mine` come into the offsets topic behind `ends`, or their remote topics grow."""
-    policy = policy_for(flow)
+    policy = flow.policy
     # Under the identity policy producers of the target may write there too.
     topics = {policy.format_remote_topic(flow.source.alias, where.topic) for where in mine} if policy.renames else set()
     with ClusterAdmin(flow.target) as target:

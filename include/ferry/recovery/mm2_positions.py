@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.errors import ArgumentError, UnreadableRecord
+from ferry.ledger.run_report import Skipped
 from ferry.recovery.mm2_activity import refuse_movement, refuse_workers
 from ferry.recovery.positions import GivenPositions
-from ferry.reporting.run_report import Skipped
 from ferry.wire.connect_offsets import SourcePartition, decode_source_key, latest_source_offsets
 
 if TYPE_CHECKING:

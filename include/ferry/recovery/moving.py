@@ -17,12 +17,12 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import GroupDescription
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.recovery_entries import GroupTaken
 from ferry.errors import FerryError
-from ferry.mirroring.group_decision import GroupDecision, decide_group
-from ferry.mirroring.group_offsets import GROUPS_AT_ONCE, Positions, look
-from ferry.mirroring.group_writing import GroupTally, partition_name, write_decisions
+from ferry.ledger.recovery_entries import GroupTaken
 from ferry.recovery.group_moves import GroupMove, PlaceShown, described_move, is_ahead, unread_partitions, with_consent
+from ferry.syncs.group_decision import GroupDecision, decide_group
+from ferry.syncs.group_offsets import GROUPS_AT_ONCE, Positions, look
+from ferry.syncs.group_writing import GroupTally, partition_name, write_decisions
 
 if TYPE_CHECKING:
     from ferry.config import Cluster

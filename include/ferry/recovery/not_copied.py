@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.copying.pipeline import RunPlan
-from ferry.copying.state import HEAD_KEY
-from ferry.copying.survey import read_state
-from ferry.policy.naming import policy_for, state_topic
+from ferry.ledger.reading import read_state
+from ferry.ledger.state import HEAD_KEY
+from ferry.pipeline.run import RunPlan
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -59,7 +58,7 @@ def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
     """Where each partition stood when the source went away, and when (ms) records were last copied, None where nobody knows."""
     with ClusterAdmin(flow.target) as target:
         state, _ = read_state(flow, target.topics(), settled=True)
-    policy = policy_for(flow)
+    policy = flow.policy
     rest = tuple(
         NotCopied(head.topic, head.partition, head.remote_topic, head.position, None, None)
         for _, head in sorted(state.heads.items())
@@ -71,5 +70,5 @@ def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
 def last_copied(flow: Flow) -> int | None:
     """When (ms) a position last moved; None: there is none. Runs that fail write records of their own, so those of runs do not say it."""
     with InternalTopicReader(flow.target) as reader:
-        records = reader.read(state_topic(flow.source.alias), complete=False)
+        records = reader.read(flow.state_topic, complete=False)
         return max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from ferry.copying.state import PartitionKey
-from ferry.reporting.run_report import Skipped
+from ferry.ledger.run_report import Skipped
+from ferry.ledger.state import PartitionKey
 
 
 @dataclass(frozen=True)

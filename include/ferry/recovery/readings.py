@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable, NotAuthorized
-from ferry.mirroring.group_offsets import Positions
-from ferry.mirroring.translated_groups import TranslatedGroups, translated_groups
+from ferry.ledger.run_report import Skipped
 from ferry.policy.naming import is_ferry_group
 from ferry.recovery.checkpointed_groups import checkpointed_groups
-from ferry.reporting.run_report import Skipped
+from ferry.syncs.group_offsets import Positions
+from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
 from ferry.translation.model import TranslatedPosition
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from enum import StrEnum
 from typing import Any
 
 from ferry.errors import ArgumentError, ExitCode
+from ferry.ledger.recovery_record import iso
+from ferry.ledger.run_report import Skipped
 from ferry.recovery.group_moves import Action, GroupMove, PartitionMove, PlaceShown
 from ferry.recovery.moving import GroupOutcome
 from ferry.recovery.not_copied import NotCopied
-from ferry.reporting.run_report import Skipped
 
 RECOVERY_VERSION = 1
 LONGEST_QUIET_SECONDS = 24 * 3600.0
@@ -225,11 +226,6 @@ def missing_rows(missing: Sequence[NotCopied], known_until: int | None) -> list[
         )
         for entry in missing
     ]
-
-
-def iso(moment_ms: int | None) -> str | None:
-    """A time for people and documents; None where nobody knows it."""
-    return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat(timespec="seconds") if moment_ms else None
 
 
 def _number(value: int | None) -> str:

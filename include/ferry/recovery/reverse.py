@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.recovery_entries import CutEnds
 from ferry.copying.request import RunRequest
-from ferry.copying.survey import read_state
 from ferry.errors import ArgumentError, NotAuthorized, RecoveryStopped
-from ferry.policy.naming import policy_for
-from ferry.policy.selection import select_topics
+from ferry.ledger.reading import read_state
+from ferry.ledger.recovery_entries import CutEnds
+from ferry.ledger.recovery_record import current_record, read_recovery, stage_of
+from ferry.ledger.stages import Stage
 from ferry.recovery.positions import GivenPositions
-from ferry.recovery.records import current_record, read_recovery, stage_of
 from ferry.recovery.seeding import SeedOutcome, seed
-from ferry.recovery.stages import Stage
 
 if TYPE_CHECKING:
     from ferry.clusters.describe import TopicDescription
@@ -120,6 +118,6 @@ def seed_reverse(reverse: Flow, positions: Mapping[tuple[str, int], int], run_id
 
 
 def _renamed(flow: Flow, topics: Mapping[str, TopicDescription]) -> list[str]:
-    policy = policy_for(flow)
-    selected: Iterable[tuple[str, str]] = select_topics(flow, topics).selected if flow.copies else ()
+    policy = flow.policy
+    selected: Iterable[tuple[str, str]] = flow.select_topics(topics).selected if flow.copies else ()
     return sorted(topic for topic, remote in selected if topic != remote and not policy.is_heartbeats_topic(topic))

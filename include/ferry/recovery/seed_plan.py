@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.plan import PartitionFacts, PartitionPlan, PlanRules, foreign_receipts, plan_partitions, seeded
-from ferry.copying.state import PartitionKey
 from ferry.errors import ArgumentError
+from ferry.ledger.run_report import Skipped
+from ferry.ledger.state import PartitionKey
+from ferry.recovery.external_records import NOTHING_EXPLAINED, Explained, foreign_ranges
 from ferry.recovery.positions import GivenPositions
-from ferry.recovery.strangers import NOTHING_EXPLAINED, Explained, foreign_ranges
-from ferry.reporting.run_report import Skipped
 
 FOREIGN_REASON = "operator: written by another replicator"
 

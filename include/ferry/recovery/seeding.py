@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 from ferry.clusters.admin import ClusterAdmin
 from ferry.copying.driver import CopyDriver, rules_of
 from ferry.copying.lane_runner import InlineLaneRunner
-from ferry.copying.pipeline import prepare_remote_topics
 from ferry.copying.plan import PartitionPlan
 from ferry.copying.request import RunRequest
-from ferry.copying.survey import Survey, read_receipts, survey
+from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ExitCode, PartitionError, worst_exit_code
+from ferry.ledger.reading import read_receipts
+from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
+from ferry.pipeline.report import assemble_report
+from ferry.pipeline.run import prepare_remote_topics
+from ferry.recovery.external_records import explained, find_strangers
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seed_plan import Remote, SeedPlan, check_positions, plan_foreign, plan_seeds
-from ferry.recovery.strangers import explained, find_strangers
-from ferry.reporting.assemble import assemble_report
-from ferry.reporting.run_report import PartitionFailure, RunReport, Skipped
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -77,14 +78,14 @@ class SeedOutcome:
         }
 
 
-# Decides from a survey; `topics` None: of all topics, as a look that waits for nobody.
-Decide = Callable[[Survey, "tuple[str, ...] | None"], SeedPlan]
+# Decides from a snapshot; `topics` None: of all topics, as a look that waits for nobody.
+Decide = Callable[[FlowSnapshot, "tuple[str, ...] | None"], SeedPlan]
 
 
 def seed(flow: Flow, request: RunRequest, given: GivenPositions, *, dry_run: bool = False) -> SeedOutcome:
     """Write the given positions. ArgumentError, with nothing written, when one of them cannot be right."""
 
-    def decide(seen: Survey, topics: tuple[str, ...] | None) -> SeedPlan:
+    def decide(seen: FlowSnapshot, topics: tuple[str, ...] | None) -> SeedPlan:
         wanted = given if topics is None else given.of_topics(topics)
         check_positions(wanted, seen.facts)  # before a long look at the target
         return plan_seeds(wanted, seen.facts, rules_of(flow, request), _without_local(flow, seen, _remote(flow, seen, topics is not None)))
@@ -95,26 +96,26 @@ def seed(flow: Flow, request: RunRequest, given: GivenPositions, *, dry_run: boo
 def declare_foreign(flow: Flow, request: RunRequest, *, dry_run: bool = False) -> SeedOutcome:
     """Declare the records in remote topics that no receipt explains as written by another replicator."""
 
-    def decide(seen: Survey, topics: tuple[str, ...] | None) -> SeedPlan:
+    def decide(seen: FlowSnapshot, topics: tuple[str, ...] | None) -> SeedPlan:
         return plan_foreign(seen.facts, rules_of(flow, request), _remote(flow, seen, topics is not None))
 
     return _carry_out(flow, request, decide, GivenPositions("operator: foreign records", {}), dry_run=dry_run)
 
 
-def _without_local(flow: Flow, seen: Survey, remote: Remote) -> Remote:
+def _without_local(flow: Flow, seen: FlowSnapshot, remote: Remote) -> Remote:
     """Where records are produced on the target too, and are copied by the flow in the other direction, a position declares none of them."""
     local = {(facts.topic, facts.partition) for facts in seen.facts if facts.guard.two_way or flow.on_unexplained == "local"}
     return replace(remote, strangers={key: end for key, end in remote.strangers.items() if key not in local})
 
 
-def _remote(flow: Flow, seen: Survey, settled: bool) -> Remote:
+def _remote(flow: Flow, seen: FlowSnapshot, settled: bool) -> Remote:
     known = explained(seen.facts, read_receipts(flow, [(facts.topic, facts.partition) for facts in seen.facts]))
     return Remote(known, find_strangers(flow, seen.facts, known, settled=settled))
 
 
 def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = survey(flow, request, source, target, settled=False)
+        seen = take_snapshot(flow, request, source, target, settled=False)
     plan = decide(seen, None)
     failed = [_failure(found.failure) for found in plan.partitions if found.failure is not None]
     code = ExitCode.PARTLY_FAILED if failed else ExitCode.DONE
@@ -142,7 +143,7 @@ def _write(flow: Flow, request: RunRequest, decide: Decide, topics: tuple[str, .
     prepare_remote_topics(flow, request)
     decided: list[SeedPlan] = []
 
-    def under_the_fence(seen: Survey) -> tuple[PartitionPlan, ...]:
+    def under_the_fence(seen: FlowSnapshot) -> tuple[PartitionPlan, ...]:
         decided.append(decide(seen, topics))
         return decided[-1].partitions
 

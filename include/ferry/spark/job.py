@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -18,11 +18,11 @@ from pyspark import SparkConf, SparkContext
 from ferry.config import load_config
 from ferry.copying.slow_steps import named_when_slow
 from ferry.errors import ExitCode, FerryError
-from ferry.spark.connections import connection_lookup
 from ferry.spark.installed import without_pandas
 
 if TYPE_CHECKING:
     from ferry.config import Flow
+    from ferry.config.connections import Lookup
 
 
 class Request(Protocol):
@@ -39,22 +39,23 @@ R = TypeVar("R", bound=Request)
 
 
 def run_job(
-    name: str, arguments: Sequence[str] | None, read: Callable[[str], R], work: Callable[[Flow, R, SparkContext, int], None], *, lanes: int
+    name: str, connections: Lookup | None, read: Callable[[str], R], work: Callable[[Flow, R, SparkContext, int], None], *, lanes: int
 ) -> int:
     """One job: `read` makes the request of its JSON, `work` gets flow, request, context and the number of tasks. The exit code.
 
-    `lanes`: how many the flow is taken to have at most, where it does not say it.
+    `connections` finds Airflow connections, where there is an Airflow. `lanes`: how many the flow is taken to have at most, where it does
+    not say it.
     """
     parser = argparse.ArgumentParser(prog=name, description="A bounded Spark job of one flow.")
     parser.add_argument("config", type=Path)
     parser.add_argument("--request", required=True, help="the request as JSON")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its reconnects are expected and end in one error of ours
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
         request = read(options.request)
-        flow = load_config(options.config, connections=connection_lookup()).flow(request.flow)
+        flow = load_config(options.config, connections=connections).flow(request.flow)
         with without_pandas():
             settings = SparkConf().setAppName(f"ferry {flow.name} {request.run_id}")
             with named_when_slow(say, f"waiting for Spark to start on {settings.get('spark.master')}"):

@@ -20,9 +20,9 @@ from ferry.copying.lane_runner import More, run_lanes
 from ferry.copying.lanes import balance
 from ferry.copying.lanes_out import WORKER_DIED
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
-from ferry.proving.model import RangeResult, VerifyRange
-from ferry.proving.range_runner import VerifyJob, verify_ranges
 from ferry.spark.groups import run_groups
+from ferry.verify.model import RangeResult, VerifyRange
+from ferry.verify.range_runner import VerifyJob, verify_ranges
 
 log = logging.getLogger(__name__)
 

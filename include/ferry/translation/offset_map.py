@@ -15,11 +15,11 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ferry.copying.coverage import Range, covered
-from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.ledger.coverage import Range, covered
+from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.translation.model import Inexact, Translation
 from ferry.translation.run_index import RunIndex
-from ferry.translation.unexplained import Strangers, unexplained_ranges
+from ferry.translation.unexplained import ExternalRecords, unexplained_ranges
 
 _COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
 
@@ -64,7 +64,7 @@ class OffsetMap:
         self._first = self.end if first is None else first
         self._strangers = self._find_strangers(entries)
 
-    def _find_strangers(self, entries: list[Receipt]) -> Strangers:
+    def _find_strangers(self, entries: list[Receipt]) -> ExternalRecords:
         bounds = self.bounds
         foreign = [receipt for receipt in entries if receipt.kind is ReceiptKind.FOREIGN]
         untrusted = seeded_again(entries) or not bounds.exactly_once
@@ -72,7 +72,7 @@ class OffsetMap:
         begin = bounds.target_start
         if self._forgotten and not (untrusted or foreign):
             begin = max(begin, self._first)  # what lies in front of the first record was forgotten
-        return Strangers(tuple(foreign), tuple(found for found in ranges if found[1] > begin), bounds.target_start, doubted=untrusted)
+        return ExternalRecords(tuple(foreign), tuple(found for found in ranges if found[1] > begin), bounds.target_start, doubted=untrusted)
 
     def translate(self, offset: int) -> Translation:
         """Where a reader that stands at upstream `offset` goes on downstream."""

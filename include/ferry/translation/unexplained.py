@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ferry.copying.coverage import Range
-from ferry.copying.receipts import Receipt, ReceiptKind
+from ferry.ledger.coverage import Range
+from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.wire.runs import Run
 
 # Written beside copied records in the same transaction: what follows them need not be another transaction's.
@@ -20,7 +20,7 @@ _BESIDE = frozenset({ReceiptKind.LOSS, ReceiptKind.SKIPPED})
 
 
 @dataclass(frozen=True)
-class Strangers:
+class ExternalRecords:
     """Records of others in one remote partition: what `foreign` receipts declare, and ranges of its log that nothing explains.
 
     A foreign receipt says below which downstream offset others' records lie, and which upstream offsets they may hold. `ranges` end behind

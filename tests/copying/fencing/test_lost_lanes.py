@@ -15,7 +15,7 @@ from ferry.copying.lane_runner import InlineLaneRunner, More, run_lanes
 from ferry.copying.lanes_out import LANE_ATTEMPTS
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.errors import ExitCode
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers

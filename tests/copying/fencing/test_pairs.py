@@ -9,13 +9,13 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.copying.fencing.scripted import Scripted, never_ran
 
 from ferry.config import Flow
-from ferry.copying import driver, upkeep
+from ferry.copying import driver
+from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane_runner import run_lanes
 from ferry.copying.lanes import upkeep_transactional_id
 from ferry.errors import ExitCode, Superseded
-from ferry.policy.naming import ledger_topic, position_group
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
@@ -75,7 +75,7 @@ def test_somebody_who_tidies_the_ledger_too_supersedes_no_run(
     tidied = []
 
     def contested(flow: Flow) -> object:
-        holder = (flow, position_group(flow.source.alias), upkeep_transactional_id(flow.name), [ledger_topic(flow.source.alias)])
+        holder = (flow, flow.position_group, upkeep_transactional_id(flow.name), [flow.ledger_topic])
         with FencedWriter(*holder) as first, FencedWriter(*holder):
             tidied.append(flow.name)
             first.confirm()

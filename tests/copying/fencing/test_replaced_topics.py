@@ -9,7 +9,7 @@ from tests.copying.fencing.scripted import at_commit, replace_topic
 
 from ferry.config import Flow
 from ferry.errors import ExitCode
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers

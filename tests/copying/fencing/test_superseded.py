@@ -9,11 +9,11 @@ from tests.copying.fencing.scripted import Scripted, after, at_commit, never_ran
 
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.config import Flow
-from ferry.copying import lanes, survey
+from ferry.copying import lanes, snapshot
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane import Lane
 from ferry.errors import ExitCode, Superseded
-from ferry.reporting.run_report import RunReport
+from ferry.ledger.run_report import RunReport
 
 pytestmark = pytest.mark.brokers
 
@@ -51,7 +51,7 @@ def test_a_run_superseded_between_two_looks_finds_nothing_wrong(
     fill(30)
     run_flow(flow)
     fill(30)
-    look, newer = survey.committed_positions, []
+    look, newer = snapshot.committed_positions, []
 
     def late(*about: object, settled: bool) -> object:
         if settled and not newer:
@@ -59,7 +59,7 @@ def test_a_run_superseded_between_two_looks_finds_nothing_wrong(
             newer.append(run_flow(flow))
         return look(*about, settled=settled)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(survey, "committed_positions", late)
+    monkeypatch.setattr(snapshot, "committed_positions", late)
     with pytest.raises(Superseded):  # and not PositionDisagrees, because the head was read before
         run_flow(flow)
     assert newer[1].records == 30
@@ -167,8 +167,8 @@ def test_a_run_superseded_while_it_takes_more_lanes_uses_none(
 
 
 def test_the_report_of_a_superseded_run_says_so(flow: Flow, fill: Callable[..., None], run_flow: RunFlow) -> None:
-    from ferry.copying import pipeline  # noqa: PLC0415
     from ferry.copying.request import RunRequest  # noqa: PLC0415
+    from ferry.pipeline import run as pipeline  # noqa: PLC0415
 
     fill(30)
     request = RunRequest(flow.name, "older")

@@ -11,8 +11,8 @@ from typing import Any
 
 from croniter import croniter  # type: ignore[import-untyped]
 
+from ferry.policy.custom_classes import is_custom
 from ferry.policy.naming import is_ferry_group
-from ferry.policy.own_classes import is_own
 
 _LIST_SEPARATOR = re.compile(r"\s*,\s*")
 _CRON_FIELDS = 5
@@ -77,7 +77,7 @@ def plugin(*names: str) -> Kind:
 
     def parse(text: str) -> str:
         trimmed = text.strip()
-        return trimmed if is_own(trimmed) else str(known.parse(text))
+        return trimmed if is_custom(trimmed) else str(known.parse(text))
 
     return Kind("class", f"{' or '.join(simple)}, or a class of your own (write it in Python: package.module:Class)", parse)
 

@@ -1,0 +1,274 @@
+"""The conversation of `ferry init`: each cluster is asked for and tried until it answers, then topics and schedule."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ferry.cli.new_file import write_new_file
+from ferry.cli.output import notice
+from ferry.cli.prompts import Asker, anything, one_of
+from ferry.config import load_config
+from ferry.config.first_file import PASSWORD_MODULES, PROTOCOLS, ClusterAnswers, FirstFile, first_file
+from ferry.config.providers import has_reference
+from ferry.config.registry import kinds
+from ferry.doctor.cluster_checks import cluster_findings
+from ferry.doctor.cluster_facts import ClusterFacts, gather_cluster
+from ferry.doctor.finding import Finding, Verdict
+from ferry.doctor.flow_checks import rights_findings
+from ferry.doctor.flow_facts import rights_of, source_rights
+from ferry.errors import ConfigError, FerryError
+from ferry.permissions.required import required_rights
+
+if TYPE_CHECKING:
+    from ferry.config import FerryConfig, Flow
+
+_SERVERS = re.compile(r"[^\s,:]+:\d{1,5}(\s*,\s*[^\s,:]+:\d{1,5})*|(\[[0-9a-fA-F:]+\]:\d{1,5}(\s*,\s*)?)+")
+_ALIAS = re.compile(r"[a-zA-Z0-9._-]{1,100}")
+_REFERENCE = re.compile(r"\$\{env:\w+\}|\$\{file:/[^:}]+:[^:}]+\}")
+_PORT = re.compile(r":(\d+)(?=\s*(?:,|$))")
+LAST_PORT = 65_535
+_ELSEWHERE = ClusterAnswers("ferry-elsewhere", "elsewhere.invalid:9092")
+TOPICS_SHOWN = 12
+# What MirrorMaker 2's users know as safe; fewer brokers hold fewer.
+WANTED_REPLICAS = 3
+
+
+@dataclass(frozen=True)
+class SideOptions:
+    """What the command line gave of one side (`source` or `target`)."""
+
+    side: str
+    servers: str | None = None
+    alias: str | None = None
+    protocol: str | None = None
+    mechanism: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    truststore: str | None = None
+
+
+@dataclass
+class Beginning:
+    """One conversation. `findings` are what trying the clusters told."""
+
+    file: Path
+    asker: Asker
+    tests: bool = True
+    findings: list[Finding] = field(default_factory=list)
+
+    def ask(self, left: SideOptions, right: SideOptions, topics: str | None, schedule: str | None) -> FirstFile:
+        """Every answer, each of which works. ArgumentError or ClusterUnreachable when nobody may be asked again."""
+        source, source_facts = self._cluster(left, "A", None)
+        target, target_facts = self._cluster(right, "B", source)
+        while source_facts.cluster_id and source_facts.cluster_id == target_facts.cluster_id:
+            self._again(ConfigError(f"{source.alias} and {target.alias} are the same cluster {source_facts.cluster_id}"))
+            target, target_facts = self._cluster(SideOptions("target", alias=target.alias), "B", source)
+        replicas = min(WANTED_REPLICAS, target_facts.known_brokers or WANTED_REPLICAS)
+        answers = FirstFile(source, target, replication_factor=replicas)
+        # What is wrong with it now, no answer about topics mends.
+        with self._loaded(answers):
+            pass
+        names = self._offer_topics(answers) if self.tests else ()
+        chosen = self.asker.ask(
+            "Topics to copy (names and expressions)", "--topics", topics, ".*", lambda text: self._topics(answers, text)
+        )
+        answers = replace(answers, topics=chosen)
+        if names:
+            self._tell_matching(answers, names)
+        return replace(answers, schedule=self.asker.ask("Schedule for Airflow (cron, UTC; empty: none)", "--schedule", schedule, "", _cron))
+
+    def look_at_rights(self, answers: FirstFile) -> None:
+        """Which rights are missing on either side, as far as it is told; nothing is refused for it."""
+        if not self.tests:
+            return
+        with self._loaded(answers) as loaded:
+            flow = loaded.flows[0]
+            needed = required_rights(flow)
+            for check, cluster, rights in (("source", flow.source, needed.source), ("target", flow.target, needed.target)):
+                try:
+                    facts = source_rights(flow, rights) if check == "source" else rights_of(cluster, rights)
+                    found = list(rights_findings(f"rights at the {check}", flow, cluster, rights, facts))
+                except FerryError as problem:
+                    notice(f"  rights at the {check}: {self._own(problem)}")
+                else:
+                    self._tell([replace(entry, fix=self._own(entry.fix)) for entry in found])
+
+    def warnings_of(self, file: Path) -> tuple[str, ...]:
+        """What loading the written file warns of: nothing, or something is wrong here."""
+        return load_config(file).warnings
+
+    def _cluster(self, given: SideOptions, default_alias: str, other: ClusterAnswers | None) -> tuple[ClusterAnswers, ClusterFacts]:
+        while True:
+            answers = self._answers(given, default_alias, other)
+            if not self.tests:
+                return answers, ClusterFacts(answers.alias, answers.servers, "")
+            notice(f"  trying {answers.servers} …")
+            facts = self._tried(answers, target=given.side == "target")
+            if facts.problem is None or not self._again(facts.problem, keep=True):
+                return answers, facts
+            given = SideOptions(given.side, alias=answers.alias)
+
+    def _answers(self, given: SideOptions, default_alias: str, other: ClusterAnswers | None) -> ClusterAnswers:
+        ask, side = self.asker.ask, given.side
+
+        def alias(text: str) -> str:
+            if not _ALIAS.fullmatch(text):
+                raise ValueError("an alias has letters, digits, dots, dashes and underscores, at most 100")
+            if other is not None and text == other.alias:
+                raise ValueError(f"{text} is the source's: the two need different ones")
+            return text
+
+        name = ask(f"What to call the {side}", f"--{side}-alias", given.alias, default_alias, alias)
+        servers = ask(f"Servers of {name} (host:port, …)", f"--{side}", given.servers, check=partial(_servers, other=other))
+        protocol = ask(f"security.protocol of {name}", f"--{side}-protocol", given.protocol, "PLAINTEXT", one_of(PROTOCOLS))
+        answers = ClusterAnswers(name, servers, protocol)
+        if protocol.endswith("SSL"):
+            question = f"PEM file of the authorities that {name} is trusted by (empty: the system's)"
+            answers = replace(answers, truststore=ask(question, f"--{side}-truststore", given.truststore, "", _existing_file))
+        if protocol.startswith("SASL"):
+            mechanism = ask(f"sasl.mechanism of {name}", f"--{side}-mechanism", given.mechanism, "SCRAM-SHA-512", one_of(PASSWORD_MODULES))
+            user = ask(f"User at {name}", f"--{side}-user", given.user, check=_user)
+            answers = replace(answers, mechanism=mechanism, user=user, password=self._password(given, name))
+        return answers
+
+    def _password(self, given: SideOptions, name: str) -> str:
+        option = f"--{given.side}-password"
+        if given.password is not None or self.asker.no_input:
+            return self.asker.ask(f"Where the password at {name} is", option, given.password, check=_reference)
+        places = ("env", "file", "write")
+        question = f"The password at {name}: in an environment variable (env), in a file (file), or written into {self.file.name} (write)"
+        match self.asker.ask(question, option, None, "env", one_of(places)):
+            case "env":
+                variable = f"{re.sub(r'[^A-Za-z0-9]', '_', name).upper()}_PASSWORD"
+                return self.asker.ask("Name of the variable", option, None, variable, lambda text: _reference(f"${{env:{text}}}"))
+            case "file":
+                path = self.asker.ask("Properties file that holds it", option, None, check=_existing_file)
+                key = self.asker.ask("Its key there", option, None, "password")
+                return f"${{file:{Path(path).absolute()}:{key}}}"
+        return self.asker.secret("Password", option, _password)
+
+    def _tried(self, answers: ClusterAnswers, *, target: bool) -> ClusterFacts:
+        both = FirstFile(_ELSEWHERE, answers) if target else FirstFile(answers, _ELSEWHERE)
+        try:
+            with self._loaded(both) as loaded:
+                facts = gather_cluster(loaded.clusters[answers.alias])
+        except ConfigError as problem:
+            return ClusterFacts(answers.alias, answers.servers, "", problem)
+        if facts.problem is None:
+            self._tell(list(cluster_findings(facts, source=not target, target=target)))
+        return facts
+
+    def _offer_topics(self, answers: FirstFile) -> tuple[str, ...]:
+        from ferry.clusters.admin import ClusterAdmin  # noqa: PLC0415 - beside its use
+
+        with self._loaded(answers) as loaded:
+            flow: Flow = loaded.flows[0]
+            try:
+                with ClusterAdmin(flow.source) as admin:
+                    names = tuple(name for name in admin.topic_names() if flow.topic_rules.why_not(name) is None)
+            except FerryError:
+                return ()
+        more = f" and {len(names) - TOPICS_SHOWN} more" if len(names) > TOPICS_SHOWN else ""
+        notice(f"  {answers.source.alias} has {len(names)} topics to copy: {', '.join(names[:TOPICS_SHOWN])}{more}")
+        return names
+
+    def _tell_matching(self, answers: FirstFile, names: tuple[str, ...]) -> None:
+        with self._loaded(answers) as loaded:
+            rules = loaded.flows[0].topic_rules
+            count = sum(rules.why_not(name) is None for name in names)
+        notice(f"  {answers.topics}: {count} of {len(names)} topics")
+
+    def _topics(self, answers: FirstFile, text: str) -> str:
+        if not text:
+            raise ValueError("at least one name or expression is needed")
+        try:
+            with self._loaded(replace(answers, topics=text)):
+                return text
+        except ConfigError as problem:
+            raise ValueError(self._own(problem)) from problem
+
+    def _again(self, problem: FerryError, *, keep: bool = False) -> bool:
+        """Tell what is wrong; whether to ask once more. Raises where nobody may be asked."""
+        if self.asker.no_input:
+            kind = ConfigError if isinstance(problem, ConfigError) else type(problem)
+            raise kind(self._own(problem)) from problem
+        notice(f"  {self._own(problem)}")
+        return not (keep and self.asker.agree("Write it all the same?", "--no-test", default=False))
+
+    def _tell(self, findings: list[Finding]) -> None:
+        self.findings += findings
+        for entry in findings:
+            mark = "" if entry.verdict is Verdict.OK else f"{entry.verdict.value}: "
+            notice(f"  {mark}{entry.check}: {entry.found}" + (f"\n    → {entry.fix}" if entry.fix else ""))
+
+    def _own(self, told: object) -> str:
+        """A text about the trial file, as if it were the one to be written."""
+        return re.sub(rf"\S*ferry-init-\w+/{re.escape(self.file.name)}(:\d+)?", str(self.file), str(told))
+
+    @contextmanager
+    def _loaded(self, answers: FirstFile) -> Iterator[FerryConfig]:
+        """The configuration that the file would be. ConfigError, which tells of the file that is to be written."""
+        with tempfile.TemporaryDirectory(prefix="ferry-init-") as directory:
+            path = Path(directory) / self.file.name
+            write_new_file(path, first_file(answers), force=False)
+            try:
+                yield load_config(path)
+            except ConfigError as problem:
+                raise ConfigError(self._own(problem)) from problem
+
+
+def _servers(text: str, other: ClusterAnswers | None) -> str:
+    if not _SERVERS.fullmatch(text):
+        raise ValueError(f"{text or 'nothing'} is no list of servers: write host:port, separated by commas")
+    wrong = next((port for port in _PORT.findall(text) if not 1 <= int(port) <= LAST_PORT), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong} is no port: write one from 1 to {LAST_PORT}")
+    if other is not None and _each(text) == _each(other.servers):
+        raise ValueError(f"{text} is the source: a flow must not copy a cluster to itself")
+    return text
+
+
+def _each(servers: str) -> frozenset[str]:
+    return frozenset(server for part in servers.split(",") if (server := part.strip()))
+
+
+def _user(text: str) -> str:
+    if has_reference(anything(text)):
+        raise ValueError("write the name itself: Ferry looks up passwords only")
+    return text
+
+
+def _password(text: str) -> str:
+    """The reason shows no part of it."""
+    if has_reference(text):
+        raise ValueError("it holds ${…:…}, which would be looked up and not be the password: answer env or file to where the password is")
+    return text
+
+
+def _existing_file(text: str) -> str:
+    if text and not os.path.isfile(text):  # noqa: PTH113 - Path's fails where a directory may not be searched
+        raise ValueError(f"{text} is no file that you can read")
+    return str(Path(text).absolute()) if text else ""
+
+
+def _reference(text: str) -> str:
+    if not _REFERENCE.fullmatch(text):
+        raise ValueError("give '${env:NAME}' or '${file:/path:key}': a password in a command line can be seen by others")
+    return text
+
+
+def _cron(text: str) -> str:
+    if text:
+        try:
+            kinds.CRON.parse(text)
+        except ValueError as problem:
+            raise ValueError(f"{text} is not {kinds.CRON.wants}") from problem
+    return text

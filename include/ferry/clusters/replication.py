@@ -1,0 +1,79 @@
+"""How many replicas a new topic gets. It keeps that number for good, so brokers that are down must not lower it.
+
+Ferry asks for the number in the config as it is. Where the config has none, Ferry tries its default, and asks for less only where the
+cluster has fewer brokers. Brokers that are down count too: the replica lists of topics name them, and a cluster has at least as many
+brokers as its default.replication.factor. KRaft controllers place replicas on registered brokers that are down; ZooKeeper ones refuse
+until enough brokers are up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from ferry.clusters.describe import WantedTopic
+from ferry.errors import ClusterUnreachable, FerryError, TooFewBrokers
+
+if TYPE_CHECKING:
+    from ferry.clusters.admin import ClusterAdmin
+    from ferry.config.replicas import WantedReplicas
+
+# A created topic is usable once its leaders are elected and every broker knows; usually milliseconds, but a broker that makes thousands of
+# partitions needs minutes: it must only go on for so long.
+LEADERS_SECONDS = 120.0
+PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
+NAMED_TOPICS = 20
+
+
+def replicas_for(wanted: WantedReplicas, target: ClusterAdmin, names: Collection[str]) -> int:
+    """The replication factor to ask for when `names` are created (-1: the broker's default). Creates nothing."""
+    if wanted.given or wanted.factor < 0 or not names:
+        return wanted.factor
+    problems = target.create_topics((WantedTopic(name, 1, wanted.factor) for name in names), dry_run=True)
+    if not any(isinstance(problem, TooFewBrokers) for problem in problems.values()):
+        return wanted.factor
+    return wanted.on(len(target.brokers().known), broker_default(target))
+
+
+def broker_default(cluster: ClusterAdmin) -> int:
+    """How many replicas a topic gets that asks for no number; 1 where the user may not see it."""
+    try:
+        return int(cluster.broker_configs()["default.replication.factor"].value or 1)
+    except (FerryError, KeyError):
+        return 1
+
+
+def with_key(problem: FerryError, wanted: WantedReplicas, target: ClusterAdmin) -> FerryError:
+    """The error of creating a topic. TooFewBrokers also gets the key that sets the number, and how many brokers there are."""
+    if not isinstance(problem, TooFewBrokers):
+        return problem
+    brokers = target.brokers()
+    value = f"{wanted.key}={wanted.factor}{'' if wanted.given else ' (the default)'}"
+    count = f"{len(brokers.up)} of {len(brokers.known)} known brokers of {target.alias} are up"
+    mend = f"start the others, or set {wanted.key} to the number that this cluster should always have"
+    return TooFewBrokers(f"{problem}; {value}, and {count}: {mend}")
+
+
+def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int]) -> None:
+    """Return when all these topics have that many partitions with leaders.
+
+    ClusterUnreachable when for a while no more of them get some; NotAuthorized for one that exists and is hidden from the user.
+    """
+    deadline, pause = time.monotonic() + LEADERS_SECONDS, PAUSE_SECONDS
+    waiting = dict(widths)
+    while waiting:
+        topics = target.topics(waiting)
+        left = {
+            name: width for name, width in waiting.items() if name not in topics or topics[name].partitions < width or not topics[name].led
+        }
+        if len(left) < len(waiting):
+            deadline = time.monotonic() + LEADERS_SECONDS
+        waiting = left
+        if waiting and time.monotonic() > deadline:
+            named = ", ".join(sorted(waiting)[:NAMED_TOPICS])
+            more = f" and {len(waiting) - NAMED_TOPICS:,} more" if len(waiting) > NAMED_TOPICS else ""
+            raise ClusterUnreachable(f"cluster {target.alias}: no leaders within {LEADERS_SECONDS:.0f} s for {named}{more}")
+        if waiting:
+            time.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)

@@ -1,0 +1,97 @@
+"""Flows that would send records round, found in the config before anything runs (pure).
+
+Names that tell the source stop loops by themselves. Where names stay as they are, only the flow in the other direction leaves out what a
+flow wrote (ferry.copying.loop_guard), so two rules hold for every topic: flows that keep its name may form pairs, but no ring of three
+clusters or more; and both flows of a pair copy exactly once, because only then their ledgers name every record. (Chains of pairs would not
+loop either; claims, which allow one writer for each remote topic, refuse them when they are planned.)
+
+Which topics there will be is not known here. Names that are written out are looked at one by one; regular expressions and filters of one's
+own count as if they all matched the same topic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+_PLAIN_NAME = re.compile(r"(?:[a-zA-Z0-9_.-]|\\\.)+")
+ANY_TOPIC = ""
+
+Edge = tuple[str, str]  # aliases of source and target
+
+
+@dataclass(frozen=True)
+class LoopProblem:
+    """What is wrong, and the property of which flow it is about."""
+
+    flow: Flow
+    key: str
+    what: str
+
+
+def find_loops(flows: Iterable[Flow]) -> list[LoopProblem]:
+    """Everything that is wrong with these flows, each ring and each pair once."""
+    keeping = [flow for flow in flows if not flow.policy.renames]
+    found: dict[tuple[str, frozenset[str]], LoopProblem] = {}
+    for topic in (ANY_TOPIC, *sorted(_written_out(keeping))):
+        edges = {(flow.source.alias, flow.target.alias): flow for flow in keeping if _copies(flow, topic)}
+        for edge, flow in edges.items():
+            ring = _ring(edge, edges)
+            if ring:
+                found.setdefault(("ring", frozenset(ring)), _ring_problem(flow, ring, topic))
+            other = edges.get((edge[1], edge[0]))
+            if other is not None and not flow.exactly_once:
+                found.setdefault(("pair", frozenset({flow.name})), _pair_problem(flow, other, topic))
+    return list(found.values())
+
+
+def _written_out(flows: Iterable[Flow]) -> set[str]:
+    return {entry.replace("\\.", ".") for flow in flows for entry in flow.topics if _PLAIN_NAME.fullmatch(entry)}
+
+
+def _copies(flow: Flow, topic: str) -> bool:
+    """Whether the flow copies this topic under its own name; without a name: whether it may copy topics that no flow writes out."""
+    if topic == ANY_TOPIC:
+        own_filter = not flow.mirroring.topic_filter_class.endswith("DefaultTopicFilter")
+        return own_filter or any(not _PLAIN_NAME.fullmatch(entry) for entry in flow.topics)
+    return flow.select_topics([topic]).selected == ((topic, topic),)
+
+
+def _ring(edge: Edge, edges: Mapping[Edge, Flow]) -> tuple[str, ...]:
+    """Names of the flows on a shortest way round that begins with `edge` and does not turn back at once; empty when there is none."""
+    first, goal = edge[1], edge[0]
+    ways: dict[str, tuple[str, ...]] = {first: (edges[edge].name,)}
+    waiting = [first]
+    while waiting:
+        here = waiting.pop(0)
+        for (source, target), flow in edges.items():
+            if source != here or target in ways or (source, target) == (first, goal):
+                continue
+            ways[target] = (*ways[here], flow.name)
+            if target == goal:
+                return ways[target]
+            waiting.append(target)
+    return ()
+
+
+def _ring_problem(flow: Flow, ring: tuple[str, ...], topic: str) -> LoopProblem:
+    which = f"topic {topic}" if topic else "topics that all of them match"
+    what = (
+        f"keeps topic names, and so do all flows of the ring {', '.join(ring)}: records of {which} would go round for ever; disable one of "
+        "these flows, leave the topics out of one with topics.exclude, or use DefaultReplicationPolicy"
+    )
+    return LoopProblem(flow, "replication.policy.class", what)
+
+
+def _pair_problem(flow: Flow, other: Flow, topic: str) -> LoopProblem:
+    which = f"topic {topic}" if topic else "the same topics"
+    what = (
+        f"is false, but {other.name} copies {which} back under the same names: records of {flow.name} that stand in no ledger would come "
+        f"back; set {flow.name}.transaction.producer = true, or disable {other.name}"
+    )
+    return LoopProblem(flow, "transaction.producer", what)

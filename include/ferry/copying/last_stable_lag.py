@@ -1,0 +1,191 @@
+"""Partitions whose last stable offset stays behind their end, because a transaction is open there.
+
+On the source nothing from there on is copied; on the target no read_committed reader sees what is copied behind it. Young transactions are
+normal. One that is older than `ferry.open.transaction.warn.ms` fails the partition by name: it may hang for good (a coordinator that
+forgot it writes no marker), and then the flow would fall behind without a word.
+
+High watermarks are read before last stable offsets: what was produced in between then looks like no open transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ferry.clusters.open_transactions import OpenTransaction, open_transactions
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.lanes import run_transactional_id
+from ferry.errors import TransactionHangs
+from ferry.ledger.run_report import PartitionFailure
+
+if TYPE_CHECKING:
+    from ferry.clusters.admin import ClusterAdmin
+    from ferry.config import Cluster, Flow
+    from ferry.copying.snapshot import FlowSnapshot
+
+
+# A commit is answered before its markers are written, and records that were copied may be old: so long it is seen whether they end.
+MARKERS_SECONDS = 5.0
+LOOK_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """One partition of cluster `cluster` whose last stable offset `stable_end` lies before its high watermark.
+
+    `topic` and `partition` are the source's, `held` the partition in question (on the target the remote one, or one of Ferry's own topics).
+    `age_ms` of the transaction (None: not known, younger than the threshold); `hidden` says why there is no `transaction`. `others`: more
+    open transactions behind the first one.
+    """
+
+    topic: str
+    partition: int
+    cluster: str
+    servers: str
+    held: TopicPartition
+    stable_end: int
+    high_watermark: int
+    age_ms: int | None = None
+    transaction: OpenTransaction | None = None
+    others: int = 0
+    hidden: str = ""
+    overdue: bool = False
+
+    @property
+    def what(self) -> str:
+        """One line: where, since when, whose."""
+        where = f"cluster {self.cluster}, {self.held.topic}-{self.held.partition}"
+        begun = "" if self.age_ms is None else f" for {_duration(self.age_ms)}"
+        extent = f"from offset {self.stable_end} on (the log ends at {self.high_watermark})"
+        return f"{where}: a transaction is open{begun}, {extent}: {self._who}"
+
+    @property
+    def _who(self) -> str:
+        found = self.transaction
+        if found is None:
+            return self.hidden
+        name = "transactional id unknown" if found.transactional_id is None else f"transactional id {found.transactional_id}"
+        more = f", and {self.others} more behind it" if self.others else ""
+        return f"producer id {found.producer_id}, epoch {found.epoch}, {name}{more}"
+
+    @property
+    def remedy(self) -> str:
+        """What an operator does about it."""
+        found = self.transaction
+        if found is not None and found.state is not None and not found.forgotten:
+            return f"its coordinator ends it {_duration(found.timeout)} after its start; or end that application"
+        command = f"kafka-transactions.sh --bootstrap-server {self.servers.replace(' ', '')} abort --topic {self.held.topic}"
+        command += f" --partition {self.held.partition} --start-offset {self.stable_end}"
+        known = "its coordinator has forgotten it" if found is not None and found.forgotten else "if no application owns it any more"
+        return f"{known}: {command} (and the same for every other partition of that producer: kafka-transactions.sh find-hanging)"
+
+    def failure(self) -> PartitionFailure:
+        """As a partition of the run that could not go on."""
+        return PartitionFailure(self.topic, self.partition, TransactionHangs.__name__, f"{self.what}; {self.remedy}")
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        found = self.transaction
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "cluster": self.cluster,
+            "held_topic": self.held.topic,
+            "stable_end": self.stable_end,
+            "high_watermark": self.high_watermark,
+            "age_ms": self.age_ms,
+            "overdue": self.overdue,
+            "producer_id": found.producer_id if found else None,
+            "producer_epoch": found.epoch if found else None,
+            "transactional_id": found.transactional_id if found else None,
+            "state": found.state if found else None,
+            "others": self.others,
+            "hidden": self.hidden,
+            "remedy": self.remedy,
+        }
+
+
+def held_back(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin) -> tuple[HeldBack, ...]:
+    """Every source and remote partition of the flow, and every one of Ferry's own topics, that an open transaction holds back.
+
+    Ferry's own transactions on the target count only when nobody will end them: the next run ends what a killed one left open.
+    """
+    sources = {TopicPartition(entry.topic, entry.partition): (entry.topic, entry.partition) for entry in seen.facts}
+    remotes = {
+        TopicPartition(entry.remote_topic, entry.partition): (entry.topic, entry.partition)
+        for entry in seen.facts
+        if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions
+    }
+    for topic in (flow.ledger_topic, flow.state_topic):
+        description = seen.target_topics.get(topic)
+        remotes.update({TopicPartition(topic, number): (topic, number) for number in range(description.partitions if description else 0)})
+    behind = _of_cluster(flow, flow.target, target, remotes)
+    own = run_transactional_id(flow.name).removesuffix("run")
+    return (*_of_cluster(flow, flow.source, source, sources), *(entry for entry in behind if not _at_work(entry.transaction, own)))
+
+
+def overdue(found: Iterable[HeldBack]) -> list[PartitionFailure]:
+    """The failures to report: one for each partition that is held back for too long."""
+    return [entry.failure() for entry in found if entry.overdue]
+
+
+def aged(entry: HeldBack, now_ms: int, warn_ms: int) -> HeldBack:
+    """With the transaction's age at `now_ms`: since its start as the coordinator knows it, else since the producer's last record there."""
+    found = entry.transaction
+    if found is None:
+        return entry
+    since = found.started if found.started >= 0 else found.last_timestamp
+    age = None if since < 0 else max(0, now_ms - since)
+    return replace(entry, age_ms=age, overdue=age is not None and age >= warn_ms)
+
+
+def aged_by_records(hidden: list[HeldBack], admin: ClusterAdmin, now_ms: int, warn_ms: int) -> list[HeldBack]:
+    """Where producers cannot be seen (no right to, or brokers older than 2.8): record times tell whether it began before the threshold."""
+    if not hidden:
+        return []
+    recent, _ = admin.offsets_for_time([entry.held for entry in hidden], now_ms - warn_ms, committed=False)
+    found = []
+    for entry in hidden:
+        first = recent.get(entry.held, entry.stable_end)  # None: no record is younger than the threshold
+        late = first is None or first > entry.stable_end
+        found.append(replace(entry, age_ms=warn_ms, overdue=True) if late else entry)
+    return found
+
+
+def still_open(hidden: list[HeldBack], admin: ClusterAdmin) -> list[HeldBack]:
+    """Without those that were called overdue and end within MARKERS_SECONDS."""
+    deadline = time.monotonic() + MARKERS_SECONDS
+    while (late := [entry.held for entry in hidden if entry.overdue]) and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
+        stable_ends, _ = admin.end_offsets(late)
+        hidden = [entry for entry in hidden if stable_ends.get(entry.held, entry.stable_end) == entry.stable_end]
+    return hidden
+
+
+def _of_cluster(flow: Flow, cluster: Cluster, admin: ClusterAdmin, partitions: Mapping[TopicPartition, tuple[str, int]]) -> list[HeldBack]:
+    watermarks, _ = admin.end_offsets(partitions, committed=False)
+    stable_ends, _ = admin.end_offsets(watermarks)
+    behind = [key for key, end in watermarks.items() if stable_ends.get(key, end) < end]
+    now_ms, warn_ms = round(time.time() * 1000), flow.open_transaction_warn_ms
+    found = []
+    for key, seen in open_transactions(cluster, behind).items():
+        entry = HeldBack(*partitions[key], cluster.alias, cluster.bootstrap, key, stable_ends[key], watermarks[key])
+        if isinstance(seen, str):
+            found.append(replace(entry, hidden=seen))
+        elif seen:  # none: it ended meanwhile
+            found.append(aged(replace(entry, transaction=seen[0], others=len(seen) - 1), now_ms, warn_ms))
+    return [
+        *(entry for entry in found if not entry.hidden),
+        *still_open(aged_by_records([entry for entry in found if entry.hidden], admin, now_ms, warn_ms), admin),
+    ]
+
+
+def _at_work(found: OpenTransaction | None, own: str) -> bool:
+    return found is not None and (found.transactional_id or "").startswith(own) and not found.forgotten
+
+
+def _duration(milliseconds: int) -> str:
+    seconds = milliseconds // 1000
+    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"

@@ -1,0 +1,200 @@
+"""Ledger upkeep: the ledger's size follows what the target retains, not how many runs there were.
+
+Neighbouring receipts of one kind become one; receipts whose records have left the target's log lose their runs but not their range, so that
+what was copied once is never taken for a gap. The newest receipt of a partition stays as it is, and so do losses (they are acknowledged by
+their start) and everything younger than a day (reports look for it by run id). Deciding is pure; writing happens in one transaction under
+the upkeep's own transactional id, which is fenced before the ledger is read. What a newer Ferry wrote is left alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.fencing import FencedWriter
+from ferry.copying.internal_writer import KeyValue
+from ferry.copying.lanes import upkeep_transactional_id
+from ferry.ledger.formats import place_of
+from ferry.ledger.receipts import (
+    RUNS_PER_RECEIPT,
+    Receipt,
+    ReceiptKind,
+    decode_receipt,
+    encode_receipt,
+    holds_more,
+    is_loss,
+)
+from ferry.ledger.state import FlowRecord
+from ferry.wire.ranges import union
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+MERGED = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.SKIPPED, ReceiptKind.FOREIGN})
+YOUNG_MILLISECONDS = 24 * 3600 * 1000
+NEVER_OLD = 1 << 62
+# The ledger is tidied after this many new records at the least: reading it whole then costs little against what was copied.
+UPKEEP_RECORDS = 20_000
+
+
+@dataclass(frozen=True)
+class LedgerCompaction:
+    """What to write: merged receipts, and the receipts that they replace. `left`: how many receipts the ledger holds then."""
+
+    merged: tuple[Receipt, ...]
+    replaced: tuple[Receipt, ...]
+    left: int = 0
+
+
+def tidy(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, int], int]) -> LedgerCompaction:
+    """Merge what can be merged (pure). `receipts`: the old ones; `log_starts`: of remote partitions.
+
+    A merged receipt keeps the key of its first one; a receipt contained in its neighbour disappears in it only when it says nothing more.
+    What a message handler has seen stays apart from what was copied as it was: a verify compares the contents of the one only.
+    """
+    groups: dict[tuple[object, ...], list[Receipt]] = {}
+    for receipt in receipts:
+        if receipt.kind in MERGED and not is_loss(receipt):
+            where = (receipt.topic, receipt.partition, receipt.source_topic_id, receipt.remote_topic_id)
+            key = (*where, receipt.kind, receipt.reason, receipt.series, receipt.by_handler, receipt.remote_epoch)
+            groups.setdefault(key, []).append(receipt)
+    merged: list[Receipt] = []
+    replaced: list[Receipt] = []
+    for group in groups.values():
+        for chain in _chains(sorted(group, key=lambda receipt: receipt.upstream_start), log_starts):
+            result = _merged(chain, log_starts)
+            if result != chain[0]:
+                merged.append(result)
+                replaced += [receipt for receipt in chain if receipt.upstream_start != result.upstream_start]
+    return LedgerCompaction(tuple(merged), tuple(replaced))
+
+
+def _expired(receipt: Receipt, log_starts: Mapping[tuple[str, int], int]) -> bool:
+    return 0 <= receipt.downstream_end <= log_starts.get((receipt.remote_topic, receipt.partition), 0)
+
+
+def _chains(ordered: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> list[list[Receipt]]:
+    """Receipts that follow each other without a gap and fit one receipt; expired ones (which lose their runs) apart from the others.
+
+    Also on the target: of two backfills the one of older records may have come later, and the runs of one receipt increase on both sides.
+    """
+    chains: list[list[Receipt]] = []
+    runs = downstream = 0
+    for receipt in ordered:
+        gone = _expired(receipt, log_starts)
+        kept = () if gone else receipt.runs
+        last = chains[-1][-1] if chains else None
+        joins = last is not None and last.upstream_end == receipt.upstream_start and _expired(last, log_starts) == gone
+        if joins and runs + len(kept) <= RUNS_PER_RECEIPT and not (kept and kept[0][1] < downstream):
+            chains[-1].append(receipt)
+            runs += len(kept)
+        else:
+            chains.append([receipt])
+            runs, downstream = len(kept), 0
+        downstream = kept[-1][1] + kept[-1][2] if kept else downstream
+    return chains
+
+
+def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> Receipt:
+    first, last = chain[0], chain[-1]
+    # What concerns one run means nothing once receipts of several are one.
+    alone = first if len(chain) == 1 else None
+    runs: list[tuple[int, int, int]] = []
+    for receipt in chain:
+        for upstream, downstream, count in () if _expired(receipt, log_starts) else receipt.runs:
+            if runs and runs[-1][0] + runs[-1][2] == upstream and runs[-1][1] + runs[-1][2] == downstream:
+                runs[-1] = (runs[-1][0], runs[-1][1], runs[-1][2] + count)
+            else:
+                runs.append((upstream, downstream, count))
+    moments = [receipt.min_timestamp for receipt in chain if receipt.min_timestamp >= 0]
+    return replace(
+        first,
+        upstream_end=last.upstream_end,
+        downstream_end=max(receipt.downstream_end for receipt in chain),
+        runs=tuple(runs),
+        records=sum(receipt.records for receipt in chain),
+        bytes=sum(receipt.bytes for receipt in chain),
+        forwarded=sum(receipt.forwarded for receipt in chain),
+        reframed=sum(receipt.reframed for receipt in chain),
+        handled=sum(receipt.handled for receipt in chain),
+        dropped=sum(receipt.dropped for receipt in chain),
+        added=sum(receipt.added for receipt in chain),
+        written=union(span for receipt in chain if not _expired(receipt, log_starts) for span in receipt.written),
+        transactions=sum(receipt.transactions for receipt in chain),
+        from_target=sum(receipt.from_target for receipt in chain),
+        min_timestamp=min(moments, default=-1),
+        max_timestamp=max(receipt.max_timestamp for receipt in chain),
+        source_epoch=last.source_epoch,
+        record_age=alone.record_age if alone else None,
+        latency=alone.latency if alone else None,
+        run_id=alone.run_id if alone else "",
+    )
+
+
+def is_due(held_ever: int, record: FlowRecord) -> bool:
+    """Whether to tidy: enough is new, and as much as was left the last time, so that reading the ledger whole costs a share of its growth.
+
+    `held_ever`: how many records the ledger ever held, the ends of transactions too.
+    """
+    anew = held_ever < record.tidied  # the ledger was deleted since
+    return anew or held_ever - record.tidied >= max(UPKEEP_RECORDS, record.receipts)
+
+
+def mergeable(found: Collection[tuple[Receipt, int]], now_ms: int) -> list[Receipt]:
+    """Those of some valid receipts, with their records' timestamps, that are old enough, without the newest of each partition (pure)."""
+    newest: dict[tuple[str, int], int] = {}
+    for receipt, _ in found:
+        key = (receipt.topic, receipt.partition)
+        newest[key] = max(newest.get(key, -1), receipt.upstream_end)
+    young = now_ms - YOUNG_MILLISECONDS
+    return [
+        receipt for receipt, timestamp in found if timestamp < young and receipt.upstream_end < newest[receipt.topic, receipt.partition]
+    ]
+
+
+def records_of(done: LedgerCompaction) -> list[KeyValue]:
+    """What to write, in order: a reader whose bound lies within it finds a range twice, never not at all."""
+    return [*(encode_receipt(receipt) for receipt in done.merged), *((encode_receipt(receipt)[0], None) for receipt in done.replaced)]
+
+
+def keep_ledger_tidy(flow: Flow) -> LedgerCompaction:
+    """Fence, read, merge, write; what was done. One partition of the ledger at a time: memory holds no more."""
+    topic = flow.ledger_topic
+    merged: list[Receipt] = []
+    replaced: list[Receipt] = []
+    left = 0
+    with (
+        FencedWriter(flow, flow.position_group, upkeep_transactional_id(flow.name), [topic]) as writer,
+        InternalTopicReader(flow.target) as reader,
+        ClusterAdmin(flow.target) as target,
+    ):
+        for share in reader.partitions(topic):
+            found = _receipts(reader, share, topic, place_of(flow.target, topic))
+            old = mergeable(found, time.time_ns() // 1_000_000)
+            keys = {TopicPartition(receipt.remote_topic, receipt.partition) for receipt in old}
+            log_starts, _ = target.earliest_offsets(sorted(keys))
+            done = tidy(old, {(key.topic, key.partition): offset for key, offset in log_starts.items()})
+            if done.merged or done.replaced:
+                writer.write({(topic, share): records_of(done)})
+            merged += done.merged
+            replaced += done.replaced
+            left += len(found) - len(done.replaced)
+    return LedgerCompaction(tuple(merged), tuple(replaced), left)
+
+
+def _receipts(reader: InternalTopicReader, share: int, topic: str, where: str) -> Collection[tuple[Receipt, int]]:
+    """Valid receipts of one partition of the ledger, with their records' timestamps."""
+    found: dict[bytes, tuple[Receipt, int]] = {}
+    for record in reader.read(topic, only=share):
+        if record.value is None:
+            found.pop(record.key, None)
+        else:
+            # What a newer Ferry added to a receipt would be lost in a merged one: it is left alone.
+            moment = NEVER_OLD if holds_more(record.key, record.value) else record.timestamp
+            found[record.key] = (decode_receipt(record.key, record.value, where), moment)
+    return found.values()

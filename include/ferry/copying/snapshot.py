@@ -1,0 +1,316 @@
+"""What both clusters say about a flow, gathered for the plan. Reads only.
+
+A snapshot before fencing is good enough to look at (`settled=False`): it does not wait for open transactions. The driver takes a second one after
+fencing, when nobody else can write, and decides by that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ferry.clusters.abilities import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Lack, lacking
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.groups import committed_positions
+from ferry.clusters.leader_epochs import ReadTo, diverged_logs
+from ferry.clusters.partitions import TopicPartition
+from ferry.config.nearest import nearest_name
+from ferry.copying.guard_reading import guarded
+from ferry.copying.plan import PartitionFacts
+from ferry.copying.request import RunRequest, epoch_milliseconds
+from ferry.copying.truncation import Truncation, is_believed, truncation_of
+from ferry.errors import ArgumentError, FerryError, NotAuthorized
+from ferry.ledger.reading import id_of, read_coverage, read_receipts, read_state
+from ferry.ledger.receipts import Receipt
+from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.state import FlowState, Head
+from ferry.permissions.hidden import Hidden, hidden_topics
+from ferry.policy.naming import is_ferry_topic
+from ferry.policy.selection import Selection
+from ferry.syncs.scope import refuse_same_cluster
+
+if TYPE_CHECKING:
+    from ferry.clusters.describe import TopicDescription
+    from ferry.config import Flow
+
+# Of positions that disagree while a run commits.
+LOOKS = 4
+# A leader that has just been elected knows the log's end as soon as its replicas have asked it once.
+LAG_SECONDS, LAG_PAUSE_SECONDS = 3.0, 0.2
+NOT_A_COPY = "the config is that of a connector that copies no records"
+
+
+@dataclass(frozen=True)
+class FlowSnapshot:
+    """Everything the plan needs. `claims` name the flow that writes each remote topic, over all flows into the target; `denied` are topics
+    of the flow that the source hides, or whose remote topic may not be described; `lacking`: what the clusters' releases lack."""
+
+    selection: Selection
+    source_topics: Mapping[str, TopicDescription]
+    target_topics: Mapping[str, TopicDescription]
+    facts: tuple[PartitionFacts, ...]
+    state: FlowState
+    claims: Mapping[str, str]
+    partition_problems: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    denied: tuple[PartitionFailure, ...] = ()
+    lacking: tuple[Lack, ...] = ()
+
+
+def take_snapshot(
+    flow: Flow,
+    request: RunRequest,
+    source: ClusterAdmin,
+    target: ClusterAdmin,
+    *,
+    settled: bool,
+    ends: Mapping[tuple[str, int], int] | None = None,
+    for_a_run: bool = False,
+    concerns: Callable[[str, int], bool] | None = None,
+) -> FlowSnapshot:
+    """Ask both clusters. `ends` keeps the end bounds of an earlier snapshot of the same run.
+
+    `concerns` (topic, partition): which source partitions are looked at (None: all). Positions of others may be undecided meanwhile.
+
+    `for_a_run`: partitions with nothing to copy are not asked for more than their ends: their `log_start` is their position then, and what
+    their remote topics are set to is not known.
+    """
+    refuse_same_cluster(flow, source, target)
+    lacks = lacking_abilities(flow)
+    source_topics, target_topics = source.topics(), target.topics()
+    policy = flow.policy
+    selection = flow.select_topics(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
+    places = [
+        (TopicPartition(topic, number), TopicPartition(name, number))
+        for topic, name in selection.selected
+        for number in range(source_topics[topic].partitions)
+        if concerns is None or concerns(topic, number)
+    ]
+    asked = None if concerns is None else [remote for _, remote in places if remote.topic in target_topics]
+    state, claims, positions = _read_positions(flow, target_topics, asked, settled=settled)
+    copied = {head.topic for head in state.heads.values()}
+    hidden = hidden_topics(flow, source, source_topics, copied) if flow.copies and not request.topics else ()
+    denied = [PartitionFailure(entry.name, -1, "NotAuthorized", entry.problem) for entry in hidden if entry.needed]
+    if denied and not selection.selected:
+        raise NotAuthorized("; ".join(failure.problem for failure in denied))
+    selection = narrow(selection, request) if request.topics else _with_hidden(selection, hidden)
+    remote = dict(selection.selected)
+    wanted = [key for key, _ in places if key.topic in remote]
+    ids = {topic: (id_of(source_topics[topic]), id_of(target_topics.get(name))) for topic, name in selection.selected}
+    known = {key: head for key, head in state.heads.items() if (head.source_topic_id, head.remote_topic_id) == ids.get(head.topic)}
+    rest = for_a_run and request.since is None
+    offsets = _offsets(flow, request, source, wanted, state, known, rest=rest)
+    ledger = target_topics.get(flow.ledger_topic)
+    explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
+    remote_ends = _remote_ends(target, wanted, remote, target_topics, explained)
+    coverage = read_coverage(flow, wanted, source_topics, target_topics, remote) if request.since is not None else {}
+    moving = {key.topic for key in wanted if key not in offsets.at_rest}
+    truncations = _truncations(flow, [known[key] for key in wanted if key in known], offsets.stable_ends)
+    configs, unread = _remote_configs(flow, target, {remote[topic] for topic in moving} & set(target_topics))
+    denied += [
+        PartitionFailure(topic, -1, type(unread[name]).__name__, str(unread[name])) for topic, name in remote.items() if name in unread
+    ]
+    facts = []
+    for key in wanted:
+        if key in offsets.problems or remote[key.topic] in unread:
+            continue
+        remote_topic = remote[key.topic]
+        description = target_topics.get(remote_topic)
+        limits = configs.get(remote_topic, {})
+        stable_end = offsets.stable_ends[key]
+        end = (ends or {}).get(key, min(stable_end, offsets.until.get(key, stable_end)))
+        facts.append(
+            PartitionFacts(
+                topic=key.topic,
+                partition=key.partition,
+                topic_id=UUID(source_topics[key.topic].topic_id or str(UUID(int=0))),
+                remote_topic=remote_topic,
+                remote_topic_id=UUID(description.topic_id or str(UUID(int=0))) if description else None,
+                remote_partitions=description.partitions if description else 0,
+                remote_end=remote_ends.get((remote_topic, key.partition), 0),
+                log_start=offsets.starts[key],
+                end=end,
+                stable_end=stable_end,
+                start=offsets.policy[key],
+                # Heartbeats say what was alive: history of them is worth nothing, and their topics are compacted.
+                since=None if policy.is_heartbeats_topic(key.topic) else offsets.since.get(key),
+                head=state.heads.get((key.topic, key.partition)),
+                committed=positions.get(TopicPartition(remote_topic, key.partition)),
+                claimed_by=claims.get(remote_topic),
+                covered=coverage.get(key, ()),
+                compacted="compact" in limits.get("cleanup.policy", ""),
+                stamps_itself=limits.get("message.timestamp.type") == "LogAppendTime",
+                ledger_topic_id=(ledger.topic_id or "") if ledger else "",
+                batch_limit=int(limits.get("max.message.bytes", 1_048_588)),
+                truncation=truncations.get((key.topic, key.partition)),
+            )
+        )
+    checked = guarded(flow, facts, source_topics, settled=settled)
+    return FlowSnapshot(selection, source_topics, target_topics, checked, state, claims, offsets.problems, tuple(denied), lacks)
+
+
+def lacking_abilities(flow: Flow) -> tuple[Lack, ...]:
+    """What the releases of both clusters cannot do for the flow. BrokerTooOld where it cannot be copied at all."""
+    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
+    return (
+        *lacking(flow.source, ClientRole.ADMIN, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES),
+        *lacking(flow.target, ClientRole.ADMIN, needs=TARGET_NEEDS, wishes=TARGET_WISHES),
+    )
+
+
+def _with_hidden(selection: Selection, hidden: Iterable[Hidden]) -> Selection:
+    """Heartbeats come along if they may: hidden ones are left out, and named."""
+    more = tuple((f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed)
+    return Selection(selection.selected, (*selection.skipped, *more))
+
+
+def narrow(selection: Selection, request: RunRequest) -> Selection:
+    """Only the topics that a request names; ArgumentError for names that the flow does not copy."""
+    known = dict(selection.selected)
+    unknown = [topic for topic in request.topics if topic not in known]
+    if unknown:
+        reasons = "not at the source, hidden from the user there, or excluded by the filters"
+        hint = nearest_name(unknown[0], known)
+        raise ArgumentError(f"flow {request.flow} does not copy topic {', '.join(unknown)}: {reasons}{hint}")
+    return Selection(tuple((topic, known[topic]) for topic in request.topics), selection.skipped)
+
+
+def _read_positions(
+    flow: Flow, target_topics: Mapping[str, TopicDescription], partitions: Iterable[TopicPartition] | None, *, settled: bool
+) -> tuple[FlowState, dict[str, str], dict[TopicPartition, int]]:
+    """The flow's state, the claims of every flow, and the positions of its group, by remote partition (of `partitions`; None: of all).
+
+    Beside a run (not `settled`) they are read one after the other while it commits both, so what disagrees is read again: a disagreement is
+    one if it stays as it is. Positions that do not hold still are left out.
+    """
+    disagreed: dict[TopicPartition, tuple[int | None, int]] = {}
+    for _ in range(LOOKS):
+        state, claims = read_state(flow, target_topics, settled=settled)
+        positions = committed_positions(flow.target, flow.position_group, partitions, settled=settled)
+        before, disagreed = disagreed, disagreements(state, positions)
+        moving = {key for key, pair in disagreed.items() if before.get(key) != pair}
+        if settled or not moving:
+            return state, claims, positions
+    return state, claims, {key: position for key, position in positions.items() if key not in moving}
+
+
+def disagreements(state: FlowState, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int | None, int]]:
+    """Remote partitions of which the group says something else than the head: what the head says (None: there is none), and the group."""
+    heads = {TopicPartition(head.remote_topic, head.partition): head.position for head in state.heads.values()}
+    return {key: (heads.get(key), position) for key, position in positions.items() if position != heads.get(key)}
+
+
+def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition, int]) -> dict[tuple[str, int], Truncation]:
+    """Source partitions whose log is another one before the position of today's head; the ledger tells what had been copied of it.
+
+    `ends`: last stable offsets. A log that ends at the position is not asked for more. Where the head knows no epoch, only a log that ends
+    before the position is noticed.
+    """
+    placed = {TopicPartition(head.topic, head.partition): head for head in heads}
+    asked = {
+        key: head
+        for key, head in placed.items()
+        if (head.source_epoch >= 0 and ends.get(key) != head.position) or ends.get(key, head.position) < head.position
+    }
+    diverged = diverged_logs(flow.source, {key: ReadTo(head.position, head.source_epoch) for key, head in asked.items()})
+    found = {
+        key: told if told.proven else told._replace(end=min(told.end, ends.get(key, told.end)))
+        for key, told in diverged.items()
+        if is_believed(asked[key], told)
+    }
+    if not found:
+        return {}
+    of_today: dict[tuple[str, int], list[Receipt]] = {}
+    for receipt in read_receipts(flow, found):
+        head = asked[TopicPartition(receipt.topic, receipt.partition)]
+        if (receipt.source_topic_id, receipt.remote_topic_id) == (head.source_topic_id, head.remote_topic_id):
+            of_today.setdefault((receipt.topic, receipt.partition), []).append(receipt)
+    return {key: truncation_of(asked[key], divergence, of_today.get(key, ())) for key, divergence in found.items()}
+
+
+@dataclass(frozen=True)
+class _Offsets:
+    starts: Mapping[TopicPartition, int]
+    stable_ends: Mapping[TopicPartition, int]
+    policy: Mapping[tuple[str, int], int]
+    until: Mapping[tuple[str, int], int]
+    since: Mapping[tuple[str, int], int]
+    problems: Mapping[tuple[str, int], str]
+    at_rest: Collection[tuple[str, int]]
+
+
+def _offsets(  # noqa: PLR0917 - who asks, whom, and for what
+    flow: Flow,
+    request: RunRequest,
+    source: ClusterAdmin,
+    wanted: list[TopicPartition],
+    state: FlowState,
+    known: Mapping[tuple[str, int], Head],
+    *,
+    rest: bool,
+) -> _Offsets:
+    """`rest`: partitions whose log ends at the position of their `known` head need not be asked for more."""
+    ends, problems = source.end_offsets(wanted)
+    positions = {key: known[key].position for key in wanted if key in known}
+    _await_lagging(source, ends, positions)
+    at_rest = {key: ends[key] for key in wanted if rest and key in ends and ends[key] == positions.get(key)}
+    starts, start_problems = source.earliest_offsets([key for key in wanted if key not in at_rest and key not in problems])
+    starts |= at_rest
+    problems |= start_problems
+    usable = [key for key in wanted if key not in problems and key not in at_rest]
+
+    def at_time(moment_ms: int, keys: list[TopicPartition]) -> dict[tuple[str, int], int]:
+        found, missing = source.offsets_for_time(keys, moment_ms)
+        problems.update(missing)
+        return {key: ends[key] if offset is None else offset for key, offset in found.items()}
+
+    until = at_time(epoch_milliseconds(request.until), usable) if request.until else {}
+    since = at_time(epoch_milliseconds(request.since), usable) if request.since and request.backfill else {}
+    new = [key for key in usable if (key.topic, key.partition) not in state.heads]
+    policy: dict[tuple[str, int], int] = {(key.topic, key.partition): offset for key, offset in starts.items()}
+    if flow.start == "latest":
+        policy.update({key: ends[key] for key in new})
+    elif flow.start != "earliest":
+        policy.update(at_time(epoch_milliseconds(flow.start), new))
+    return _Offsets(starts, ends, policy, until, since, problems, at_rest.keys())
+
+
+def _await_lagging(source: ClusterAdmin, ends: dict[TopicPartition, int], positions: Mapping[TopicPartition, int]) -> None:
+    """Ask for a while again where a log seems to end before the position: a leader that has just been elected may lag behind."""
+    begun = time.monotonic()
+    while time.monotonic() - begun < LAG_SECONDS:
+        behind = [key for key, position in positions.items() if ends.get(key, position) < position]
+        if not behind:
+            return
+        time.sleep(LAG_PAUSE_SECONDS)
+        ends.update(source.end_offsets(behind)[0])
+
+
+def _remote_ends(
+    target: ClusterAdmin,
+    wanted: Iterable[TopicPartition],
+    remote: Mapping[str, str],
+    target_topics: Mapping[str, TopicDescription],
+    explained: Collection[tuple[str, int]],
+) -> dict[tuple[str, int], int]:
+    """Log ends of remote partitions that no head, or none of today's ledger, speaks of: has somebody else written there?"""
+    unknown = [
+        TopicPartition(remote[key.topic], key.partition)
+        for key in wanted
+        if (key.topic, key.partition) not in explained
+        and remote[key.topic] in target_topics
+        and key.partition < target_topics[remote[key.topic]].partitions
+    ]
+    found, _ = target.end_offsets(unknown, committed=False)
+    return {(key.topic, key.partition): offset for key, offset in found.items()}
+
+
+def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple[dict[str, dict[str, str]], dict[str, FerryError]]:
+    """By remote topic, and what went wrong: a topic whose limits are not known is not written to."""
+    configs, problems = target.visible_configs(
+        sorted(name for name in topics if not is_ferry_topic(name)), to_alter=flow.mirroring.sync_topic_configs_enabled
+    )
+    return {topic: {name: entry.value or "" for name, entry in entries.items()} for topic, entries in configs.items()}, problems

@@ -1,0 +1,123 @@
+"""Findings about one cluster (pure): reachable, version, clock, what its release lacks, and what transactions need of a target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ferry.clusters.abilities import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Ability, missing
+from ferry.doctor.cluster_facts import ClusterFacts
+from ferry.doctor.finding import Finding, failure, ok, warning
+
+# Ferry asks for transactions of a minute (transaction.timeout.ms).
+TRANSACTION_MILLISECONDS = 60_000
+# Below, measured ages and headroom are as good as anybody looks at them; above an hour brokers refuse records of the future
+# (message.timestamp.after.max.ms).
+NOTICED_SKEW, REFUSED_SKEW = 5_000, 3_600_000
+# MetadataVersion of Kafka 4.3: the release that brought each feature level.
+_FIRST_LEVELS = (31, 30, 28, 26, 22, 21, 20, 15, 12, 9, 8)
+_RELEASES = dict(zip(_FIRST_LEVELS, ("4.4", "4.3", "4.2", "4.1", "4.0", "3.9", "3.8", "3.7", "3.6", "3.5", "3.4"), strict=True))
+OLDEST_KRAFT = "3.3"
+
+
+def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool) -> Iterator[Finding]:
+    """Everything about one cluster; `source`: a flow reads from it; `target`: a flow writes to it."""
+    where = f"cluster {facts.alias}"
+    if facts.problem is not None:
+        yield failure(where, "reachable", f"{facts.problem}", facts.problem.next_step, facts.problem.exit_code)
+        return
+    yield ok(where, "reachable", f"{facts.bootstrap}, {_count(facts.brokers)}, id {facts.cluster_id}, as {facts.login}")
+    yield _version(where, facts)
+    yield _clock(where, facts)
+    newest = facts.capabilities.newest
+    needs = missing([*(SOURCE_NEEDS if source else ()), *(TARGET_NEEDS if target else ())], newest)
+    for need in needs:
+        yield failure(where, "release", *_lack(need))
+    for wish in missing([*(SOURCE_WISHES if source else ()), *(TARGET_WISHES if target else ())], newest):
+        yield warning(where, "release", *_lack(wish))
+    if not target or needs:
+        return
+    yield _protocol(where, facts)
+    if facts.configs:
+        yield from _transaction_log(where, facts)
+    else:
+        fix = f"grant DescribeConfigs on the cluster at cluster {facts.alias}"
+        yield warning(where, "broker configs", f"not shown, so limits are not checked: {facts.no_configs}", fix)
+
+
+def release(facts: ClusterFacts) -> str:
+    """The Kafka release that the cluster speaks; empty where it does not tell (ZooKeeper)."""
+    level = facts.capabilities.features.get("metadata.version")
+    if level is None:
+        return ""
+    return next((name for first, name in _RELEASES.items() if level >= first), OLDEST_KRAFT)
+
+
+def _version(where: str, facts: ClusterFacts) -> Finding:
+    found = release(facts)
+    if found:
+        return ok(where, "version", f"Kafka {found} (metadata.version {facts.capabilities.features['metadata.version']})")
+    told = facts.configs.get("inter.broker.protocol.version", "before KRaft")
+    return ok(where, "version", f"Kafka {told}, with ZooKeeper")
+
+
+def _lack(ability: Ability) -> tuple[str, str]:
+    return f"older than Kafka {ability.since}: {ability.without}", f"upgrade the cluster to {ability.since} or newer"
+
+
+def _clock(where: str, facts: ClusterFacts) -> Finding:
+    clock = facts.capabilities.clock
+    if clock is None:
+        fix = f"compare `date` on {facts.bootstrap} and here; or grant Describe on the cluster, where it runs KRaft"
+        return warning(where, "clock", f"not known: {facts.capabilities.no_clock}", fix)
+    surely = max(0, abs(clock.ahead_ms) - clock.within_ms)
+    told = (
+        f"{abs(clock.ahead_ms) / 1000:.3f} s {'ahead of' if clock.ahead_ms > 0 else 'behind'} this machine (to within {clock.within_ms} ms)"
+    )
+    fix = f"let NTP (chrony, systemd-timesyncd) set the clocks here and on {facts.bootstrap}"
+    if surely >= REFUSED_SKEW:
+        return failure(where, "clock", f"{told}: brokers refuse records of the future", fix)
+    if surely >= NOTICED_SKEW:
+        return warning(where, "clock", f"{told}: ages, headroom and bounds by time are off by as much", fix)
+    return ok(where, "clock", told)
+
+
+def _protocol(where: str, facts: ClusterFacts) -> Finding:
+    features = facts.capabilities.features
+    level = features.get("transaction.version", 0)
+    if level >= 2:
+        return ok(where, "exactly-once", f"transaction.version {level} (KIP-890)")
+    if features.get("metadata.version", 0) >= 22:
+        fix = f"kafka-features.sh --bootstrap-server {_servers(facts)} upgrade --feature transaction.version=2"
+        return warning(where, "exactly-once", f"transaction.version {level}: the older protocol can leave hanging transactions", fix)
+    return ok(where, "exactly-once", "transactions by the older protocol (KIP-890's needs Kafka 4.0)")
+
+
+def _transaction_log(where: str, facts: ClusterFacts) -> Iterator[Finding]:
+    copies, least = facts.config("transaction.state.log.replication.factor"), facts.config("transaction.state.log.min.isr")
+    if copies is not None and copies > facts.brokers:
+        found = f"transaction.state.log.replication.factor={copies} with {_count(facts.brokers)}: no transaction can begin on a new cluster"
+        yield failure(where, "transaction log", found, f"start {copies - facts.brokers} more brokers, or lower it in server.properties")
+    elif least is not None and least > facts.brokers:
+        found = f"transaction.state.log.min.isr={least} with {_count(facts.brokers)}: no transaction can be committed"
+        yield failure(where, "transaction log", found, f"start {least - facts.brokers} more brokers, or lower it in server.properties")
+    elif copies == 1 and facts.brokers > 1:
+        found = "transaction.state.log.replication.factor=1: transactions stop while that broker is down"
+        yield warning(
+            where, "transaction log", found, "set it to 3 in server.properties before the first transaction, or reassign the topic"
+        )
+    else:
+        yield ok(where, "transaction log", f"replication factor {copies}, min.isr {least}")
+    longest = facts.config("transaction.max.timeout.ms")
+    if longest is not None and longest < TRANSACTION_MILLISECONDS:
+        found = f"transaction.max.timeout.ms={longest}: Ferry asks for {TRANSACTION_MILLISECONDS}"
+        yield failure(
+            where, "transaction time", found, f"set transaction.max.timeout.ms={TRANSACTION_MILLISECONDS} or more in server.properties"
+        )
+
+
+def _servers(facts: ClusterFacts) -> str:
+    return facts.bootstrap.replace(" ", "")
+
+
+def _count(brokers: int) -> str:
+    return "1 broker" if brokers == 1 else f"{brokers} brokers"

@@ -1,0 +1,66 @@
+"""The whole examination: the machine, then each cluster of an enabled flow, then each flow whose clusters both answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ferry.doctor.cluster_checks import cluster_findings
+from ferry.doctor.cluster_facts import gather_cluster
+from ferry.doctor.finding import Finding, failure, ok, warning
+from ferry.doctor.flow_checks import flow_findings
+from ferry.doctor.flow_facts import gather_flow
+from ferry.doctor.machine import gather_machine
+from ferry.doctor.machine_checks import machine_findings
+from ferry.errors import ConfigError, FerryError
+from ferry.monitoring.schedule import longest_pause
+
+if TYPE_CHECKING:
+    from ferry.config import FerryConfig, Flow
+
+
+def examine(config: Path | None, only: str | None = None) -> Iterator[Finding]:
+    """Every finding as it is made; without a config those about the machine. ArgumentError for an unknown flow `only`."""
+    machine = gather_machine()
+    yield from machine_findings(machine, config)
+    if config is None:
+        return
+    try:
+        loaded = _load(config)
+    except ConfigError as problem:
+        for text in str(problem).splitlines():
+            yield failure("config", "mm2.properties", text, problem.next_step, problem.exit_code)
+        return
+    flows = loaded.flows if only is None else (loaded.flow(only),)
+    yield from config_findings(loaded, flows)
+    sides = {flow.source.alias: flow.source for flow in flows} | {flow.target.alias: flow.target for flow in flows}
+    sources, targets = {flow.source.alias for flow in flows}, {flow.target.alias for flow in flows}
+    facts = {alias: gather_cluster(cluster) for alias, cluster in sides.items()}
+    for alias, found in facts.items():
+        yield from cluster_findings(found, source=alias in sources, target=alias in targets)
+    for flow in flows:
+        source, target = facts[flow.source.alias], facts[flow.target.alias]
+        if source.problem is not None or target.problem is not None:
+            dead = ", ".join(found.alias for found in (source, target) if found.problem is not None)
+            yield warning(f"flow {flow.name}", "everything else", f"not looked at: {dead} does not answer", f"see cluster {dead} above")
+            continue
+        try:
+            yield from flow_findings(
+                flow, gather_flow(flow, source, target), machine, longest_pause(flow.schedule) if flow.schedule else None
+            )
+        except FerryError as problem:
+            yield failure(f"flow {flow.name}", "asked", str(problem), problem.next_step, problem.exit_code)
+
+
+def config_findings(loaded: FerryConfig, flows: tuple[Flow, ...]) -> Iterator[Finding]:
+    """What loading the file told (pure)."""
+    yield ok("config", "mm2.properties", f"{loaded.path}: {', '.join(flow.name for flow in flows)}")
+    for text in loaded.warnings:
+        yield warning("config", "mm2.properties", text, "correct or remove the key; docs/properties.md says what each does")
+
+
+def _load(config: Path) -> FerryConfig:
+    from ferry.config import load_config  # noqa: PLC0415 - keeps what only looks at the machine quick
+
+    return load_config(config)

@@ -1,0 +1,225 @@
+"""Findings about one flow (pure): rights, limits of the remote topics, time-outs against the schedule, memory, what is about to be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from ferry.config.replicas import OWN_TOPICS, REMOTE_TOPICS
+from ferry.copying.lanes import number_of_lanes
+from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts
+from ferry.doctor.finding import Finding, Verdict, failure, ok, warning
+from ferry.doctor.flow_facts import FlowFacts
+from ferry.doctor.granted import Granted, granted
+from ferry.doctor.machine import MachineFacts
+from ferry.errors import ExitCode, NotAuthorized, next_step_of
+from ferry.monitoring.durations import span
+from ferry.monitoring.watching import headroom_unknown
+from ferry.permissions.commands import commands
+from ferry.permissions.required import required_rights
+from ferry.syncs.few_replicas import reassignment, told
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster, Flow
+    from ferry.monitoring.status import FlowStatus
+    from ferry.permissions.model import Right
+
+MEBIBYTE = 1 << 20
+# A worker for itself, and the JVMs of launcher and driver (measured, docs/limits.md).
+WORKER_OWN, DRIVER = 100 * MEBIBYTE, 700 * MEBIBYTE
+# Without a schedule nobody says when the next run comes: a day is what one may sleep over.
+UNSCHEDULED_SECONDS = 86_400.0
+NAMES_SHOWN = 5
+# As long a command line as one still pastes.
+COMMANDS_SHOWN = 10
+
+
+def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: float | None) -> Iterator[Finding]:
+    """Everything about a flow whose clusters answer. `pause`: the longest time between two scheduled runs in s; None by hand."""
+    where, source, target = f"flow {flow.name}", facts.source, facts.target
+    if source.cluster_id == target.cluster_id:
+        found = f"{flow.source.alias} and {flow.target.alias} are the same cluster {source.cluster_id}"
+        yield failure(where, "two clusters", found, f"correct {flow.target.alias}.bootstrap.servers", ExitCode.BAD_INPUT)
+        return
+    if flow.copies and not facts.selected:
+        fix = f"correct {flow.name}.topics, or grant Describe on the topics to {_principal(flow.source, facts.source_rights) or 'the user'}"
+        yield warning(where, "topics", f"none of those that {flow.source.alias} shows match {', '.join(flow.topics)}", fix)
+    else:
+        yield ok(where, "topics", f"{facts.selected} to copy")
+    needed = required_rights(flow)
+    yield from rights_findings("rights at the source", flow, flow.source, needed.source, facts.source_rights)
+    yield from rights_findings("rights at the target", flow, flow.target, needed.target, facts.target_rights)
+    yield from _replicas(where, flow, target)
+    yield from _few_replicas(where, flow, facts)
+    yield from _limits(where, facts)
+    yield from _expirations(where, target, pause)
+    yield memory_finding(where, flow, machine, len(facts.status.partitions) if facts.status else 0)
+    yield from _standing(where, facts, pause)
+
+
+def rights_findings(check: str, flow: Flow, cluster: Cluster, needed: Iterable[Right], facts: RightsFacts) -> Iterator[Finding]:
+    """Missing rights each with the command that grants it, and what cannot be told."""
+    where = f"flow {flow.name}"
+    if facts.enforced is False:
+        yield ok(where, check, f"{cluster.alias} has no authorizer: everybody may do everything")
+        return
+    rights, principal = list(needed), _principal(cluster, facts)
+    answers = [(right, granted(right, facts, principal)) for right in rights]
+    missing = [right for right, answer in answers if answer is Granted.NO]
+    unknown = [right for right, answer in answers if answer is Granted.UNKNOWN]
+    told = list(commands(cluster.bootstrap, principal or "User:NAME", missing))
+    for comment, command in told[:COMMANDS_SHOWN]:
+        yield failure(where, check, f"missing at {cluster.alias}: {comment.removeprefix('# ')}", command, ExitCode.PARTLY_FAILED)
+    if len(told) > COMMANDS_SHOWN:
+        rest = f"{len(told) - COMMANDS_SHOWN} more resources lack rights"
+        yield failure(where, check, rest, f"ferry acls {flow.source.path} --flow '{flow.name}'")
+    if unknown:
+        names = _names(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}))
+        fix = f"compare with: ferry acls {flow.source.path} --flow '{flow.name}'"
+        yield warning(where, check, f"cannot be told, {_why_unknown(principal, facts)}: {names}", fix)
+    if not missing and not unknown:
+        yield ok(where, check, f"all {len(rights)} granted to {principal or cluster.user_name}")
+
+
+def _principal(cluster: Cluster, facts: RightsFacts) -> str | None:
+    """As whom brokers see Ferry; None where only they know."""
+    return None if facts.renamed else cluster.principal
+
+
+def _why_unknown(principal: str | None, facts: RightsFacts) -> str:
+    if principal is None:
+        return "who it logs in as is known to brokers only"
+    return "it may not see ACLs (Describe on the cluster)" if facts.acls is None else "ACLs deny it for some of these names"
+
+
+def memory_finding(where: str, flow: Flow, machine: MachineFacts, partitions: int) -> Finding:
+    """Whether this machine has the memory that a run of so many partitions with --master local[…] may take."""
+    tasks = min(machine.cores if flow.tasks_max is None else flow.tasks_max, number_of_lanes(partitions, flow.lanes))
+    wanted = tasks * (flow.memory_bytes + WORKER_OWN) + DRIVER
+    told = f"{tasks} tasks may take {wanted // MEBIBYTE} MiB (ferry.memory.mb={flow.memory_bytes // MEBIBYTE})"
+    has = f"{machine.memory_available // MEBIBYTE} of {machine.memory // MEBIBYTE} MiB are free here"
+    fits = (machine.memory_available - DRIVER) // (flow.memory_bytes + WORKER_OWN)
+    fix = f"set {flow.name}.tasks.max={max(1, fits)}, or lower {flow.name}.ferry.memory.mb"
+    if wanted > machine.memory:
+        return failure(where, "memory", f"{told}; {has}", fix)
+    if wanted > machine.memory_available:
+        return warning(where, "memory", f"{told}; {has}", fix)
+    return ok(where, "memory", f"{told}; {has}")
+
+
+def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Iterator[Finding]:
+    least, default = target.config("min.insync.replicas") or 1, target.config("default.replication.factor") or 1
+    for key in (REMOTE_TOPICS, OWN_TOPICS):
+        factor = flow.wanted_replicas(key).on(target.known_brokers, default)
+        if factor > target.known_brokers:
+            found = f"{key} wants {factor} replicas, and {target.alias} has {target.known_brokers} brokers: no topic can be created"
+            yield failure(where, "replicas", found, f"start as many brokers, or set {key}={target.known_brokers}")
+            return
+        if factor < least:
+            found = f"new topics get {factor} replicas, and {target.alias} wants min.insync.replicas={least}: nothing can be written"
+            yield failure(where, "replicas", found, f"set {key}={least} or more, and have as many brokers")
+            return
+    yield ok(where, "replicas", f"replication.factor {flow.replication_factor}, min.insync.replicas {least}")
+
+
+def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]:
+    """Topics that are there already: they keep what they were created with."""
+    for _, entries in groupby(facts.few_replicas, lambda entry: entry.key):
+        found = list(entries)
+        yield warning(where, "replicas", told(found), reassignment(flow.target.bootstrap, found, facts.brokers))
+
+
+def _limits(where: str, facts: FlowFacts) -> Iterator[Finding]:
+    """Remote topics that are there already; new ones are created with what the source's have."""
+    small, stamped, narrow = [], [], []
+    for topic, remote in facts.remote_configs.items():
+        source = facts.source_configs.get(topic, {})
+        if _number(remote, "max.message.bytes", 1 << 62) < _number(source, "max.message.bytes", 0):
+            small.append(topic)
+        if remote.get("message.timestamp.type") == "LogAppendTime":
+            stamped.append(topic)
+        oldest, kept = _number(remote, "message.timestamp.before.max.ms", 1 << 62), _number(source, "retention.ms", 1 << 62)
+        if oldest < (1 << 62 if kept < 0 else kept) and oldest < 1 << 62:
+            narrow.append(topic)
+    if stamped:
+        fix = "kafka-configs.sh --alter --add-config message.timestamp.type=CreateTime on those remote topics"
+        yield failure(where, "timestamps", f"the remote topics of {_names(stamped)} put their own time on records", fix)
+    if narrow:
+        fix = "raise message.timestamp.before.max.ms of those remote topics to the source's retention.ms"
+        yield warning(where, "timestamps", f"the remote topics of {_names(narrow)} refuse records that the source still has", fix)
+    if small:
+        fix = "raise max.message.bytes of those remote topics to the source's"
+        yield warning(where, "message size", f"the remote topics of {_names(small)} take smaller batches than the source's", fix)
+    if not (stamped or narrow or small):
+        yield ok(where, "limits", f"sizes and timestamps fit, of {len(facts.remote_configs)} remote topics that exist")
+
+
+def _expirations(where: str, target: ClusterFacts, pause: float | None) -> Iterator[Finding]:
+    ids, offsets = target.config("transactional.id.expiration.ms"), target.config("offsets.retention.minutes")
+    if ids is None or offsets is None:
+        return
+    if pause is None:
+        yield ok(
+            where, "expiration", f"no schedule; positions are kept {offsets // 1440} days without a run, then the ledger's heads count"
+        )
+        return
+    if ids / 1000 <= pause:
+        fix = f"raise transactional.id.expiration.ms of the brokers of {target.alias} above {round(pause * 1000)}"
+        yield warning(where, "expiration", f"{span(pause)} between runs, and transactional ids are forgotten after {span(ids / 1000)}", fix)
+    if offsets * 60 <= pause:
+        fix = f"raise offsets.retention.minutes of the brokers of {target.alias} above {round(pause / 60)}"
+        found = f"{span(pause)} between runs, and group offsets are forgotten after {span(offsets * 60)}: the ledger's heads count then"
+        yield warning(where, "expiration", found, fix)
+    if min(ids / 1000, offsets * 60) > pause:
+        yield ok(where, "expiration", f"at most {span(pause)} between runs; ids are kept {span(ids / 1000)}, offsets {span(offsets * 60)}")
+
+
+def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Finding]:
+    if facts.problem is not None:
+        # A cluster that answers and refuses one request is not unreachable.
+        code = ExitCode.PARTLY_FAILED if isinstance(facts.problem, NotAuthorized) else facts.problem.exit_code
+        yield failure(where, "status", str(facts.problem), facts.problem.next_step, code)
+    if facts.status is None:
+        return
+    yield from _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
+    for stopped in facts.status.stopped[:NAMES_SHOWN]:
+        yield failure(where, "partitions", str(stopped), next_step_of(stopped.error))
+    if len(facts.status.stopped) > NAMES_SHOWN:
+        yield failure(where, "partitions", f"{len(facts.status.stopped) - NAMES_SHOWN} more are stopped", "ferry status names them all")
+    for held in facts.status.held_back:
+        if held.overdue:
+            yield failure(where, "open transactions", held.what, held.remedy)
+    if facts.status.losses:
+        fix = "ferry ledger shows them; ferry ack-loss once they were seen"
+        yield failure(where, "losses", f"{len(facts.status.losses)} that nobody acknowledged", fix)
+
+
+def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: bool) -> Iterator[Finding]:
+    unread = [f"{entry.topic}-{entry.partition}" for entry in status.judged if headroom_unknown(entry)]
+    if unread:
+        found = f"cannot be told for {len(unread)} partitions, whose first uncopied record could not be read: {_names(unread)}"
+        yield warning(where, "headroom", found, "look again; see that the source's brokers answer, and that Read on the topics is granted")
+    left = [(entry.headroom_seconds, f"{entry.topic}-{entry.partition}") for entry in status.judged if entry.headroom_seconds is not None]
+    if not left:
+        if not unread:
+            yield ok(where, "headroom", "nothing that waits to be copied is about to expire")
+        return
+    least, place = min(left)
+    until = "the next run" if scheduled else "a day has passed"
+    if least <= next_run:
+        verdict = Verdict.FAILURE if scheduled else Verdict.WARNING
+        fix = f"run now; then run more often, or raise retention.ms of {place.rpartition('-')[0]} at the source"
+        yield Finding(where, "headroom", verdict, f"{place}: the source drops records in {span(max(0.0, least))}, before {until}", fix)
+    else:
+        yield ok(where, "headroom", f"{span(least)} left for {place}, the partition with the least")
+
+
+def _number(config: object, name: str, default: int) -> int:
+    text = config.get(name) if isinstance(config, dict) else None
+    return int(text) if text is not None else default
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(sorted(names)[:NAMES_SHOWN]) + more

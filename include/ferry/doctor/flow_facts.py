@@ -1,0 +1,119 @@
+"""What both clusters say about a flow, for its findings. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, gather_rights
+from ferry.errors import FerryError
+from ferry.monitoring.status import FlowStatus, flow_status
+from ferry.permissions.required import required_rights
+from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
+
+if TYPE_CHECKING:
+    from ferry.clusters.acl_binding import AclBinding
+    from ferry.config import Cluster, Flow
+    from ferry.permissions.model import Right
+
+Configs = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class FlowFacts:
+    """A flow whose clusters both answer. `remote_configs` by source topic, of remote topics that exist.
+
+    `few_replicas`: topics of the target that have less than the config wants; `brokers`: ids of those that it has.
+    `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies.
+    """
+
+    source: ClusterFacts
+    target: ClusterFacts
+    source_rights: RightsFacts
+    target_rights: RightsFacts
+    status: FlowStatus | None = None
+    problem: FerryError | None = None
+    selected: int = 0
+    source_configs: Configs = field(default_factory=dict, hash=False)
+    remote_configs: Configs = field(default_factory=dict, hash=False)
+    few_replicas: tuple[FewReplicas, ...] = ()
+    brokers: frozenset[int] = frozenset()
+
+
+def gather_flow(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
+    """Ask both clusters more than these facts. FerryError when one goes away meanwhile."""
+    needed = required_rights(flow)
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        source_names, target_names = source.topic_names(), target.topic_names()
+        selected = dict(flow.select_topics(source_names).selected) if flow.copies else {}
+        source_configs, _ = source.visible_configs(selected)
+        existing = {remote: topic for topic, remote in selected.items() if remote in set(target_names)}
+        remote_configs, _ = target.visible_configs(existing)
+        wanted = wanted_on_target(flow, existing)
+        brokers = target.brokers()
+        topics = target.topics(wanted.keys() & set(target_names))
+        few = few_replicas(wanted, topics, brokers, target_facts.config("default.replication.factor") or 1)
+    status, problem = _status(flow)
+    return FlowFacts(
+        source_facts,
+        target_facts,
+        source_rights(flow, needed.source),
+        rights_of(flow.target, needed.target),
+        status,
+        problem,
+        len(selected),
+        {name: _plain(config) for name, config in source_configs.items()},
+        {existing[name]: _plain(config) for name, config in remote_configs.items()},
+        few,
+        brokers.known,
+    )
+
+
+def _status(flow: Flow) -> tuple[FlowStatus | None, FerryError | None]:
+    try:
+        return flow_status(flow), None
+    except FerryError as problem:
+        return None, problem
+
+
+def source_rights(flow: Flow, needed: tuple[Right, ...]) -> RightsFacts:
+    """As `rights_of` the source. What the flow leaves out does not count: ACLs may well deny it, though a right covers its name."""
+    from ferry.clusters.acl_binding import AclResource  # noqa: PLC0415 - beside its use
+    from ferry.permissions.model import Resource  # noqa: PLC0415 - likewise
+    from ferry.permissions.resources import source_topics  # noqa: PLC0415 - likewise
+
+    rules, copied = flow.topic_rules, frozenset(source_topics(flow))
+    others = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC and right.resource not in copied]
+
+    def counts(name: str) -> bool:
+        return rules.why_not(name) is None or any(resource.covers(Resource(AclResource.TOPIC, name)) for resource in others)
+
+    return rights_of(flow.source, needed, counts)
+
+
+def rights_of(cluster: Cluster, needed: tuple[Right, ...], counts: Callable[[str], bool] = bool) -> RightsFacts:
+    """What the cluster says about the `needed` rights of whoever asks, of topics that count. FerryError when it does not answer."""
+    from ferry.clusters.acl_binding import AclPattern, AclResource  # noqa: PLC0415 - beside its use
+    from ferry.permissions.model import Resource  # noqa: PLC0415 - likewise
+
+    with ClusterAdmin(cluster) as admin:
+        names = admin.topic_names()
+    topics = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC]
+    existing = [name for name in names if counts(name) and any(resource.covers(Resource(AclResource.TOPIC, name)) for resource in topics)]
+    literal = {found.name for found in topics if found.pattern is AclPattern.LITERAL and not found.is_everything}
+    facts = gather_rights(cluster, existing, literal - set(existing))
+    return facts if facts.acls is None else replace(facts, acls=frozenset(entry for entry in facts.acls if not _idle(entry, counts)))
+
+
+def _idle(entry: AclBinding, counts: Callable[[str], bool]) -> bool:
+    """Whether it denies one topic, which does not count."""
+    from ferry.clusters.acl_binding import AclPattern, AclResource  # noqa: PLC0415 - see source_rights
+
+    one = entry.resource is AclResource.TOPIC and entry.pattern is AclPattern.LITERAL and entry.name != "*"
+    return one and entry.permission == "DENY" and not counts(entry.name)
+
+
+def _plain(config: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, entry in config.items() if (value := getattr(entry, "value", None)) is not None}

@@ -1,0 +1,100 @@
+"""Whether a user has a right, by what the cluster says (pure): yes, no, or not to be told.
+
+Surest first: no authorizer lets everybody do everything; what KIP-430 tells about the cluster and about topics that exist holds for this
+very user, whatever gave it. For names that do not exist yet, groups and transactional ids only the ACLs speak (StandardAuthorizer's rules:
+a DENY wins, ALL is every operation, a right can imply another). Who may do everything to the cluster without an ACL that says so is taken
+for a super user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.doctor.cluster_facts import RightsFacts
+from ferry.permissions.model import Operation, Resource, Right
+
+_NAMES = {
+    Operation.READ: "READ",
+    Operation.WRITE: "WRITE",
+    Operation.CREATE: "CREATE",
+    Operation.ALTER: "ALTER",
+    Operation.DESCRIBE: "DESCRIBE",
+    Operation.DESCRIBE_CONFIGS: "DESCRIBE_CONFIGS",
+    Operation.ALTER_CONFIGS: "ALTER_CONFIGS",
+}
+_IMPLYING = {"DESCRIBE": {"READ", "WRITE", "DELETE", "ALTER"}, "DESCRIBE_CONFIGS": {"ALTER_CONFIGS"}}
+_EVERYTHING = {"CREATE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
+_ANYBODY = "User:*"
+
+
+class Granted(Enum):
+    """Whether a user has a right."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "cannot be told"
+
+
+def granted(right: Right, facts: RightsFacts, principal: str | None) -> Granted:
+    """Whether `principal` (None: only brokers know who it is) has `right`."""
+    if facts.enforced is False:
+        return Granted.YES
+    name, resource = _NAMES[right.operation], right.resource
+    if resource.kind is AclResource.CLUSTER and facts.operations is not None:
+        return _told(name in facts.operations)
+    if resource.kind is AclResource.TOPIC:
+        seen = _of_topics(name, resource, facts)
+        if seen is not Granted.UNKNOWN:
+            return seen
+    if name == "CREATE" and facts.operations is not None and "CREATE" in facts.operations:
+        return Granted.YES
+    if facts.acls is None or principal is None:
+        return Granted.UNKNOWN
+    if is_super(facts, principal):
+        return Granted.YES
+    return allowed(facts.acls, principal, name, resource)
+
+
+def is_super(facts: RightsFacts, principal: str) -> bool:
+    """Whether the user may do everything to the cluster though no ACL says so."""
+    if facts.operations is None or facts.acls is None or not facts.operations >= _EVERYTHING:
+        return False
+    return not any(entry.resource is AclResource.CLUSTER and entry.principal in {principal, _ANYBODY} for entry in facts.acls)
+
+
+def allowed(acls: Iterable[AclBinding], principal: str, operation: str, resource: Resource) -> Granted:
+    """What the ACLs say about every name of `resource`; ACLs of single hosts count as if they were for this one.
+
+    Where a DENY is about some of its names only, it cannot be told: nobody knows whether any of them is needed.
+    """
+    own = [entry for entry in acls if entry.resource is resource.kind and entry.principal in {principal, _ANYBODY}]
+    denied = [entry for entry in own if entry.permission == "DENY" and entry.operation in {operation, "ALL"}]
+    enough = {operation, "ALL"} | _IMPLYING.get(operation, set())
+    if any(_pattern(entry).covers(resource) for entry in denied):
+        return Granted.NO
+    if not any(entry.permission == "ALLOW" and entry.operation in enough and _pattern(entry).covers(resource) for entry in own):
+        return Granted.NO
+    return Granted.UNKNOWN if any(resource.covers(_pattern(entry)) for entry in denied) else Granted.YES
+
+
+def _of_topics(name: str, resource: Resource, facts: RightsFacts) -> Granted:
+    """What is told about topics that exist; all names of a prefix are seldom among them."""
+    one = resource.pattern is AclPattern.LITERAL and not resource.is_everything
+    if one and resource.name in facts.hidden:
+        return Granted.NO
+    if name == "CREATE":
+        return Granted.YES if one and resource.name in facts.topics else Granted.UNKNOWN
+    found = {topic: held for topic, held in facts.topics.items() if resource.covers(Resource(AclResource.TOPIC, topic))}
+    if any(name not in held for held in found.values()):
+        return Granted.NO
+    return Granted.YES if one and found else Granted.UNKNOWN
+
+
+def _pattern(entry: AclBinding) -> Resource:
+    return Resource(entry.resource, entry.name, entry.pattern)
+
+
+def _told(yes: bool) -> Granted:
+    return Granted.YES if yes else Granted.NO

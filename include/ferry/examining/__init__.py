@@ -1,1 +1,0 @@
-"""`ferry doctor`: facts are gathered here, findings are pure functions over them; nothing is ever written."""

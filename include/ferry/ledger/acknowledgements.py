@@ -1,0 +1,47 @@
+"""`ferry ack-loss`: an operator has seen the losses; they stay in the ledger and `ferry status` no longer counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.leaders import NO_TOPIC_ID
+from ferry.ledger.formats import place_of
+from ferry.ledger.losses import read_losses
+from ferry.ledger.receipts import Receipt
+from ferry.ledger.state import FlowState, LossAcknowledged, encode_state, fold_state
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+
+def open_losses(flow: Flow) -> list[Receipt]:
+    """Losses of the ledger, records that the target refused among them, that nobody has acknowledged."""
+    topic = flow.state_topic
+    with InternalTopicReader(flow.target) as reader:
+        records = reader.read(topic, complete=False)
+        state = fold_state(((record.key, record.value) for record in records), place_of(flow.target, topic))
+    return unacknowledged(read_losses(flow, state.flow.losses if state.flow else None).losses, state)
+
+
+def unacknowledged(losses: Iterable[Receipt], state: FlowState) -> list[Receipt]:
+    """Those of `losses` that nobody has acknowledged (pure)."""
+    return [loss for loss in losses if acknowledgement(loss) not in state.acknowledged]
+
+
+def acknowledge_losses(flow: Flow) -> list[Receipt]:
+    """Mark every open loss as seen; the losses that were."""
+    losses = open_losses(flow)
+    append_records(flow.target, flow.state_topic, [encode_state(acknowledgement(loss)) for loss in losses])
+    return losses
+
+
+def acknowledgement(loss: Receipt) -> LossAcknowledged:
+    """The state record that marks this loss as seen.
+
+    It names the topic where the source has no topic ids (before 2.8): without the name it would mark those of other topics too.
+    """
+    topic = loss.topic if loss.source_topic_id == str(NO_TOPIC_ID) else ""
+    return LossAcknowledged(loss.source_topic_id, loss.partition, loss.upstream_start, topic)

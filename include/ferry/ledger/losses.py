@@ -1,0 +1,54 @@
+"""Reads the losses of a ledger: all of it, or by an index what is new and the losses that were known. Only losses are kept in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.leader_epochs import ReadTo, same_logs
+from ferry.clusters.partitions import TopicPartition
+from ferry.ledger.formats import place_of
+from ferry.ledger.loss_index import IndexedShare, LossFold, LossIndex
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+
+def read_losses(flow: Flow, index: LossIndex | None, *, complete: bool = True) -> LossFold:
+    """Every loss, up to the bound of now (`complete`: as of InternalTopicReader.read). `index`: of the flow record.
+
+    Errors as of InternalTopicReader.read and decode_receipt.
+    """
+    topic = flow.ledger_topic
+    fold = LossFold(_standing(flow, index), place_of(flow.target, topic))
+    with InternalTopicReader(flow.target) as reader:
+        for record in reader.records_at(topic, fold.listed):
+            fold.add(record)
+        for record in reader.read(topic, fold.starts, complete=complete):
+            fold.add(record)
+    return fold
+
+
+def index_losses(flow: Flow, index: LossIndex | None, ledger_topic_id: str, held_ever: int) -> LossIndex:
+    """`index` brought up to date, as far as no open transaction holds readers back.
+
+    `ledger_topic_id`: as it was before; of a ledger that was replaced meanwhile the index says nothing.
+    """
+    read = read_losses(flow, index, complete=False)
+    made = read.index(ledger_topic_id, held_ever)
+    # An unclean election may have cut a log off below `index` since it was looked at: then its new records there were not read.
+    cut_off = read.starts.keys() - {share.partition for share in _standing(flow, index)}
+    return replace(made, shares=tuple(share for share in _standing(flow, made) if share.partition not in cut_off))
+
+
+def _standing(flow: Flow, index: LossIndex | None) -> tuple[IndexedShare, ...]:
+    """What holds of the index: the ledger is the same topic, and its logs still hold what was read (no unclean election cut them off)."""
+    if index is None:
+        return ()
+    topic = flow.ledger_topic
+    places = {TopicPartition(topic, share.partition): share for share in index.shares}
+    read = {key: ReadTo(share.read_to, share.epoch) for key, share in places.items()}
+    same = same_logs(flow.target, read, {topic: UUID(index.ledger_topic_id)})
+    return tuple(share for key, share in places.items() if key in same)

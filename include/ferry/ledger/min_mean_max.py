@@ -1,0 +1,43 @@
+"""How long records were under way: least, mean and greatest of many values, without keeping them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class MinMeanMax:
+    """Of `count` values (at least one), in ms."""
+
+    least: int
+    mean: float
+    greatest: int
+    count: int
+
+    def joined(self, other: MinMeanMax | None) -> MinMeanMax:
+        """Of the values of both."""
+        if other is None:
+            return self
+        count = self.count + other.count
+        mean = (self.mean * self.count + other.mean * other.count) / count
+        return MinMeanMax(min(self.least, other.least), mean, max(self.greatest, other.greatest), count)
+
+    def until(self, moment: int) -> MinMeanMax:
+        """Of timestamps: how long before `moment` they were."""
+        return MinMeanMax(moment - self.greatest, moment - self.mean, moment - self.least, self.count)
+
+    def parts(self) -> list[float]:
+        """For a record of the ledger; the inverse of `of_parts`."""
+        return [self.least, round(self.mean, 1), self.greatest, self.count]
+
+    @classmethod
+    def of_parts(cls, parts: list[float]) -> Self:
+        """ValueError for anything else than four numbers."""
+        least, mean, greatest, count = parts
+        return cls(int(least), float(mean), int(greatest), int(count))
+
+
+def joined(first: MinMeanMax | None, second: MinMeanMax | None) -> MinMeanMax | None:
+    """Of the values of both, where there are any."""
+    return second if first is None else first.joined(second)

@@ -1,0 +1,96 @@
+"""Reads what Ferry keeps on the target: the state topic and the ledger.
+
+State and receipts are read up to the end that the topic has when the reading begins; the newest record of each key counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
+from ferry.ledger.coverage import covered
+from ferry.ledger.formats import place_of
+from ferry.ledger.receipt_glance import glance
+from ferry.ledger.receipts import Receipt, decode_receipt, ledger_partition
+from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, FlowState, decode_state, fold_state
+from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX
+
+if TYPE_CHECKING:
+    from ferry.clusters.describe import TopicDescription
+    from ferry.config import Flow
+
+
+def refuse_newer_state(flow: Flow) -> None:
+    """NewerFormat when a newer Ferry has had the flow: asked before anything is written or fenced.
+
+    Flow records of open transactions count too: a run of the newer Ferry may be under way.
+    """
+    topic = flow.state_topic
+    with InternalTopicReader(flow.target, committed=False) as reader:
+        for record in reader.read(topic, complete=False):
+            if record.value is not None and record.key.startswith(FLOW_KEY):
+                decode_state(record.key, record.value, place_of(flow.target, topic))
+
+
+def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, settled: bool) -> tuple[FlowState, dict[str, str]]:
+    """The flow's own state, and the claims of every flow into the target."""
+    own = flow.state_topic
+    states = {
+        name: found.partitions for name, found in target_topics.items() if name.startswith(STATE_PREFIX) and name.endswith(STATE_SUFFIX)
+    }
+    others: dict[str, list[tuple[bytes, bytes | None]]] = {name: [] for name in states if name != own}
+    with InternalTopicReader(flow.target) as reader:
+        for name, record in reader.glance({name: states[name] for name in others}):
+            if record.key.startswith(CLAIM_KEY):
+                others[name].append((record.key, record.value))
+        read = ((record.key, record.value) for record in reader.read(own, complete=settled)) if own in states else ()
+        mine = fold_state(read, place_of(flow.target, own))
+    folded = [*(fold_state(records, place_of(flow.target, name)) for name, records in others.items()), mine]
+    return mine, {claim.remote_topic: claim.flow for state in folded for claim in state.claims.values()}
+
+
+def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -> list[Receipt]:
+    """Every receipt of the flow's ledger (of the partitions `wanted`), read to the bound of now; newest per key."""
+    topic = flow.ledger_topic
+    where = place_of(flow.target, topic)
+    newest: dict[bytes, Receipt] = {}
+    only = None if wanted is None else set(wanted)
+    with InternalTopicReader(flow.target) as reader:
+        width = len(reader.partitions(topic))
+        shares = {None} if only is None else {ledger_partition(name, number, width) for name, number in only} if width else set()
+        for share in shares:
+            for record in reader.read(topic, only=share):
+                if record.value is None:
+                    newest.pop(record.key, None)
+                    continue
+                seen = None if only is None else glance(record.key, record.value)
+                if only is not None and seen is not None and (seen.topic, seen.partition) not in only:
+                    continue
+                receipt = decode_receipt(record.key, record.value, where)
+                if only is None or (receipt.topic, receipt.partition) in only:
+                    newest[record.key] = receipt
+    return list(newest.values())
+
+
+def read_coverage(
+    flow: Flow,
+    wanted: Iterable[TopicPartition],
+    source_topics: Mapping[str, TopicDescription],
+    target_topics: Mapping[str, TopicDescription],
+    remote: Mapping[str, str],
+) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
+    """What the ledger covers per source partition; receipts of topics that were recreated since, on either side, are void."""
+    by_partition: dict[tuple[str, int], list[Receipt]] = {}
+    for receipt in read_receipts(flow, wanted):
+        today = id_of(source_topics.get(receipt.topic)), id_of(target_topics.get(remote.get(receipt.topic, "")))
+        if (receipt.source_topic_id, receipt.remote_topic_id) == today:
+            by_partition.setdefault((receipt.topic, receipt.partition), []).append(receipt)
+    return {key: covered(receipts) for key, receipts in by_partition.items()}
+
+
+def id_of(description: TopicDescription | None) -> str:
+    """As receipts hold it: zeros for clusters without topic ids, empty when there is no such topic."""
+    return "" if description is None else str(UUID(description.topic_id or str(UUID(int=0))))

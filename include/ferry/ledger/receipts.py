@@ -1,0 +1,236 @@
+"""Receipts: what the ledger says about one contiguous upstream range of one partition.
+
+A receipt is written in the transaction that copied its range, so it exists exactly when the records do. The ledger topic is compacted:
+the key names source topic id, partition, upstream start, kind and series, so that a receipt of one kind never replaces one of another.
+Runs map upstream to downstream offsets; they are delta-coded (ferry.wire.runs) and carried as base64 in a JSON value that people can read.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from zlib import crc32
+
+from ferry.errors import UnreadableRecord
+from ferry.ledger.formats import FORMAT_VERSION, require_version
+from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.wire.documents import number, read_document, text
+from ferry.wire.ranges import Ranges, size, union, within
+from ferry.wire.runs import decode_runs, encode_runs
+
+# About 100 KB of coded runs at worst: a receipt stays far below the usual max.message.bytes of 1 MiB.
+RUNS_PER_RECEIPT = 10_000
+
+# Begins the reason of a `skipped` receipt of a refused record; other skipped ranges were gone before a backfill came to them.
+REFUSED = "refused by the target"
+
+# Every field that this Ferry writes.
+KEY_FIELDS = frozenset({"id", "topic", "partition", "start", "kind", "series"})
+COUNTS = frozenset({"records", "bytes", "forwarded", "reframed", "handled", "transactions", "from_target"})
+PLACES = frozenset({"end", "downstream_end", "runs", "written", "found", "remote_topic", "remote_id", "source_epoch", "remote_epoch"})
+VALUE_FIELDS = COUNTS | PLACES | {"version", "timestamps", "delays", "run", "reason"}
+
+Run = tuple[int, int, int]  # upstream start, downstream start, count
+
+
+class ReceiptKind(StrEnum):
+    """Why a range is settled."""
+
+    COPIED = "copied"
+    BACKFILLED = "backfilled"
+    LOSS = "loss"
+    SKIPPED = "skipped"
+    SEED = "seed"
+    FOREIGN = "foreign"
+
+
+COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """One settled range `[upstream_start, upstream_end)` of a source partition.
+
+    `downstream_end` is the exclusive end of what this receipt put into the remote partition (-1: nothing). A `foreign` receipt has no runs:
+    another replicator wrote the records below `downstream_end` that no other receipt of the remote topic explains, and what of the upstream
+    range they hold is not known. Timestamps are in ms, -1 when there is no record. Topic ids are the text form of Kafka's uuids.
+    `records` are those on the target. Where a message handler was at work, `dropped` source records have none there, and `added` ones are
+    there beyond one for each source record, in no run; `written` are the downstream ranges of all batches with added records.
+    `from_target`: offsets of the range that the flow in the other direction had written, so that they were not copied. `found`: how far the
+    remote partition reached when an operator's seed began a ledger that does not explain what is there (-1: no such seed).
+    `record_age`: how old records were when the target had them; `latency`: when their transaction was about to be committed (of a batch
+    only its first and its greatest timestamp count). `series`: the run whose seed began the position that was copied from (empty: the
+    first); what is copied again after a position was taken back replaces no receipt of records that are still there. `remote_epoch`: the
+    remote partition's leader epoch under which all of it was appended, for the flow in the other direction (-1: not known).
+    """
+
+    kind: ReceiptKind
+    topic: str
+    partition: int
+    source_topic_id: str
+    remote_topic: str
+    remote_topic_id: str
+    upstream_start: int
+    upstream_end: int
+    downstream_end: int = -1
+    runs: tuple[Run, ...] = ()
+    records: int = 0
+    bytes: int = 0
+    forwarded: int = 0
+    reframed: int = 0
+    handled: int = 0
+    dropped: int = 0
+    added: int = 0
+    written: Ranges = ()
+    transactions: int = 1
+    from_target: int = 0
+    found: int = -1
+    min_timestamp: int = -1
+    max_timestamp: int = -1
+    record_age: MinMeanMax | None = None
+    latency: MinMeanMax | None = None
+    source_epoch: int = -1
+    remote_epoch: int = -1
+    run_id: str = ""
+    reason: str = ""
+    series: str = ""
+
+    @property
+    def by_handler(self) -> bool:
+        """Whether a message handler was at work."""
+        return bool(self.handled or self.dropped or self.added)
+
+
+def is_loss(receipt: Receipt) -> bool:
+    """Whether records of the range will never be on the target: gone at the source, or refused by the target and skipped."""
+    return receipt.kind == ReceiptKind.LOSS or (receipt.kind == ReceiptKind.SKIPPED and receipt.reason.startswith(REFUSED))
+
+
+def ledger_partition(topic: str, partition: int, partitions: int) -> int:
+    """The ledger partition that holds all receipts of one source partition."""
+    return (crc32(topic.encode()) + partition) % partitions
+
+
+def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
+    """Key and value of a ledger record."""
+    key: dict[str, object] = {
+        "id": receipt.source_topic_id,
+        "topic": receipt.topic,
+        "partition": receipt.partition,
+        "start": receipt.upstream_start,
+        "kind": receipt.kind.value,
+        **({"series": receipt.series} if receipt.series else {}),
+    }
+    value = {
+        "version": FORMAT_VERSION,
+        "end": receipt.upstream_end,
+        "downstream_end": receipt.downstream_end,
+        "runs": base64.b64encode(encode_runs(receipt.runs)).decode() if receipt.runs else "",
+        "remote_topic": receipt.remote_topic,
+        "remote_id": receipt.remote_topic_id,
+        "records": receipt.records,
+        "bytes": receipt.bytes,
+        "forwarded": receipt.forwarded,
+        "reframed": receipt.reframed,
+        "transactions": receipt.transactions,
+        "timestamps": [receipt.min_timestamp, receipt.max_timestamp],
+        "source_epoch": receipt.source_epoch,
+        "run": receipt.run_id,
+        "reason": receipt.reason,
+    }
+    if receipt.by_handler:
+        value["handled"] = [receipt.handled, receipt.dropped, receipt.added]
+    rare = (
+        ("from_target", receipt.from_target, 0),
+        ("found", receipt.found, -1),
+        ("written", receipt.written, ()),
+        ("remote_epoch", receipt.remote_epoch, -1),
+    )
+    value.update({name: found for name, found, usual in rare if found != usual})
+    if receipt.record_age is not None and receipt.latency is not None:
+        value["delays"] = [receipt.record_age.parts(), receipt.latency.parts()]
+    return _compact(key), _compact(value)
+
+
+def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Receipt:
+    """The inverse of `encode_receipt`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
+    try:
+        name, what = read_document(key), read_document(value)
+        require_version(what, where)
+        handled, dropped, added = what.get("handled", (0, 0, 0))
+        record_age, latency = (MinMeanMax.of_parts(parts) for parts in what["delays"]) if "delays" in what else (None, None)
+        return Receipt(
+            kind=ReceiptKind(name["kind"]),
+            topic=text(name["topic"]),
+            partition=number(name["partition"]),
+            source_topic_id=text(name["id"]),
+            remote_topic=text(what["remote_topic"]),
+            remote_topic_id=text(what["remote_id"]),
+            upstream_start=number(name["start"]),
+            upstream_end=number(what["end"]),
+            downstream_end=number(what["downstream_end"]),
+            runs=decode_runs(base64.b64decode(what["runs"], validate=True)) if what["runs"] else (),
+            records=number(what["records"]),
+            bytes=number(what["bytes"]),
+            forwarded=number(what["forwarded"]),
+            reframed=number(what["reframed"]),
+            handled=number(handled),
+            dropped=number(dropped),
+            added=number(added),
+            written=tuple((number(start), number(end)) for start, end in what.get("written", ())),
+            transactions=number(what["transactions"]),
+            from_target=number(what.get("from_target", 0)),
+            found=number(what.get("found", -1)),
+            min_timestamp=number(what["timestamps"][0]),
+            max_timestamp=number(what["timestamps"][1]),
+            record_age=record_age,
+            latency=latency,
+            source_epoch=number(what["source_epoch"]),
+            remote_epoch=number(what.get("remote_epoch", -1)),
+            run_id=text(what["run"]),
+            reason=text(what["reason"]),
+            series=text(name.get("series", "")),
+        )
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, binascii.Error) as problem:
+        raise UnreadableRecord(f"{where}: record {key!r} is not a receipt: {problem}") from problem
+
+
+def holds_more(key: bytes, value: bytes) -> bool:
+    """Whether a record that `decode_receipt` reads has fields that a newer Ferry added: to write it again would drop them."""
+    return not (json.loads(key).keys() <= KEY_FIELDS and json.loads(value).keys() <= VALUE_FIELDS)
+
+
+def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Receipt, ...]:
+    """The same range as several receipts with at most `limit` runs each; bytes and batch counts stand on the first.
+
+    What was written stands on the last, whose downstream end is behind all of it.
+    """
+    if len(receipt.runs) <= limit:
+        return (receipt,)
+    pieces: list[Receipt] = []
+    start = receipt.upstream_start
+    for index in range(0, len(receipt.runs), limit):
+        runs = receipt.runs[index : index + limit]
+        following = receipt.runs[index + limit : index + limit + 1]
+        end, downstream_end, added = receipt.upstream_end, receipt.downstream_end, receipt.added - sum(piece.added for piece in pieces)
+        named = sum(run[2] for run in runs)
+        if following:
+            # Further outputs of a record are in no run. What else lies between runs may be the records of this topic's own producers.
+            spans = within(receipt.written, runs[0][1], following[0][1])
+            places = union([*spans, *((run[1], run[1] + run[2]) for run in runs)])
+            end, downstream_end, added = following[0][0], places[-1][1], size(places) - named
+        piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end)
+        piece = replace(piece, records=named + added, added=added)
+        if index:
+            piece = replace(piece, bytes=0, forwarded=0, reframed=0, handled=0, dropped=0, transactions=0, from_target=0)
+            piece = replace(piece, record_age=None, latency=None)
+        pieces.append(replace(piece, written=()) if following else piece)
+        start = end
+    return tuple(pieces)
+
+
+def _compact(document: dict[str, object]) -> bytes:
+    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()

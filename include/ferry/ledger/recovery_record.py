@@ -1,0 +1,117 @@
+"""What the state topic says about a failover, failback or cut-over of a flow, and how that record changes (pure, but for the reading).
+
+While groups are moved, and as long as they live on the other side, the flow's group sync must not touch them: their positions at the
+source are older than those on the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.errors import RecoveryStopped
+from ferry.ledger.formats import place_of
+from ferry.ledger.recovery_entries import KINDS, CutEnds, RecoveryRecord
+from ferry.ledger.stages import TRANSITIONS, Event, Stage, advance, groups_are_moving
+from ferry.ledger.state import FlowState, fold_state
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+# The last step of a record whose movement came to its end.
+DONE = "done"
+_SINCE = {
+    Stage.FAILING_OVER: "failing over since",
+    Stage.FAILED_OVER: "failed over at",
+    Stage.CUTTING_OVER: "cutting over since",
+    Stage.CUT_OVER: "cut over at",
+    Stage.FAILING_BACK: "failing back; failed over at",
+}
+_KEYS = tuple(f'{{"{kind}"'.encode() for kind in sorted(KINDS))
+
+
+def read_recovery(flow: Flow, *, settled: bool = True) -> FlowState:
+    """What the state topic says about failovers alone. `settled`: wait for what is being committed. NewerFormat as for any state."""
+    topic = flow.state_topic
+    with InternalTopicReader(flow.target) as reader:
+        records = [(found.key, found.value) for found in reader.read(topic, complete=settled) if found.key.startswith(_KEYS)]
+    return fold_state(records, place_of(flow.target, topic))
+
+
+def current_record(flow: Flow, state: FlowState) -> RecoveryRecord:
+    """The flow's record; one that says that it replicates where there is none."""
+    return state.recovery or RecoveryRecord(flow.name, "", "", Stage.REPLICATING.value, "", 0, 0)
+
+
+def stage_of(record: RecoveryRecord) -> Stage:
+    """The record's stage. ValueError never: a stage that is not known counts as the most careful one."""
+    return Stage(record.stage) if record.stage in set(Stage) else Stage.FAILING_OVER
+
+
+def cut_of(state: FlowState, record: RecoveryRecord) -> dict[str, CutEnds]:
+    """What was kept for this recovery, by topic."""
+    return {topic: entry for topic, entry in state.cut.items() if entry.recovery == record.recovery}
+
+
+def done_groups(state: FlowState, record: RecoveryRecord) -> frozenset[str]:
+    """Groups that this movement need not touch again: they may have moved on since."""
+    return frozenset(entry.group for entry in state.taken.values() if entry.done and entry.phase == record.phase)
+
+
+def not_home(state: FlowState, record: RecoveryRecord, groups: Collection[str]) -> list[str]:
+    """Those of `groups` that the failover or cut-over moved, and that a failback has not (pure)."""
+    if record.phase == record.recovery:
+        return []
+    return sorted(entry.group for entry in state.taken.values() if entry.phase == record.recovery and entry.group in groups)
+
+
+def begun(state: FlowState, record: RecoveryRecord, event: Event, name: str, now: int) -> RecoveryRecord:
+    """The flow's record once groups begin to move, under `name` where that is a new movement; `now` in ms (pure).
+
+    RecoveryStopped where a movement of that name was abandoned or came to its end: groups that are done under it have moved on since.
+    """
+    before = stage_of(record)
+    stage = advance(record.flow, before, event)
+    fresh = before is Stage.REPLICATING
+    turns = stage is Stage.FAILING_BACK and before is not stage
+    if (fresh or turns) and name in _names_used(state, record):
+        raise RecoveryStopped(f"{name} was abandoned, or has ended: what was confirmed for it holds no longer; begin a new one")
+    recovery = name if fresh else record.recovery
+    phase = name if fresh or turns else record.phase
+    since = now if fresh else record.since
+    return replace(record, recovery=recovery, phase=phase, stage=stage.value, step="confirmed", at=now, since=since)
+
+
+def ended(record: RecoveryRecord, event: Event, step: str, now: int) -> RecoveryRecord:
+    """The flow's record behind the last step, or once it is abandoned (pure). Behind an abandoned failback the failover counts again."""
+    stage = advance(record.flow, stage_of(record), event)
+    phase = record.recovery if stage is Stage.FAILED_OVER else record.phase
+    return replace(record, phase=phase, stage=stage.value, step=step, at=now)
+
+
+def ended_by(record: RecoveryRecord, event: Event, run_id: str) -> bool:
+    """Whether this run has written `event`, the end of a movement, already (pure)."""
+    behind = {stage for (_, known), stage in TRANSITIONS.items() if known is event}
+    return record.run_id == run_id and record.step == DONE and stage_of(record) in behind
+
+
+def _names_used(state: FlowState, record: RecoveryRecord) -> set[str]:
+    kept = (*(entry.phase for entry in state.taken.values()), *(entry.recovery for entry in state.cut.values()))
+    return {record.recovery, record.phase, *kept}
+
+
+def why_groups_are_held(flow: Flow) -> str:
+    """Why no group may be synced now; empty when they may. Waits for what is being committed: an answer of before would be wrong."""
+    record = current_record(flow, read_recovery(flow))
+    stage = stage_of(record)
+    if not groups_are_moving(stage):
+        return ""
+    return f"{flow.name} is {_SINCE[stage]} {iso(record.since)} ({record.recovery}): its groups are at {flow.target.alias} and go on there"
+
+
+def iso(moment_ms: int | None) -> str | None:
+    """A time for people and documents; None where nobody knows it."""
+    return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat(timespec="seconds") if moment_ms else None

@@ -1,0 +1,178 @@
+"""The report of one run, and what its outcome means for the caller.
+
+The report is assembled from what the target cluster holds about the run (receipts in the ledger, results in the runs topic), so it is
+the same after a kill. `document()` is the JSON contract of `ferry run --json`, `--report` and the XCom.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ferry import errors
+from ferry.errors import ExitCode, FerryError, PartitionsFailed, RecordsSkipped, SourceDataLost, Superseded, worst_exit_code
+from ferry.ledger.min_mean_max import MinMeanMax
+
+if TYPE_CHECKING:
+    from ferry.ledger.receipts import Receipt
+
+REPORT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class PartitionReport:
+    """What a run copied of one source partition: `[upstream_start, upstream_end)`, counts of records, bytes (as stored) and batches.
+
+    `records` are those on the target. A message handler was given `records + dropped - added` of the source.
+    `from_target`: offsets that were left out because the flow in the other direction had brought their records from the target.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    upstream_start: int
+    upstream_end: int
+    records: int = 0
+    bytes: int = 0
+    transactions: int = 0
+    forwarded: int = 0
+    reframed: int = 0
+    handled: int = 0
+    dropped: int = 0
+    added: int = 0
+    from_target: int = 0
+    record_age_ms: MinMeanMax | None = None
+    replication_latency_ms: MinMeanMax | None = None
+
+
+@dataclass(frozen=True)
+class LossReport:
+    """Records `[upstream_start, upstream_end)` that are not on the target: `kind` is `loss` if the source had dropped them before they were
+    copied, `skipped` if the target refused them."""
+
+    topic: str
+    partition: int
+    upstream_start: int
+    upstream_end: int
+    reason: str
+    kind: str = "loss"
+
+    @property
+    def where(self) -> str:
+        """Partition and range, for people."""
+        return f"{self.topic}-{self.partition} [{self.upstream_start}, {self.upstream_end})"
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Something that was left out on purpose: a topic or partition, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class PartitionFailure:
+    """A partition (or a whole topic: partition -1) that could not go on; `error` is the class name, `problem` the line for people."""
+
+    topic: str
+    partition: int
+    error: str
+    problem: str
+
+    @property
+    def where(self) -> str:
+        """The partition, topic or run, for people."""
+        if self.partition >= 0:
+            return f"{self.topic}-{self.partition}"
+        return f"topic {self.topic}" if self.topic else "the run"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.error}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """One run as a whole. Times are ISO 8601 in UTC; `seconds` is wall time, `cpu_seconds` of driver and workers."""
+
+    flow: str
+    run_id: str
+    started: str
+    finished: str
+    bound: str
+    partitions: tuple[PartitionReport, ...] = ()
+    losses: tuple[LossReport, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    failed: tuple[PartitionFailure, ...] = ()
+    superseded: str | None = None
+    syncs: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    @property
+    def records(self) -> int:
+        """Records appended to the target by this run."""
+        return sum(partition.records for partition in self.partitions)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of record batches appended to the target by this run."""
+        return sum(partition.bytes for partition in self.partitions)
+
+    @property
+    def from_target(self) -> int:
+        """Records that this run left out, because they had come from the target."""
+        return sum(partition.from_target for partition in self.partitions)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of the run; where several hold, by the precedence of `worst_exit_code`."""
+        whole = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed if not failure.topic]
+        return worst_exit_code([*(problem.exit_code for problem in self.problems()), *(error.exit_code for error in whole)])
+
+    def problems(self) -> list[FerryError]:
+        """Every kind of bad outcome of the run as an error, worst first."""
+        found: list[FerryError] = []
+        if self.superseded:
+            found.append(Superseded(f"run {self.run_id} of {self.flow}: {self.superseded}"))
+        run = f"run {self.run_id} of {self.flow}"
+        expired = [loss.where for loss in self.losses if loss.kind == "loss"]
+        refused = [f"{loss.where}: {loss.reason}" for loss in self.losses if loss.kind != "loss"]
+        if expired:
+            what = f"gone at the source before they were copied: {'; '.join(expired)}; see ferry ledger, then ferry ack-loss"
+            found.append(SourceDataLost(f"{run}: {what}"))
+        if refused:
+            what = f"{len(refused)} ranges of records skipped: {'; '.join(refused)}; see ferry ledger, then ferry ack-loss"
+            found.append(RecordsSkipped(f"{run}: {what}"))
+        if self.failed:
+            named = "; ".join(str(failure) for failure in self.failed)
+            found.append(PartitionsFailed(f"run {self.run_id} of {self.flow}: {len(self.failed)} failed: {named}"))
+        syncs = [f"{name}: {failure['what']}: {failure['problem']}" for name, sync in self.syncs.items() for failure in sync["failed"]]
+        if syncs:
+            found.append(PartitionsFailed(f"run {self.run_id} of {self.flow}: {len(syncs)} failures of syncs: {'; '.join(syncs)}"))
+        return found
+
+    def raise_for_outcome(self) -> None:
+        """Raise the worst problem of the run, if there is one; the others are notes on it."""
+        problems = self.problems()
+        if problems:
+            problems[0].others = tuple(problems[1:])
+            for other in problems[1:]:
+                problems[0].add_note(f"{type(other).__name__}: {other}")
+            raise problems[0]
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document of the contract, of JSON's own types only (an XCom keeps tuples as something else)."""
+        fields = json.loads(json.dumps(asdict(self)))
+        seconds, cpu_seconds = fields.pop("seconds"), fields.pop("cpu_seconds")
+        totals = {"records": self.records, "bytes": self.bytes, "seconds": seconds, "cpu_seconds": cpu_seconds}
+        return {"version": REPORT_VERSION, **fields, "totals": totals, "exit_code": int(self.exit_code)}
+
+
+def loss_report(receipt: Receipt) -> LossReport:
+    """A receipt of lost records as reports show it."""
+    return LossReport(
+        receipt.topic, receipt.partition, receipt.upstream_start, receipt.upstream_end, receipt.reason, kind=receipt.kind.value
+    )

@@ -1,0 +1,177 @@
+"""A run in a few hundred bytes, kept in the runs topic for the page's history: what it did, and how far behind the flow was at its end.
+
+A summary informs people; no decision is made by it. It has a key of its own (`summary:<run id>`), so that readers of a run's other records
+never meet it; so has a lag that another task measured (`lag:<run id>`). It is bounded: the biggest topics, first losses and failures are
+named, all are counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ferry.errors import NewerFormat, UnreadableRecord
+from ferry.ledger.formats import require_version
+from ferry.wire.documents import number, read_document, text
+
+if TYPE_CHECKING:
+    from ferry.ledger.run_report import RunReport
+
+SUMMARY_VERSION = 1
+KEY_PREFIX, LAG_PREFIX = b"summary:", b"lag:"
+# What is named; a summary of a flow with 10,000 partitions is as small as any.
+TOPICS_NAMED = 20
+TROUBLES_NAMED = 20
+CHARACTERS_NAMED = 300
+
+
+@dataclass(frozen=True)
+class RunLag:
+    """How far behind a flow is. Records: offsets that are not copied; seconds: age of the oldest of them; headroom: until the first of them
+    expires at the source (None: never, or nothing to copy). -1: not known."""
+
+    records: int = -1
+    seconds: float = -1.0
+    headroom_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run. `topics`: (source topic, records, bytes) of the biggest; `syncs`: counts by sync. Texts are cut at CHARACTERS_NAMED.
+
+    `losses` are as LossReport and `failed` as PartitionFailure, as plain documents.
+    """
+
+    run_id: str
+    started: str
+    finished: str
+    bound: str
+    state: str
+    records: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    topics: tuple[tuple[str, int, int], ...] = ()
+    topics_total: int = 0
+    losses: tuple[Mapping[str, Any], ...] = ()
+    losses_total: int = 0
+    failed: tuple[Mapping[str, Any], ...] = ()
+    failed_total: int = 0
+    syncs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    lag: RunLag = field(default_factory=RunLag)
+
+
+def summary_of(report: RunReport, lag: RunLag) -> RunSummary:
+    """A report as a summary (pure)."""
+    topics: dict[str, tuple[int, int]] = {}
+    for partition in report.partitions:
+        records, size = topics.get(partition.topic, (0, 0))
+        topics[partition.topic] = (records + partition.records, size + partition.bytes)
+    biggest = sorted(topics, key=lambda topic: (-topics[topic][1], -topics[topic][0], topic))[:TOPICS_NAMED]
+    return RunSummary(
+        run_id=report.run_id,
+        started=report.started,
+        finished=report.finished,
+        bound=report.bound,
+        state=state_of(report),
+        records=report.records,
+        bytes=report.bytes,
+        seconds=report.seconds,
+        cpu_seconds=report.cpu_seconds,
+        topics=tuple((topic, *topics[topic]) for topic in biggest),
+        topics_total=len(topics),
+        losses=tuple(_cut(asdict(loss)) for loss in report.losses[:TROUBLES_NAMED]),
+        losses_total=len(report.losses),
+        failed=tuple(_cut(asdict(failure)) for failure in report.failed[:TROUBLES_NAMED]),
+        failed_total=len(report.failed),
+        syncs={name: sync_counts(outcome) for name, outcome in report.syncs.items()},
+        lag=lag,
+    )
+
+
+def state_of(report: RunReport) -> str:
+    """The run's outcome in words: the worst that holds."""
+    if report.superseded:
+        return "superseded"
+    if any(not failure.topic for failure in report.failed):
+        return "failed"
+    if report.losses:
+        return "data lost"
+    if report.failed or any(outcome.get("failed") for outcome in report.syncs.values()):
+        return "partly failed"
+    return "done" if report.partitions else "nothing new"
+
+
+def sync_counts(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """How a sync ended, from the document of its outcome."""
+    counts = outcome.get("counts") or {}
+    found = {name: int(counts.get(name, len(outcome.get(name) or ()))) for name in ("changes", "skipped", "failed")}
+    return {**found, "left_out": str(outcome.get("left_out") or "")[:CHARACTERS_NAMED]}
+
+
+def encode_summary(summary: RunSummary) -> tuple[bytes, bytes]:
+    """Key and value of a record of the runs topic."""
+    value = json.dumps({"version": SUMMARY_VERSION, "kind": "summary", **asdict(summary)}, separators=(",", ":"))
+    return KEY_PREFIX + summary.run_id.encode(), value.encode()
+
+
+def decode_summary(value: bytes, where: str) -> RunSummary:
+    """The inverse of `encode_summary`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
+    try:
+        what = read_document(value)
+        require_version(what, where, SUMMARY_VERSION)
+        return RunSummary(
+            run_id=text(what["run_id"]),
+            started=text(what["started"]),
+            finished=text(what["finished"]),
+            bound=text(what["bound"]),
+            state=text(what["state"]),
+            records=number(what["records"]),
+            bytes=number(what["bytes"]),
+            topics_total=number(what["topics_total"]),
+            losses_total=number(what["losses_total"]),
+            failed_total=number(what["failed_total"]),
+            seconds=float(what["seconds"]),
+            cpu_seconds=float(what["cpu_seconds"]),
+            topics=tuple((text(topic), number(records), number(size)) for topic, records, size in what["topics"]),
+            losses=tuple(map(dict, what["losses"])),
+            failed=tuple(map(dict, what["failed"])),
+            syncs={text(name): dict(counts) for name, counts in what["syncs"].items()},
+            lag=_lag(what["lag"]),
+        )
+    except NewerFormat:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise UnreadableRecord(f"{where}: a run's summary is not readable: {problem}") from problem
+
+
+def encode_lag(run_id: str, lag: RunLag) -> tuple[bytes, bytes]:
+    """Key and value of a record of the runs topic."""
+    value = json.dumps({"version": SUMMARY_VERSION, "kind": "lag", **asdict(lag)}, separators=(",", ":"))
+    return LAG_PREFIX + run_id.encode(), value.encode()
+
+
+def decode_lag(value: bytes, where: str) -> RunLag:
+    """The inverse of `encode_lag`; errors as of `decode_summary`."""
+    try:
+        what = read_document(value)
+        require_version(what, where, SUMMARY_VERSION)
+        return _lag(what)
+    except NewerFormat:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise UnreadableRecord(f"{where}: a run's lag is not readable: {problem}") from problem
+
+
+def _lag(document: Mapping[str, Any]) -> RunLag:
+    return RunLag(number(document["records"]), float(document["seconds"]), _optional(document["headroom_seconds"]))
+
+
+def _optional(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _cut(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value[:CHARACTERS_NAMED] if isinstance(value, str) else value for name, value in document.items()}

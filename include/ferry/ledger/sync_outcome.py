@@ -1,0 +1,84 @@
+"""What a sync did: changes, what it left out, what failed. The same shape for all of them, for reports, the CLI and Airflow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ferry import errors
+from ferry.errors import ExitCode, PartitionsFailed, RetryRule, worst_exit_code
+from ferry.ledger.measurement import Measurement
+from ferry.ledger.run_report import Skipped
+
+# A record of the runs topic and an XCom stay small: counts are always whole, lists are cut here.
+LISTED = 200
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that was written, or would be in a dry run.
+
+    `what` names it as an operator would ("topic A.orders", "group billing"), `action` is a verb (create, grow, set, delete, write),
+    `detail` says from what to what ("retention.ms: 1000 -> 2000"), `reason` why.
+    """
+
+    what: str
+    action: str
+    detail: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class SyncFailure:
+    """One thing that could not be written; the others were. `error` is a class name of ferry.errors, `problem` the line for people."""
+
+    what: str
+    error: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.error}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class SyncOutcome:
+    """One sync of one run. `notices` are for people; `counts` name what there was to do and how it went.
+
+    `left_out` says why the whole sync was not done (not enabled, not due): then nothing else is set. `seconds` is wall time.
+    """
+
+    sync: str
+    changes: tuple[Change, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    failed: tuple[SyncFailure, ...] = ()
+    notices: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    measurements: tuple[Measurement, ...] = ()
+    left_out: str = ""
+    dry_run: bool = False
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """For a command that does nothing else: what failed decides, 5 where single things failed beside others."""
+        failed = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed]
+        whole = failed and not self.changes and all(failure.what == f"sync {self.sync}" for failure in self.failed)
+        return worst_exit_code([error.exit_code if whole else ExitCode.PARTLY_FAILED for error in failed])
+
+    def raise_for_failures(self) -> None:
+        """PartitionsFailed when something failed; worth trying again when at least one of the failures is."""
+        if not self.failed:
+            return
+        problem = PartitionsFailed(f"{self.sync}: {len(self.failed)} failed: {'; '.join(str(failure) for failure in self.failed)}")
+        rules = {getattr(errors, failure.error, PartitionsFailed).retry for failure in self.failed}
+        problem.retry = RetryRule.RETRY if RetryRule.RETRY in rules else RetryRule.FAIL
+        raise problem
+
+    def document(self, listed: int | None = None) -> dict[str, Any]:
+        """As JSON; at most `listed` entries of each list."""
+        names = ("changes", "skipped", "failed", "notices", "measurements")
+        # Cut first: there may be an entry for every partition of every group.
+        fields = asdict(replace(self, **{name: getattr(self, name)[:listed] for name in names}))
+        totals = {name: len(getattr(self, name)) for name in ("changes", "skipped", "failed")}
+        return {**fields, **{name: list(fields[name]) for name in names}, "counts": {**totals, **self.counts}}

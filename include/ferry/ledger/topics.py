@@ -1,0 +1,66 @@
+"""Ferry's own topics on the target: ledger, state, runs.
+
+Ledger and state are compacted: with another cleanup policy they would lose what explains the copy, so such a topic is refused.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.describe import WantedTopic
+from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
+from ferry.config.replicas import OWN_TOPICS
+from ferry.errors import ConfigError
+from ferry.permissions.required import rights_on_topic
+from ferry.policy.naming import ledger_topic, runs_topic, state_topic
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+RUNS_RETENTION_MILLISECONDS = 30 * 24 * 3600 * 1000
+# Small segments and an eager cleaner: the topics' size follows what is valid, not how many runs there were.
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(16 << 20),
+    "segment.ms": str(6 * 3600 * 1000),
+    "min.cleanable.dirty.ratio": "0.1",
+    "compression.type": "producer",
+}
+EXPIRING = {"cleanup.policy": "delete", "retention.ms": str(RUNS_RETENTION_MILLISECONDS), "compression.type": "producer"}
+
+
+def internal_topics(flow: Flow) -> frozenset[str]:
+    """Their names."""
+    alias = flow.source.alias
+    return frozenset({ledger_topic(alias), state_topic(alias), runs_topic(alias)})
+
+
+def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
+    """Create what is missing; the names created. ConfigError for a wrong policy, TooFewBrokers rather than fewer replicas."""
+    alias = flow.source.alias
+    wanted = {
+        ledger_topic(alias): (flow.ledger_partitions, COMPACTED),
+        state_topic(alias): (1, COMPACTED),
+        runs_topic(alias): (1, EXPIRING),
+    }
+    existing = set(target.topics())
+    compacted = {name for name, (_, config) in wanted.items() if config is COMPACTED}
+    for name, entries in target.topic_configs(compacted & existing).items():
+        found = entries["cleanup.policy"].value or ""
+        if found != "compact":
+            raise ConfigError(
+                f"cluster {target.alias}: topic {name} has cleanup.policy={found}: set it to compact, "
+                "or records that explain the copy expire"
+            )
+    missing = [name for name in wanted if name not in existing]
+    if not missing:
+        return ()
+    replicas = flow.wanted_replicas(OWN_TOPICS)
+    factor = replicas_for(replicas, target, missing)
+    topics = [WantedTopic(name, wanted[name][0], factor, wanted[name][1], partial(rights_on_topic, flow)) for name in missing]
+    for problem in target.create_topics(topics).values():
+        raise with_key(problem, replicas, target)
+    wait_for_leaders(target, {name: wanted[name][0] for name in missing})
+    return tuple(missing)

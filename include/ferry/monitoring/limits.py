@@ -1,0 +1,109 @@
+"""Which limits of the config a flow is beyond: pure, over what a status says.
+
+Limits hold for each topic: `lag.records` for the sum over its partitions, `lag.seconds` for its oldest uncopied record, `headroom.seconds`
+for the one that the source drops first. What is not known (an age that could not be read in time) breaks nothing. A topic without lag has
+no headroom to run out of. Heartbeats do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ferry.alerting.alert import Alert, AlertKind, Severity
+from ferry.config.alerts import DEADLINE_SECONDS, HEADROOM_SECONDS, LAG_RECORDS, LAG_SECONDS
+from ferry.errors import LimitsBroken
+
+if TYPE_CHECKING:
+    from ferry.config.alerts import AlertSettings
+    from ferry.monitoring.status import PartitionStatus
+
+# In one message: a flow of thousands of topics that has stood still would fill pages.
+NAMED = 5
+
+
+@dataclass(frozen=True)
+class BrokenLimit:
+    """A topic that is beyond a limit: `key` of the config, `value` and `limit` in the key's unit.
+
+    With the deadline's key it is the whole flow (`topic` is empty), and `value` how long ago the run that has not ended was due.
+    """
+
+    key: str
+    topic: str
+    value: float
+    limit: float
+
+    def __str__(self) -> str:
+        if self.key == DEADLINE_SECONDS:
+            return f"no run has ended in the {self.value:,.0f} s since one was due, which has {self.limit:,.0f} s to end"
+        beyond = "below" if self.key == HEADROOM_SECONDS else "above"
+        return f"topic {self.topic}: {self.key.removeprefix('ferry.alert.')} is {self.value:,.0f}, {beyond} {self.limit:,.0f}"
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+def broken_limits(settings: AlertSettings, partitions: Iterable[PartitionStatus]) -> tuple[BrokenLimit, ...]:
+    """Every topic beyond a limit; by key, worst first."""
+    judged = [entry for entry in partitions if not entry.heartbeats]
+    by_topic = groupby(sorted(judged, key=lambda entry: entry.topic), lambda entry: entry.topic)
+    found = [broken for topic, entries in by_topic for broken in _of_topic(settings, topic, list(entries))]
+    return tuple(sorted(found, key=lambda entry: (_ORDER.index(entry.key), -abs(entry.value - entry.limit), entry.topic)))
+
+
+def limits_broken(flow: str, broken: Iterable[BrokenLimit]) -> LimitsBroken:
+    """The error of these limits, the worst of each key named; its next step with it."""
+    found = tuple(broken)
+    problem = LimitsBroken(f"{flow}: {'; '.join(described(list(entries)) for _, entries in groupby(found, lambda entry: entry.key))}")
+    problem.broken = found
+    return problem
+
+
+def limit_alerts(flow: str, broken: Iterable[BrokenLimit], *, run_id: str = "", url: str = "") -> list[Alert]:
+    """One alert for each key: its worst topic's value, and the names of the others."""
+    alerts = []
+    for key, entries in groupby(broken, lambda entry: entry.key):
+        topics = list(entries)
+        severity = Severity.CRITICAL if key == HEADROOM_SECONDS else Severity.WARNING
+        alerts.append(
+            Alert(
+                flow=flow,
+                kind=AlertKind.LIMIT,
+                severity=severity,
+                what=key,
+                message=f"{flow}: {described(topics)}",
+                next_step=LimitsBroken.next_step,
+                value=topics[0].value,
+                limit=topics[0].limit,
+                run_id=run_id,
+                url=url,
+            )
+        )
+    return alerts
+
+
+def described(broken: list[BrokenLimit]) -> str:
+    """Limits of one key in a line."""
+    more = f" and {len(broken) - NAMED:,} more topics" if len(broken) > NAMED else ""
+    return "; ".join(str(entry) for entry in broken[:NAMED]) + more
+
+
+_ORDER = (HEADROOM_SECONDS, LAG_SECONDS, LAG_RECORDS)
+
+
+def _of_topic(settings: AlertSettings, topic: str, partitions: list[PartitionStatus]) -> list[BrokenLimit]:
+    found = []
+    records = sum(entry.lag_records for entry in partitions)
+    seconds = max(entry.lag_seconds for entry in partitions)
+    headroom = min((entry.headroom_seconds for entry in partitions if entry.headroom_seconds is not None), default=None)
+    if settings.headroom_seconds is not None and headroom is not None and headroom < settings.headroom_seconds:
+        found.append(BrokenLimit(HEADROOM_SECONDS, topic, headroom, settings.headroom_seconds))
+    if settings.lag_seconds is not None and seconds > settings.lag_seconds:
+        found.append(BrokenLimit(LAG_SECONDS, topic, seconds, settings.lag_seconds))
+    if settings.lag_records is not None and records > settings.lag_records:
+        found.append(BrokenLimit(LAG_RECORDS, topic, records, settings.lag_records))
+    return found

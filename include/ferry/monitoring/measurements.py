@@ -1,0 +1,102 @@
+"""A run in numbers, under MirrorMaker 2's names and tags (MirrorSourceMetrics, MirrorCheckpointMetrics).
+
+What MM2 does not measure (lag, headroom, runs, groups, verifies) has names of Ferry's; all names stand in ferry.monitoring.metric_names.
+
+One set for each remote partition that the run appended to, tagged with source and target alias, remote topic and partition; the checkpoint
+latency is tagged with the group besides. What differs from MM2: bytes are those of record batches as stored (MM2: of values), rates are
+over the run (MM2: over a sliding window), and the age of a record is taken when the target has it, not when the source handed it over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ferry.ledger.measurement import Measurement
+from ferry.ledger.min_mean_max import MinMeanMax
+
+if TYPE_CHECKING:
+    from ferry.ledger.run_report import PartitionReport, RunReport
+    from ferry.monitoring.status import FlowStatus, PartitionStatus
+    from ferry.verify.report import VerifyReport
+
+
+def measurements(report: RunReport, source: str, target: str) -> list[Measurement]:
+    """Everything that is measured of a run; `source` and `target` are the aliases."""
+    return [
+        one for partition in report.partitions for one in _of_partition(partition, report.seconds, {"source": source, "target": target})
+    ]
+
+
+def run_measurements(report: RunReport, source: str, target: str) -> list[Measurement]:
+    """The run as a whole; a run that had nothing to copy too."""
+    tags = {"source": source, "target": target}
+    values = {
+        "run-records": report.records,
+        "run-bytes": report.bytes,
+        "run-seconds": report.seconds,
+        "run-cpu-seconds": report.cpu_seconds,
+        "run-exit-code": int(report.exit_code),
+        "run-finished": round(datetime.fromisoformat(report.finished).timestamp(), 3),
+        "failed-partitions": len(report.failed),
+        "lost-records": sum(loss.upstream_end - loss.upstream_start for loss in report.losses),
+    }
+    return [Measurement(name, value, tags) for name, value in values.items()]
+
+
+def status_measurements(status: FlowStatus, source: str, target: str) -> list[Measurement]:
+    """Lag and headroom of every partition, those without lag too: a gauge would keep the value before."""
+    tags = {"source": source, "target": target}
+    found = [one for partition in status.partitions for one in _lag_of(partition, tags)]
+    counts = {
+        "open-transactions": len(status.held_back),
+        "hanging-transactions": sum(entry.overdue for entry in status.held_back),
+        "limits-broken": len(status.broken),
+    }
+    return [*found, *(Measurement(name, value, tags) for name, value in counts.items())]
+
+
+def verify_measurements(report: VerifyReport, source: str, target: str) -> list[Measurement]:
+    """What a verify found."""
+    tags = {"source": source, "target": target}
+    values = {
+        "verify-records": report.records,
+        "verify-differences": report.differences_total,
+        "verify-not-compared": len(report.not_covered) + len(report.failed),
+    }
+    return [Measurement(name, value, tags) for name, value in values.items()]
+
+
+def _lag_of(partition: PartitionStatus, flow: Mapping[str, str]) -> Iterator[Measurement]:
+    tags = {**flow, "topic": partition.remote_topic, "partition": str(partition.partition)}
+    yield Measurement("lag-records", partition.lag_records, tags)
+    for name, value in (("lag-bytes", partition.lag_bytes), ("lag-seconds", round(partition.lag_seconds, 3))):
+        if value >= 0:
+            yield Measurement(name, value, tags)
+    # Without lag, as much as a record would have that came now: a gauge must not keep what was short once.
+    headroom = partition.headroom_seconds if partition.lag_records else partition.retention_seconds
+    if headroom is not None:
+        yield Measurement("headroom-seconds", round(headroom, 3), tags)
+
+
+def _spread_measurements(name: str, spread: MinMeanMax, tags: Mapping[str, str]) -> Iterator[Measurement]:
+    """`name`-min, -max and -avg, in ms."""
+    yield Measurement(f"{name}-min", spread.least, tags)
+    yield Measurement(f"{name}-max", spread.greatest, tags)
+    yield Measurement(f"{name}-avg", round(spread.mean, 1), tags)
+
+
+def _of_partition(partition: PartitionReport, seconds: float, flow: Mapping[str, str]) -> Iterator[Measurement]:
+    if not partition.records:
+        return
+    tags = {**flow, "topic": partition.remote_topic, "partition": str(partition.partition)}
+    yield Measurement("record-count", partition.records, tags, counter=True)
+    yield Measurement("byte-count", partition.bytes, tags, counter=True)
+    yield Measurement("record-bytes-avg", round(partition.bytes / partition.records, 1), tags)
+    if seconds > 0:
+        yield Measurement("record-rate", round(partition.records / seconds, 3), tags)
+        yield Measurement("byte-rate", round(partition.bytes / seconds, 3), tags)
+    for name, spread in (("record-age-ms", partition.record_age_ms), ("replication-latency-ms", partition.replication_latency_ms)):
+        if spread is not None:
+            yield from _spread_measurements(name, spread, tags)

@@ -1,0 +1,41 @@
+"""Whether the run that was due has ended: what nobody inside of Airflow can tell when its scheduler is down or the DAG is paused.
+
+A run is due at each time of the flow's schedule, and has until the deadline to end. Any run that ended since counts, one by hand too: its
+summary stands in the runs topic. A summary of the future was written by a machine whose clock is ahead, and says nothing about when.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from croniter import croniter  # type: ignore[import-untyped]
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config.alerts import DEADLINE_SECONDS
+from ferry.ledger.run_summary import KEY_PREFIX
+from ferry.monitoring.limits import BrokenLimit
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+
+def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
+    """The deadline as a broken limit when no run has ended since one was due; None without a schedule or a deadline."""
+    deadline = flow.alerts.deadline_seconds
+    if deadline is None or flow.schedule is None:
+        return None
+    moment = now or datetime.now(UTC)
+    due = last_due(flow.schedule, deadline, moment)
+    topic = flow.runs_topic
+    with InternalTopicReader(flow.target) as reader:
+        since = reader.offsets_at(topic, round(due.timestamp() * 1000))
+        until = round(moment.timestamp() * 1000)
+        ended = any(record.key.startswith(KEY_PREFIX) and record.timestamp <= until for record in reader.read(topic, since, complete=False))
+    return None if ended else BrokenLimit(DEADLINE_SECONDS, "", round((moment - due).total_seconds(), 3), deadline)
+
+
+def last_due(schedule: str, deadline_seconds: int, now: datetime) -> datetime:
+    """The last time at which a run was due whose deadline has passed (pure)."""
+    found: datetime = croniter(schedule, now - timedelta(seconds=deadline_seconds)).get_prev(datetime)
+    return found

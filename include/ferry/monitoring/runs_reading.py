@@ -1,0 +1,146 @@
+"""Reading the runs topic: every run of the last month in one pass, and the last verifies. Reads only.
+
+A record that cannot be read, or of a kind that this Ferry does not know, is counted and left out: history never hides the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.errors import FerryError, UnreadableRecord
+from ferry.ledger.formats import place_of
+from ferry.ledger.run_report import RunReport
+from ferry.ledger.run_summary import KEY_PREFIX, LAG_PREFIX, RunLag, RunSummary, decode_lag, decode_summary, state_of, sync_counts
+from ferry.ledger.runs_topic import RunRecords, fold_run_record
+from ferry.monitoring.runs import FAILED, RUNNING, empty_run
+from ferry.verify.report import VerifyReport
+from ferry.verify.results_topic import fold_report
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+# As long as the topic keeps them.
+DAYS = 30
+RUNS_KEPT = 2_000
+VERIFIES_KEPT = 20
+DIFFERENCES_NAMED = 50
+NOT_COVERED_NAMED = 50
+# A run that left no result is taken for a running one for so long, if no later one began.
+RUNNING_SECONDS = 24 * 3600
+VERIFY_PREFIX = b"verify:"
+# How a record begins that holds a single range's result: there may be thousands, and they are not shown.
+_RANGE_RESULT = b'{"version":1,"kind":"range"'
+
+
+def read_runs(flow: Flow) -> dict[str, Any]:
+    """`runs`: as of runs.empty_run, newest first; `verifies`: newest first; `unreadable`: how many records were left out."""
+    topic = flow.runs_topic
+    with InternalTopicReader(flow.target) as reader:
+        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - DAYS * 24 * 3600 * 1000)
+        records = (record for record in reader.read(topic, since, complete=False) if not (record.value or b"").startswith(_RANGE_RESULT))
+        return sorted_out(records, place_of(flow.target, topic), time.time())
+
+
+def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dict[str, Any]:
+    """The records of the topic as documents (pure). `now` in seconds since the epoch."""
+    runs: dict[str, RunRecords] = {}
+    begun: dict[str, int] = {}
+    summaries: dict[str, RunSummary] = {}
+    lags: dict[str, RunLag] = {}
+    verifies: dict[str, list[bytes]] = {}
+    unreadable = 0
+    for record in records:
+        if record.value is None:
+            continue
+        try:
+            if record.key.startswith(KEY_PREFIX):
+                summary = decode_summary(record.value, where)
+                summaries[summary.run_id] = summary
+            elif record.key.startswith(LAG_PREFIX):
+                lags[record.key.removeprefix(LAG_PREFIX).decode()] = decode_lag(record.value, where)
+            elif record.key.startswith(VERIFY_PREFIX):
+                verifies.setdefault(record.key.removeprefix(VERIFY_PREFIX).decode(), []).append(record.value)
+                if len(verifies) > VERIFIES_KEPT:  # a report may have megabytes
+                    del verifies[next(iter(verifies))]
+            else:
+                run_id = record.key.decode()
+                runs[run_id] = fold_run_record(runs.get(run_id, RunRecords()), record.value, where)
+                begun.setdefault(run_id, record.timestamp)
+        except (UnreadableRecord, UnicodeDecodeError):
+            unreadable += 1
+    latest = next(reversed(begun), "")  # in the log: clocks of several machines may differ
+    found = [_summarised(replace(summary, lag=lags.get(run_id, summary.lag))) for run_id, summary in summaries.items()]
+    found += [
+        _unsummarised(run_id, run, alive=run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS)
+        for run_id, run in runs.items()
+        if run_id not in summaries
+    ]
+    found.sort(key=lambda run: (run["started"] or "", run["run_id"]), reverse=True)
+    return {"runs": found[:RUNS_KEPT], "verifies": list(_verifies(verifies, where)), "unreadable": unreadable}
+
+
+def _summarised(summary: RunSummary) -> dict[str, Any]:
+    fields = asdict(summary)
+    lag = fields.pop("lag")
+    topics = [{"topic": topic, "records": records, "bytes": size} for topic, records, size in summary.topics]
+    known = {"lag_records": lag["records"], "lag_seconds": lag["seconds"], "headroom_seconds": lag["headroom_seconds"]}
+    return {**empty_run(summary.run_id), **fields, "topics": topics, **known}
+
+
+def _unsummarised(run_id: str, run: RunRecords, *, alive: bool) -> dict[str, Any]:
+    """A run that has not come to its report, or that an older Ferry made: what it copied is not known here."""
+    document = {**empty_run(run_id), "syncs": {name: sync_counts(outcome) for name, outcome in run.syncs.items()}}
+    if run.opened is not None:
+        document |= {"started": run.opened.started, "bound": run.opened.bound}
+    if run.result is None:
+        return {**document, "state": RUNNING if alive else FAILED}
+    result = run.result
+    report = RunReport("", run_id, "", "", "", failed=result.failed, superseded=result.superseded, syncs=run.syncs)
+    state = state_of(report)
+    failed = [asdict(failure) for failure in result.failed]
+    return {
+        **document,
+        "state": "done" if state == "nothing new" else state,
+        "finished": result.finished,
+        "seconds": result.seconds,
+        "cpu_seconds": round(run.cpu_seconds, 3),
+        "failed": failed[:DIFFERENCES_NAMED],
+        "failed_total": len(failed),
+    }
+
+
+def _verifies(verifies: Mapping[str, list[bytes]], where: str) -> Iterable[dict[str, Any]]:
+    for run_id in reversed(list(verifies)):
+        try:
+            report = fold_report(verifies[run_id], where)
+        except FerryError:
+            continue
+        if report is not None:
+            yield verify_document(report)
+
+
+def verify_document(report: VerifyReport) -> dict[str, Any]:
+    """A verify as the page lists it: the first differences, and why ranges were not compared."""
+    document = report.document()
+    reasons: dict[str, int] = {}
+    for entry in document["not_covered"]:
+        reasons[entry["reason"]] = reasons.get(entry["reason"], 0) + 1
+    kept = {
+        name: document[name]
+        for name in ("run_id", "started", "finished", "ranges", "records", "bytes", "seconds", "counts", "differences_total")
+    }
+    verdict = "differs" if report.differences_total else "incomplete" if report.failed else "equal"
+    return {
+        **kept,
+        "verdict": verdict,
+        "differences": document["differences"][:DIFFERENCES_NAMED],
+        "failed": document["failed"][:DIFFERENCES_NAMED],
+        "unproven": [{"reason": reason, "parts": count} for reason, count in sorted(reasons.items(), key=lambda item: -item[1])][
+            :NOT_COVERED_NAMED
+        ],
+        "unproven_total": len(document["not_covered"]),
+    }

@@ -1,0 +1,227 @@
+"""How far a flow is: lag, retention headroom, losses, stuck transactions, partitions that are stopped. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ferry.clusters.abilities import Lack
+from ferry.clusters.admin import ClusterAdmin
+from ferry.copying.last_stable_lag import HeldBack, held_back
+from ferry.copying.plan import PartitionFacts
+from ferry.copying.request import RunRequest
+from ferry.copying.snapshot import FlowSnapshot, take_snapshot
+from ferry.ledger.acknowledgements import unacknowledged
+from ferry.ledger.losses import read_losses
+from ferry.ledger.receipts import Receipt
+from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report
+from ferry.ledger.stages import Stage
+from ferry.monitoring.limits import BrokenLimit, broken_limits
+from ferry.monitoring.missed_schedule import overdue_run
+from ferry.monitoring.record_ages import first_ages
+from ferry.monitoring.stopped_partitions import stopped_partitions
+from ferry.wire.ranges import end_of_range_at, within
+from ferry.wire.ranges import size as held
+
+if TYPE_CHECKING:
+    from ferry.clusters.describe import ConfigValue
+    from ferry.config import Flow
+
+STATUS_VERSION = 1
+
+
+@dataclass(frozen=True)
+class PartitionStatus:
+    """One source partition; `log_start` is the first offset that the source still has.
+
+    Lags: records (offsets, so control records count too), bytes (by the average of the records that were copied last, -1 unknown), seconds
+    (age of the first uncopied record, -1 unknown). `headroom_seconds`: until the source drops it by time (None: never, or there is none);
+    `retention_seconds`: after what time it drops any (None: never). `open_transaction_at`: the source's last stable offset when an open
+    transaction holds it back (None: none does). `heartbeats`: it holds heartbeats, of which every run leaves some for the next one.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    position: int
+    end: int
+    lag_records: int
+    lag_bytes: int
+    lag_seconds: float
+    headroom_seconds: float | None
+    open_transaction_at: int | None
+    log_start: int
+    retention_seconds: float | None = None
+    heartbeats: bool = False
+
+
+@dataclass(frozen=True)
+class FlowStatus:
+    """A whole flow. `broken`: the limits of `ferry.alert.*` that it is beyond; `lacking`: what its clusters' releases cannot do.
+    `stopped`: partitions (-1: topics) that the next run will not copy.
+    `stage`: a ferry.ledger.stages.Stage, where groups are; `stage_since` (ms): since when they move, 0 while the flow replicates."""
+
+    flow: str
+    partitions: tuple[PartitionStatus, ...]
+    losses: tuple[LossReport, ...]
+    held_back: tuple[HeldBack, ...] = ()
+    broken: tuple[BrokenLimit, ...] = ()
+    lacking: tuple[Lack, ...] = ()
+    stage: str = Stage.REPLICATING.value
+    stage_since: int = 0
+    stopped: tuple[PartitionFailure, ...] = ()
+
+    @property
+    def judged(self) -> tuple[PartitionStatus, ...]:
+        """The partitions whose lag counts: all but those of heartbeats, which never catch up."""
+        return tuple(entry for entry in self.partitions if not entry.heartbeats)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        fields = asdict(self)
+        del fields["held_back"], fields["broken"]
+        fields["lacking"] = [lack._asdict() for lack in self.lacking]
+        totals = {
+            "lag_records": sum(entry.lag_records for entry in self.judged),
+            "lag_bytes": sum(max(0, entry.lag_bytes) for entry in self.judged),
+            "lag_seconds": max((entry.lag_seconds for entry in self.judged if entry.lag_records), default=0.0),
+        }
+        lists = {
+            "open_transactions": [entry.document() for entry in self.held_back],
+            "limits_broken": [entry.document() for entry in self.broken],
+        }
+        return {"version": STATUS_VERSION, **fields, **lists, "totals": totals}
+
+
+@dataclass(frozen=True)
+class Look:
+    """A status and what it rests on: the snapshot, every loss of the ledger."""
+
+    status: FlowStatus
+    snapshot: FlowSnapshot
+    losses: tuple[Receipt, ...]
+
+
+def flow_status(flow: Flow) -> FlowStatus:
+    """Ask both clusters, and the ledger for losses; among the limits is a run that did not come."""
+    status = look_at(flow).status
+    silence = overdue_run(flow)
+    return status if silence is None else replace(status, broken=(silence, *status.broken))
+
+
+def look_at(flow: Flow) -> Look:
+    """As `flow_status`, with what it rests on."""
+    seen, partitions, behind = _seen(flow, for_a_run=False)
+    lost = read_losses(flow, seen.state.flow.losses if seen.state.flow else None).losses
+    losses = tuple(loss_report(loss) for loss in unacknowledged(lost, seen.state))
+    return Look(_status(flow, seen, partitions, losses, behind), seen, lost)
+
+
+def status_after_run(flow: Flow, report: RunReport | None = None) -> FlowStatus:
+    """How far the flow is when a run has ended, from as little as a plan reads: no ledger, nothing but ends of what is copied to its end.
+
+    Losses are the run's own (of its `report`).
+    """
+    seen, partitions, behind = _seen(flow, for_a_run=True)
+    losses = report.losses if report is not None else ()
+    return _status(flow, seen, partitions, losses, behind)
+
+
+def _status(
+    flow: Flow, seen: FlowSnapshot, partitions: tuple[PartitionStatus, ...], losses: tuple[LossReport, ...], behind: tuple[HeldBack, ...]
+) -> FlowStatus:
+    return FlowStatus(
+        flow.name,
+        partitions,
+        losses,
+        behind,
+        broken_limits(flow.alerts, partitions),
+        seen.lacking,
+        *_stage(seen),
+        stopped_partitions(flow, seen),
+    )
+
+
+def _stage(seen: FlowSnapshot) -> tuple[str, int]:
+    record = seen.state.recovery
+    return (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
+
+
+def _seen(flow: Flow, *, for_a_run: bool) -> tuple[FlowSnapshot, tuple[PartitionStatus, ...], tuple[HeldBack, ...]]:
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        seen = take_snapshot(flow, RunRequest(flow.name, "status"), source, target, settled=False, for_a_run=for_a_run)
+        behind = held_back(flow, seen, source, target)
+        lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
+        configs = _configs(flow, source, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run)
+    ages = first_ages(flow, {(facts.topic, facts.partition): first_uncopied(facts) for facts in lagging})
+    policy = flow.policy
+    open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
+    partitions = tuple(
+        partition_status(
+            facts,
+            open_at=open_at.get((facts.topic, facts.partition)),
+            age=ages.get((facts.topic, facts.partition), 0.0),
+            retention=retention_seconds(configs.get(facts.topic, {})),
+            heartbeats=policy.is_heartbeats_topic(facts.topic),
+        )
+        for facts in seen.facts
+    )
+    return seen, partitions, behind
+
+
+def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:
+    """Of the source's topics. A run needs no right to see them, unless a limit of the headroom is to be checked."""
+    if for_a_run and flow.alerts.headroom_seconds is None:
+        return source.visible_configs(topics)[0]
+    return source.topic_configs(topics)
+
+
+def partition_status(
+    facts: PartitionFacts,
+    *,
+    open_at: int | None,
+    age: float,
+    retention: float | None,
+    heartbeats: bool = False,
+) -> PartitionStatus:
+    """One partition's status (pure). `age` of the first uncopied record and `retention` in seconds."""
+    position = position_of(facts)
+    first = first_uncopied(facts)
+    lag = max(0, facts.stable_end - first - held(within(facts.guard.excluded, first, facts.stable_end)))
+    average = facts.head.record_bytes if facts.head else 0
+    size = 0 if not lag else lag * average if average else -1
+    headroom = None if retention is None or not lag or age < 0 else retention - age
+    return PartitionStatus(
+        topic=facts.topic,
+        partition=facts.partition,
+        remote_topic=facts.remote_topic,
+        position=position,
+        end=facts.stable_end,
+        lag_records=lag,
+        lag_bytes=size,
+        lag_seconds=age if lag else 0.0,
+        headroom_seconds=headroom,
+        open_transaction_at=open_at,
+        log_start=facts.log_start,
+        retention_seconds=retention,
+        heartbeats=heartbeats,
+    )
+
+
+def position_of(facts: PartitionFacts) -> int:
+    """The next upstream offset to copy, as far as a look can tell."""
+    return facts.head.position if facts.head else facts.committed if facts.committed is not None else facts.start
+
+
+def first_uncopied(facts: PartitionFacts) -> int:
+    """The first upstream offset that is still to copy: not what is gone, nor what had come from the target."""
+    return end_of_range_at(facts.guard.excluded, max(position_of(facts), facts.log_start))
+
+
+def retention_seconds(config: Mapping[str, ConfigValue]) -> float | None:
+    """After what time a topic with this config drops records; None: never by time."""
+    entry, policy = config.get("retention.ms"), config.get("cleanup.policy")
+    if entry is None or entry.value is None or int(entry.value) < 0 or (policy is not None and policy.value == "compact"):
+        return None
+    return int(entry.value) / 1000

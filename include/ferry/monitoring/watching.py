@@ -1,0 +1,185 @@
+"""Flows as `ferry watch` shows them: what one look saw, and what two looks tell together (pure).
+
+How fast a flow is, is read from its positions: what they moved by between two looks. A cluster that does not answer is a look like any
+other, with a problem; the first good one after it says for how long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ferry.monitoring.status import FlowStatus, PartitionStatus
+
+TOPICS_SHOWN = 8
+STOPPED_SHOWN = 3
+# A run that moved nothing for so long is not called copying any more.
+MOVED_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen of a flow at `at` (s since the epoch). `status` None: nothing, because of `problem`. `losses` that nobody acknowledged.
+
+    `run`: the newest run (as of page.runs), if one was read.
+    """
+
+    flow: str
+    at: float
+    status: FlowStatus | None = None
+    problem: str = ""
+    run: Mapping[str, Any] | None = field(default=None, hash=False)
+    losses: int = 0
+
+
+@dataclass(frozen=True)
+class TopicLag:
+    """One source topic: lags of all its partitions together, its oldest uncopied record, and when the source drops the first one.
+
+    `headroom_seconds` 0: any moment now; None: never; UNKNOWN: no partition has one that could be read.
+    """
+
+    topic: str
+    records: int
+    seconds: float
+    headroom_seconds: float | None
+
+
+@dataclass(frozen=True)
+class FlowFrame:
+    """A flow as it is shown. Rates in records/s, None before there are two looks; `left_seconds`: until it is up to date, at this rate.
+
+    `headroom_seconds` as of TopicLag. `since`: when the state began. `outage_seconds`: how long it had not answered, on the first look
+    after that.
+    """
+
+    flow: str
+    at: float
+    state: str
+    since: float
+    problem: str = ""
+    lag_records: int = 0
+    lag_seconds: float = 0.0
+    headroom_seconds: float | None = None
+    copied_rate: float | None = None
+    produced_rate: float | None = None
+    left_seconds: float | None = None
+    topics: tuple[TopicLag, ...] = ()
+    lagging_topics: int = 0
+    losses: int = 0
+    warnings: tuple[str, ...] = ()
+    run: Mapping[str, Any] | None = field(default=None, hash=False)
+    outage_seconds: float | None = None
+    moved_at: float | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        fields = asdict(self)
+        del fields["moved_at"]
+        return fields
+
+
+def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = None) -> FlowFrame:
+    """What to show after `look`; `before` is the frame that is shown now, `earlier` the last look that saw something."""
+    if look.status is None:
+        return _unseen(look, before)
+    status = look.status
+    copied, produced = _rates(look, earlier)
+    moved_at = look.at if copied else before.moved_at if before is not None else None
+    lag = sum(entry.lag_records for entry in status.judged)
+    copying = moved_at is not None and look.at - moved_at <= MOVED_SECONDS and lag > 0
+    state = "copying" if copying else "behind" if lag else "up to date"
+    topics = _topics(status.judged)
+    unread = sum(headroom_unknown(entry) for entry in status.judged)
+    return FlowFrame(
+        look.flow,
+        look.at,
+        state,
+        before.since if before is not None and before.state == state else look.at,
+        lag_records=lag,
+        lag_seconds=max((entry.seconds for entry in topics), default=0.0),
+        headroom_seconds=_least(entry.headroom_seconds for entry in topics),
+        copied_rate=copied,
+        produced_rate=produced,
+        left_seconds=lag / copied if copied and lag else None,
+        topics=topics[:TOPICS_SHOWN],
+        lagging_topics=len(topics),
+        losses=look.losses,
+        warnings=(*map(str, status.broken), *(held.what for held in status.held_back if held.overdue), *_stopped(status), *_unread(unread)),
+        run=look.run,
+        outage_seconds=look.at - before.since if before is not None and before.state == UNREACHABLE else None,
+        moved_at=moved_at,
+    )
+
+
+UNREACHABLE = "no answer"
+# As lags in status documents are.
+UNKNOWN = -1.0
+
+
+def headroom_unknown(entry: PartitionStatus) -> bool:
+    """Whether nobody knows when the source drops what waits there, because the age of the first record could not be read."""
+    return entry.lag_records > 0 and entry.lag_seconds < 0
+
+
+def _stopped(status: FlowStatus) -> tuple[str, ...]:
+    more = len(status.stopped) - STOPPED_SHOWN
+    named = tuple(f"stopped: {failure}" for failure in status.stopped[:STOPPED_SHOWN])
+    return (*named, f"and {more} more partitions are stopped: ferry status names them") if more > 0 else named
+
+
+def _unread(partitions: int) -> tuple[str, ...]:
+    if not partitions:
+        return ()
+    return (f"headroom cannot be told for {partitions} partitions: their first uncopied record could not be read",)
+
+
+def _least(headrooms: Iterable[float | None]) -> float | None:
+    """The least that is known; a known one is worth more than UNKNOWN, and that more than None."""
+    found = [seconds for seconds in headrooms if seconds is not None]
+    return min((seconds for seconds in found if seconds != UNKNOWN), default=UNKNOWN if found else None)
+
+
+def _headroom(entry: PartitionStatus) -> float | None:
+    """Below 0 stands UNKNOWN only: what is overdue goes any moment."""
+    if headroom_unknown(entry):
+        return UNKNOWN
+    return None if entry.headroom_seconds is None else max(0.0, entry.headroom_seconds)
+
+
+def _unseen(look: Look, before: FlowFrame | None) -> FlowFrame:
+    """Nothing is known, and what was shown before may be long out of date."""
+    since = before.since if before is not None and before.state == UNREACHABLE else look.at
+    return FlowFrame(look.flow, look.at, UNREACHABLE, since, look.problem, run=look.run, losses=look.losses)
+
+
+def _rates(look: Look, earlier: Look | None) -> tuple[float | None, float | None]:
+    """Records/s that were copied, and that became visible at the source, since `earlier`."""
+    if earlier is None or earlier.status is None or look.status is None or look.at <= earlier.at:
+        return None, None
+    then = {(entry.topic, entry.partition): entry for entry in earlier.status.judged}
+    pairs = [(then[key], entry) for entry in look.status.judged if (key := (entry.topic, entry.partition)) in then]
+    seconds = look.at - earlier.at
+    copied = sum(max(0, now.position - old.position) for old, now in pairs)
+    produced = sum(max(0, now.end - old.end) for old, now in pairs)
+    return copied / seconds, produced / seconds
+
+
+def _topics(partitions: Iterable[PartitionStatus]) -> tuple[TopicLag, ...]:
+    """Topics with lag, the biggest first."""
+    found: dict[str, list[PartitionStatus]] = {}
+    for entry in partitions:
+        if entry.lag_records:
+            found.setdefault(entry.topic, []).append(entry)
+    lags = [
+        TopicLag(
+            topic,
+            sum(entry.lag_records for entry in entries),
+            max(entry.lag_seconds for entry in entries),
+            _least(_headroom(entry) for entry in entries),
+        )
+        for topic, entries in found.items()
+    ]
+    return tuple(sorted(lags, key=lambda entry: (-entry.records, entry.topic)))

@@ -1,0 +1,131 @@
+"""What the ledger covers of one topic, as a timeline of ranges, and what is missing in it (pure).
+
+Missing are offsets below the position that the source still has, that no receipt settles, and that did not come from the target: what a
+backfill would copy. A range of control records and holes of compaction alone holds nothing to copy, so the reader that finds the first
+record of each range leaves it out (missing_reading.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ferry.ledger.coverage import covered, uncovered
+from ferry.ledger.receipts import Receipt
+from ferry.monitoring.ledger_ranges import CoveredRange, covered_ranges
+from ferry.wire.ranges import Range, Ranges, union
+
+MISSING = "missing"
+# What a picture can show of a partition; an answer of a topic of 1,000 partitions stays small too.
+RANGES_A_PARTITION = 2_000
+RANGES_A_TOPIC = 20_000
+
+
+@dataclass(frozen=True)
+class MissingRange:
+    """Upstream `[start, end)` that a backfill would copy.
+
+    `from_ms`, `until_ms`: a half-open interval of record time such that a run over it copies the range; None where there is none.
+    `obstacle`: why a backfill would be refused, or why there is no interval; empty when nothing is in its way.
+    """
+
+    partition: int
+    start: int
+    end: int
+    from_ms: int | None = None
+    until_ms: int | None = None
+    obstacle: str = ""
+
+
+@dataclass(frozen=True)
+class PartitionPlace:
+    """Where a partition begins and ends at the source, and the flow's position; None: the source does not have it."""
+
+    partition: int
+    log_start: int | None
+    end: int | None
+    position: int | None
+    excluded: Ranges = ()
+
+
+def gaps(place: PartitionPlace, receipts: Iterable[Receipt]) -> tuple[Range, ...]:
+    """Offsets of one partition that nothing settles, between the log's start and the position."""
+    if place.log_start is None or place.position is None:
+        return ()
+    settled = union([*covered(receipts), *place.excluded])
+    return uncovered((place.log_start, place.position), settled)
+
+
+def timeline(places: Iterable[PartitionPlace], receipts: Iterable[Receipt], missing: Iterable[MissingRange]) -> list[dict[str, Any]]:
+    """One document a partition, ranges in order of offset; where there are too many, neighbours of a kind are drawn as one (`merged`)."""
+    by_partition: dict[int, list[CoveredRange]] = {}
+    for entry in covered_ranges(receipts):
+        by_partition.setdefault(entry.partition, []).append(entry)
+    for gap in missing:
+        by_partition.setdefault(gap.partition, []).append(_drawn(gap))
+    known = {place.partition: place for place in places}
+    partitions = sorted({*known, *by_partition})
+    limit = max(10, min(RANGES_A_PARTITION, RANGES_A_TOPIC // max(1, len(partitions))))
+    return [_partition(known.get(number), number, by_partition.get(number, []), limit) for number in partitions]
+
+
+def _drawn(gap: MissingRange) -> CoveredRange:
+    return CoveredRange(
+        "", gap.partition, MISSING, gap.start, gap.end, -1, -1, -1 if gap.from_ms is None else gap.from_ms, _last_moment(gap), gap.obstacle
+    )
+
+
+def _last_moment(gap: MissingRange) -> int:
+    return -1 if gap.until_ms is None else gap.until_ms - 1
+
+
+def _partition(place: PartitionPlace | None, number: int, ranges: Sequence[CoveredRange], limit: int) -> dict[str, Any]:
+    merged = len(ranges) > limit
+    shown = fewer_ranges(ranges, limit) if merged else sorted(ranges, key=lambda entry: (entry.start, entry.end))
+    return {
+        "partition": number,
+        "log_start": place.log_start if place else None,
+        "end": place.end if place else None,
+        "position": place.position if place else None,
+        "merged": merged,
+        "ranges": [{name: value for name, value in asdict(entry).items() if name not in {"topic", "partition"}} for entry in shown],
+    }
+
+
+def fewer_ranges(ranges: Iterable[CoveredRange], limit: int) -> list[CoveredRange]:
+    """At most about `limit` ranges (one more for each kind): of each kind, neighbours joined, with their sums."""
+    kinds: dict[str, list[CoveredRange]] = {}
+    for entry in sorted(ranges, key=lambda entry: (entry.start, entry.end)):
+        kinds.setdefault(entry.kind, []).append(entry)
+    total = sum(map(len, kinds.values()))
+    found: list[CoveredRange] = []
+    for entries in kinds.values():
+        share = max(1, limit * len(entries) // total)
+        width = -(-len(entries) // share)
+        found += [_joined(entries[begin : begin + width]) for begin in range(0, len(entries), width)]
+    return sorted(found, key=lambda entry: (entry.start, entry.end))
+
+
+def _joined(entries: Sequence[CoveredRange]) -> CoveredRange:
+    first, moments = entries[0], [entry.min_timestamp for entry in entries if entry.min_timestamp >= 0]
+    reasons = {entry.reason for entry in entries}
+    return replace(
+        first,
+        end=max(entry.end for entry in entries),
+        records=_sum(entry.records for entry in entries),
+        bytes=_sum(entry.bytes for entry in entries),
+        min_timestamp=min(moments, default=-1),
+        max_timestamp=max(entry.max_timestamp for entry in entries),
+        reason=first.reason if len(reasons) == 1 else f"{len(entries)} ranges, of {len(reasons)} reasons",
+    )
+
+
+def _sum(numbers: Iterable[int]) -> int:
+    found = list(numbers)
+    return -1 if any(number < 0 for number in found) else sum(found)
+
+
+def missing_document(missing: Iterable[MissingRange]) -> list[Mapping[str, Any]]:
+    """As JSON."""
+    return [asdict(gap) for gap in missing]

@@ -1,0 +1,126 @@
+"""What a run put into each remote topic: the facts that downstream jobs need to process just that.
+
+Made from the run's receipts, so it holds for a run that was killed and tried again, and for one in which other topics failed. A downstream
+range `[start, end)` bounds what the run appended to a partition: control records lie in it, and where somebody else writes to the remote
+topic too (both directions under one name), records of theirs may. What other runs of the flow appended does not: where one came between two
+tries, the partition has a range on either side of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.ledger.formats import place_of
+from ferry.ledger.receipts import COPIES, Receipt, decode_receipt
+from ferry.ledger.runs_topic import read_run_records
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+FACTS_VERSION = 1
+# An event is kept in Airflow's database: of wider topics the totals are told, and that partitions are left out.
+PARTITIONS_TOLD = 256
+
+
+@dataclass(frozen=True)
+class RefreshedPartition:
+    """One range of a partition, on both sides, end exclusive; bytes as stored."""
+
+    partition: int
+    upstream_start: int
+    upstream_end: int
+    downstream_start: int
+    downstream_end: int
+    records: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class RefreshedTopic:
+    """One remote topic that a run appended records to. Timestamps in ms since 1970, -1: no record has one."""
+
+    topic: str
+    remote_topic: str
+    partitions: tuple[RefreshedPartition, ...]
+    min_timestamp: int
+    max_timestamp: int
+
+    @property
+    def records(self) -> int:
+        """Appended by the run."""
+        return sum(entry.records for entry in self.partitions)
+
+    def facts(self, flow: str, run_id: str) -> dict[str, Any]:
+        """As JSON. `partitions` are lists `[partition, upstream start, upstream end, downstream start, downstream end, records]`."""
+        told = self.partitions[:PARTITIONS_TOLD]
+        return {
+            "version": FACTS_VERSION,
+            "flow": flow,
+            "run_id": run_id,
+            "topic": self.topic,
+            "remote_topic": self.remote_topic,
+            "records": self.records,
+            "bytes": sum(entry.bytes for entry in self.partitions),
+            "min_timestamp": self.min_timestamp,
+            "max_timestamp": self.max_timestamp,
+            "partitions": [
+                [entry.partition, entry.upstream_start, entry.upstream_end, entry.downstream_start, entry.downstream_end, entry.records]
+                for entry in told
+            ],
+            "partitions_left_out": len(self.partitions) - len(told),
+        }
+
+
+def read_refreshed(flow: Flow, run_id: str) -> tuple[RefreshedTopic, ...]:
+    """What the run with this id appended so far, over all its tries; nothing for a run that never began."""
+    opened = read_run_records(flow, run_id).opened
+    if opened is None:
+        return ()
+    with InternalTopicReader(flow.target) as reader:
+        return refreshed_topics(receipts_since(flow, reader, opened.ledger_ends), run_id)
+
+
+def receipts_since(flow: Flow, reader: InternalTopicReader, since: Mapping[int, int]) -> list[Receipt]:
+    """The receipts of all runs, from the ledger's offsets `since` (as a run was opened) on."""
+    topic = flow.ledger_topic
+    where = place_of(flow.target, topic)
+    return [decode_receipt(record.key, record.value, where) for record in reader.read(topic, since) if record.value is not None]
+
+
+def refreshed_topics(receipts: Iterable[Receipt], run_id: str) -> tuple[RefreshedTopic, ...]:
+    """Topics with records of this run, by remote name; `receipts` are those of all runs since it was opened (pure)."""
+    copies = sorted(
+        (receipt for receipt in receipts if receipt.kind in COPIES and receipt.records),
+        key=lambda receipt: (receipt.remote_topic, receipt.partition, _first_place(receipt)),
+    )
+    named = ((name, list(found)) for name, found in groupby(copies, lambda receipt: receipt.remote_topic))
+    return tuple(_topic(name, found, run_id) for name, found in named if any(receipt.run_id == run_id for receipt in found))
+
+
+def _topic(name: str, receipts: Sequence[Receipt], run_id: str) -> RefreshedTopic:
+    ranges = groupby(receipts, lambda receipt: (receipt.partition, receipt.run_id))
+    partitions = tuple(_partition(number, list(found)) for (number, run), found in ranges if run == run_id)
+    own = [receipt for receipt in receipts if receipt.run_id == run_id]
+    earliest = min((receipt.min_timestamp for receipt in own if receipt.min_timestamp >= 0), default=-1)
+    return RefreshedTopic(own[0].topic, name, partitions, earliest, max(receipt.max_timestamp for receipt in own))
+
+
+def _first_place(receipt: Receipt) -> int:
+    """The first downstream offset that it tells of."""
+    return min((*(run[1] for run in receipt.runs), *(span[0] for span in receipt.written)), default=receipt.downstream_end)
+
+
+def _partition(number: int, receipts: Sequence[Receipt]) -> RefreshedPartition:
+    return RefreshedPartition(
+        number,
+        min(receipt.upstream_start for receipt in receipts),
+        max(receipt.upstream_end for receipt in receipts),
+        min(_first_place(receipt) for receipt in receipts),
+        max(receipt.downstream_end for receipt in receipts),
+        sum(receipt.records for receipt in receipts),
+        sum(receipt.bytes for receipt in receipts),
+    )

@@ -1,0 +1,88 @@
+"""A run's report, put together from the target cluster: receipts of the ledger by run id, results of the runs topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.copying.request import RunRequest
+from ferry.ledger.acknowledgements import acknowledgement
+from ferry.ledger.formats import place_of
+from ferry.ledger.min_mean_max import joined
+from ferry.ledger.receipts import COPIES, Receipt, is_loss
+from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, loss_report
+from ferry.ledger.runs_topic import RunRecords, read_run_records
+from ferry.ledger.state import FlowState, fold_state
+from ferry.pipeline.refreshed import receipts_since
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+UNFINISHED = PartitionFailure("", -1, "RunUnfinished", "no try of the run came to its end; run it again: nothing is copied twice")
+
+
+def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
+    """What the run with this id did over all its tries. A run that never began is reported as unfinished."""
+    records = read_run_records(flow, request.run_id)
+    if records.opened is None:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return RunReport(flow.name, request.run_id, now, now, request.bound, failed=(UNFINISHED,), syncs=records.syncs)
+    with InternalTopicReader(flow.target) as reader:
+        since = receipts_since(flow, reader, records.opened.ledger_ends)
+        receipts = [receipt for receipt in since if receipt.run_id == request.run_id]
+        own = reader.read(flow.state_topic, complete=False)
+        state = fold_state(((record.key, record.value) for record in own), place_of(flow.target, flow.state_topic))
+    return report_of(flow.name, request, records, receipts, state)
+
+
+def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Iterable[Receipt], state: FlowState) -> RunReport:
+    """The report from what was read (pure)."""
+    partitions: dict[tuple[str, int], PartitionReport] = {}
+    losses = []
+    for receipt in receipts:
+        key = (receipt.topic, receipt.partition)
+        if receipt.kind in COPIES:
+            partitions[key] = _added(partitions.get(key), receipt)
+        elif is_loss(receipt) and acknowledgement(receipt) not in state.acknowledged:
+            losses.append(loss_report(receipt))
+    opened, result = records.opened, records.result
+    started = opened.started if opened else ""
+    return RunReport(
+        flow=flow,
+        run_id=request.run_id,
+        started=started,
+        finished=result.finished if result else started,
+        bound=opened.bound if opened else request.bound,
+        partitions=tuple(partitions[key] for key in sorted(partitions)),
+        losses=tuple(losses),
+        skipped=result.skipped if result else (),
+        failed=result.failed if result else (UNFINISHED,),
+        superseded=result.superseded if result else None,
+        syncs=records.syncs,
+        seconds=result.seconds if result else 0.0,
+        cpu_seconds=round(records.cpu_seconds, 3),
+    )
+
+
+def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
+    if report is None:
+        report = PartitionReport(receipt.topic, receipt.partition, receipt.remote_topic, receipt.upstream_start, receipt.upstream_end)
+    return replace(
+        report,
+        upstream_start=min(report.upstream_start, receipt.upstream_start),
+        upstream_end=max(report.upstream_end, receipt.upstream_end),
+        records=report.records + receipt.records,
+        bytes=report.bytes + receipt.bytes,
+        transactions=report.transactions + receipt.transactions,
+        forwarded=report.forwarded + receipt.forwarded,
+        reframed=report.reframed + receipt.reframed,
+        handled=report.handled + receipt.handled,
+        dropped=report.dropped + receipt.dropped,
+        added=report.added + receipt.added,
+        from_target=report.from_target + receipt.from_target,
+        record_age_ms=joined(report.record_age_ms, receipt.record_age),
+        replication_latency_ms=joined(report.replication_latency_ms, receipt.latency),
+    )

@@ -1,1 +1,0 @@
-"""Verify: both sides compared, record by record."""

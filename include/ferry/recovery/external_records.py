@@ -1,0 +1,119 @@
+"""Records in remote partitions that no receipt explains: another replicator, or a producer, wrote them.
+
+Where Ferry never wrote, every record is such a record. Where it did, the log is looked at in front of its first record and behind its last:
+another replicator ran before Ferry, or took over from it. Reads only; a look into the log stops at the first record that it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import ClusterUnreachable
+from ferry.ledger.coverage import Range, covered, uncovered
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.state import PartitionKey
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+    from ferry.copying.plan import PartitionFacts
+
+_PUT_THERE = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.FOREIGN})
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What the ledger says about one remote partition: upstream ranges that are settled, and downstream offsets `[first, end)`.
+
+    `first` is 0 where everything from the beginning on is accounted for; `first` and `end` are None where Ferry never wrote. `found`: as an
+    operator's seed noted it (Receipt.found).
+    """
+
+    ranges: tuple[Range, ...] = ()
+    first: int | None = None
+    end: int | None = None
+    found: int = -1
+
+
+NOTHING_EXPLAINED = Explained()
+
+
+def explained(facts: Iterable[PartitionFacts], receipts: Iterable[Receipt]) -> dict[PartitionKey, Explained]:
+    """By source partition (pure). Receipts of a remote topic that was recreated since are void; those of a source topic that was explain
+    records of its remote topic, but no upstream offsets of today's.
+    """
+    today = {(entry.topic, entry.partition): entry for entry in facts}
+    valid: dict[PartitionKey, list[Receipt]] = {key: [] for key in today}
+    for receipt in receipts:
+        entry = today.get((receipt.topic, receipt.partition))
+        if entry is not None and receipt.remote_topic_id == str(entry.remote_topic_id):
+            valid[entry.topic, entry.partition].append(receipt)
+    return {key: _explained(found, str(today[key].topic_id)) for key, found in valid.items()}
+
+
+def _explained(receipts: list[Receipt], source_topic_id: str) -> Explained:
+    ranges = covered(receipt for receipt in receipts if receipt.source_topic_id == source_topic_id)
+    written = [receipt for receipt in receipts if receipt.kind in _PUT_THERE and receipt.downstream_end >= 0]
+    found = max((receipt.found for receipt in receipts), default=-1)
+    if not written:
+        return Explained(ranges, found=found)
+    foreign = any(receipt.kind is ReceiptKind.FOREIGN for receipt in written)
+    # Receipts whose records left the target's log have lost their runs: what they explained was in front of everything else.
+    bare = any(not receipt.runs for receipt in written)
+    first = 0 if foreign or bare else min(receipt.runs[0][1] for receipt in written)
+    return Explained(ranges, first, max(receipt.downstream_end for receipt in written), found)
+
+
+def foreign_ranges(position: int, ranges: Iterable[Range], downstream_end: int) -> tuple[tuple[int, int, int], ...]:
+    """What to declare of a partition with strangers' records below `downstream_end`, as (upstream start, end, downstream end).
+
+    Which upstream offsets they hold is not known: anything below the position that the ledger does not settle otherwise.
+    """
+    unsettled = uncovered((0, position), ranges) or ((position, position),)
+    return tuple((start, end, downstream_end) for start, end in unsettled)
+
+
+def find_strangers(
+    flow: Flow, facts: Iterable[PartitionFacts], known: Mapping[PartitionKey, Explained], *, settled: bool
+) -> dict[PartitionKey, int]:
+    """Source partitions whose remote partition holds records that nothing explains, with the end of its log.
+
+    `settled`: wait for open transactions; otherwise it is a look.
+    """
+    present = {
+        TopicPartition(entry.remote_topic, entry.partition): entry
+        for entry in facts
+        if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions
+    }
+    with ClusterAdmin(flow.target) as target:
+        starts, problems = target.earliest_offsets(present)
+        ends, more = target.end_offsets(present, committed=False)
+    for (topic, partition), problem in {**problems, **more}.items():
+        raise ClusterUnreachable(f"cluster {flow.target.alias}: {topic}-{partition}: {problem}")
+    found = {}
+    with InternalTopicReader(flow.target) as reader:
+        for key, entry in present.items():
+            source = (entry.topic, entry.partition)
+            what = known.get(source, NOTHING_EXPLAINED)
+            unexplained = _unexplained(what, starts[key], ends[key])
+            if what.end is None and entry.claimed_by is None and unexplained:
+                found[source] = ends[key]  # Ferry never wrote there, not even something that was aborted
+            elif any(_holds_records(reader, key, start, end, settled=settled) for start, end in unexplained):
+                found[source] = ends[key]
+    return found
+
+
+def _unexplained(known: Explained, start: int, end: int) -> list[Range]:
+    pieces = [(start, end)]
+    if known.first is not None and known.end is not None:
+        pieces = [(start, min(known.first, end)), (max(known.end, start), end)]
+    return [(low, high) for low, high in pieces if low < high]
+
+
+def _holds_records(reader: InternalTopicReader, key: TopicPartition, start: int, end: int, *, settled: bool) -> bool:
+    records = reader.read(key.topic, {key.partition: start}, key.partition, complete=settled)
+    return any(record.offset < end for record in records)

@@ -1,1 +1,0 @@
-"""What a run did: reports, and how far a flow is."""

@@ -1,0 +1,126 @@
+"""Checkpoints: where each consumer group of the source stands on the target, for MM2's clients and for whoever fails over.
+
+The records are MM2's, in `<source>.checkpoints.internal` on the target, and so is the rule by which they are written
+(MirrorCheckpointTask): the topic is read first, its newest record per group and partition counts; a position is written when there is none,
+when the group went back at the source, or when its downstream offset has grown. What is written is Ferry's exact translation, for every
+partition that a group has an offset for, from the first run on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config.replicas import CHECKPOINTS
+from ferry.ledger.measurement import Measurement
+from ferry.ledger.run_report import Skipped
+from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
+from ferry.syncs.mm2_topics import PARTITION, Contents, decoded, ensure_mm2_topic, write_mm2_records
+from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
+from ferry.wire.internal_records import Checkpoint
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+NAME = "checkpoints"
+
+CheckpointKey = tuple[str, str, int]  # group, topic as on the target, partition
+
+
+@dataclass(frozen=True)
+class CheckpointPlan:
+    """What to write, each with the checkpoint that it follows (None: the first); how many stand as they are; what is left out."""
+
+    due: tuple[tuple[Checkpoint, Checkpoint | None], ...]
+    unchanged: int
+    skipped: tuple[Skipped, ...]
+
+
+def sync_checkpoints(flow: Flow, dry_run: bool) -> SyncOutcome:
+    """Write the checkpoints that are due. NotAuthorized or ClusterUnreachable when topic, ledger or groups cannot be read."""
+    topic = flow.policy.checkpoints_topic(flow.source.alias)
+    contents = read_checkpoints(flow, topic)
+    queried = time.time_ns() // 1_000_000
+    groups = translated_groups(flow)
+    plan = plan_checkpoints(groups, newest_checkpoints(contents.records))
+    changes = ensure_mm2_topic(flow.target, topic, flow.wanted_replicas(CHECKPOINTS), dry_run=dry_run)
+    measured: tuple[Measurement, ...] = ()
+    if plan.due and not dry_run:
+        records = [(checkpoint.encode_key(), checkpoint.encode_value()) for checkpoint, _ in plan.due]
+        write_mm2_records(flow.target, topic, records, timestamp=queried)
+        measured = _latencies(flow, plan, time.time_ns() // 1_000_000 - queried)
+    left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in groups.left_out if not entry.error]
+    return SyncOutcome(
+        NAME,
+        (*changes, *(_change(checkpoint, before) for checkpoint, before in plan.due)),
+        (*left_out, *plan.skipped),
+        tuple(SyncFailure(f"group {entry.group}", entry.error, entry.reason) for entry in groups.left_out if entry.error),
+        contents.notices(),
+        {"groups": len(groups.groups), "written": len(plan.due), "unchanged": plan.unchanged},
+        measured,
+    )
+
+
+def read_checkpoints(flow: Flow, topic: str) -> Contents[Checkpoint]:
+    """Everything that stands in the checkpoints topic now; nothing when it is missing."""
+    with InternalTopicReader(flow.target) as reader:
+        return decoded(reader.read(topic, only=PARTITION), Checkpoint.decode, f"cluster {flow.target.alias}: topic {topic}")
+
+
+def plan_checkpoints(groups: TranslatedGroups, previous: Mapping[CheckpointKey, Checkpoint]) -> CheckpointPlan:
+    """Which positions to write (pure)."""
+    due: list[tuple[Checkpoint, Checkpoint | None]] = []
+    skipped = []
+    unchanged = 0
+    for position in groups.positions:
+        what = f"group {position.group}, {position.topic}-{position.partition}"
+        if position.upstream_offset is None or position.translation is None:
+            skipped.append(Skipped(what, position.problem or "the group has no offset there"))
+            continue
+        image, exact = position.translation.image, position.translation.exact
+        now = Checkpoint(position.group, position.remote_topic, position.partition, position.upstream_offset, image, position.metadata)
+        before = previous.get(checkpoint_key(now))
+        if is_due(now, before):
+            due.append((now, before))
+            continue
+        unchanged += 1
+        if exact and before is not None and before.downstream_offset > image:
+            standing = f"the checkpoint that stands there ({before.downstream_offset}) lies beyond the group's place ({image})"
+            skipped.append(Skipped(what, f"{standing}; by MM2's rule it stays until the group has moved past it"))
+    return CheckpointPlan(tuple(due), unchanged, tuple(skipped))
+
+
+def is_due(now: Checkpoint, before: Checkpoint | None) -> bool:
+    """MM2's rule: the first, a rewind at the source, or progress on the target."""
+    return before is None or now.upstream_offset < before.upstream_offset or now.downstream_offset > before.downstream_offset
+
+
+def checkpoint_key(checkpoint: Checkpoint) -> CheckpointKey:
+    """Whose checkpoint it is."""
+    return checkpoint.group, checkpoint.topic, checkpoint.partition
+
+
+def newest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[CheckpointKey, Checkpoint]:
+    """The last one of each key, given them in log order."""
+    return {checkpoint_key(entry): entry for entry in checkpoints}
+
+
+def _latencies(flow: Flow, plan: CheckpointPlan, milliseconds: int) -> tuple[Measurement, ...]:
+    """MM2's checkpoint-latency-ms of each checkpoint that was written: they were all acknowledged together."""
+    aliases = {"source": flow.source.alias, "target": flow.target.alias}
+    return tuple(
+        Measurement(
+            "checkpoint-latency-ms", milliseconds, {**aliases, "group": one.group, "topic": one.topic, "partition": str(one.partition)}
+        )
+        for one, _ in plan.due
+    )
+
+
+def _change(now: Checkpoint, before: Checkpoint | None) -> Change:
+    pair = f"upstream {now.upstream_offset}, downstream {now.downstream_offset}"
+    detail = pair if before is None else f"upstream {before.upstream_offset}, downstream {before.downstream_offset} -> {pair}"
+    reason = "first" if before is None else "rewound at the source" if now.upstream_offset < before.upstream_offset else "moved on"
+    return Change(f"checkpoint of group {now.group}, {now.topic}-{now.partition}", "write", detail, reason)

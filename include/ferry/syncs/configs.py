@@ -1,0 +1,84 @@
+"""The configs of remote topics follow those of their sources, as config_plan.py says; only what differs is written.
+
+All topics are described and altered in batches. A refused topic keeps what it had, so its entries are asked for once more one by one: only
+those that the cluster really refuses stay behind, and are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.errors import ChangeRefused, FerryError
+from ferry.ledger.run_report import Skipped
+from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
+from ferry.syncs.config_plan import Alteration, ConfigPlan, ConfigRules, Entries, needs_default_limit, plan_configs
+from ferry.syncs.scope import sync_scope
+from ferry.syncs.topics import batch_limit
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+Refusals = Mapping[tuple[str, str], FerryError]
+
+
+def sync_configs(flow: Flow, dry_run: bool) -> SyncOutcome:
+    """Bring the configs of all remote topics that exist into step. ClusterUnreachable or ConfigError when nothing can be read."""
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        scope = sync_scope(flow, source, target)
+        pairs = {remote: topic for topic, remote in scope.pairs if remote in scope.target_topics}
+        here, unread_here = source.visible_configs(pairs.values())
+        there, unread_there = target.visible_configs(pairs, to_alter=True)
+        plans = _plans(
+            flow, target, {remote: (here[topic], there[remote]) for remote, topic in pairs.items() if topic in here and remote in there}
+        )
+        refusals = {} if dry_run else _apply(plans, target)
+    changes = [_change(topic, entry) for topic, plan in plans.items() for entry in plan.alterations if (topic, entry.name) not in refusals]
+    missing = [Skipped(f"topic {remote}", "it does not exist yet") for _, remote in scope.pairs if remote not in scope.target_topics]
+    left = [Skipped(f"topic {topic} {name}", reason) for topic, plan in plans.items() for name, reason in plan.left]
+    failed = [_failure(f"topic {name}", problem) for name, problem in (unread_here | unread_there).items()]
+    failed += [_failure(f"topic {topic} {name}", problem) for (topic, name), problem in refusals.items()]
+    return SyncOutcome(
+        "configs",
+        tuple(changes),
+        (*scope.claimed, *missing, *left),
+        (*scope.failed, *failed),
+        counts={"topics": len(plans), "topics_that_differ": sum(1 for plan in plans.values() if plan.alterations)},
+    )
+
+
+def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:
+    rules = ConfigRules(flow.config_property_filter, None)
+    limited = {topic for topic, (here, there) in both.items() if needs_default_limit(here, there)}
+    with_limit = replace(rules, default_limit=batch_limit(target)) if limited else rules
+    return {topic: plan_configs(here, there, with_limit if topic in limited else rules) for topic, (here, there) in sorted(both.items())}
+
+
+def _apply(plans: Mapping[str, ConfigPlan], target: ClusterAdmin) -> Refusals:
+    """What went wrong, by topic and name."""
+    problems = target.alter_topic_configs({topic: _entries(*plan.alterations) for topic, plan in plans.items() if plan.alterations})
+    refusals = {(topic, entry.name): problem for topic, problem in problems.items() for entry in plans[topic].alterations}
+    again = {topic for topic, problem in problems.items() if isinstance(problem, ChangeRefused) and len(plans[topic].alterations) > 1}
+    for entries in zip_longest(*([(topic, entry) for entry in plans[topic].alterations] for topic in sorted(again))):
+        alone = dict(found for found in entries if found is not None)
+        answers = target.alter_topic_configs({topic: _entries(entry) for topic, entry in alone.items()})
+        for topic, entry in alone.items():
+            del refusals[topic, entry.name]
+            if topic in answers:
+                refusals[topic, entry.name] = answers[topic]
+    return refusals
+
+
+def _entries(*alterations: Alteration) -> dict[str, str | None]:
+    return {entry.name: entry.value for entry in alterations}
+
+
+def _change(topic: str, entry: Alteration) -> Change:
+    return Change(f"topic {topic}", "delete" if entry.value is None else "set", entry.detail, entry.reason)
+
+
+def _failure(what: str, problem: FerryError) -> SyncFailure:
+    return SyncFailure(what, type(problem).__name__, str(problem))

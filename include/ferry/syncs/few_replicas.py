@@ -1,0 +1,87 @@
+"""Topics that have fewer replicas than the config wants, and the command that adds them (pure).
+
+A topic keeps the number that it was created with, whatever the config says later. So Ferry names it until its partitions are reassigned.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ferry.config.replicas import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
+from ferry.ledger.topics import internal_topics
+
+if TYPE_CHECKING:
+    from ferry.clusters.describe import Brokers, TopicDescription
+    from ferry.config import Flow
+
+# So the command stays short enough to paste; with more partitions, run doctor again after it.
+PARTITIONS_A_COMMAND = 20
+NAMES_SHOWN = 5
+REASSIGNMENT = "replicas.json"
+
+
+@dataclass(frozen=True)
+class FewReplicas:
+    """One topic of the target: it has `has` replicas, and the property `key` wants `wanted`."""
+
+    topic: str
+    key: str
+    has: int
+    wanted: int
+    replicas: tuple[tuple[int, ...], ...] = ()
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} has {self.has} replicas, and {self.key} wants {self.wanted}"
+
+
+def wanted_on_target(flow: Flow, remote_topics: Iterable[str]) -> dict[str, WantedReplicas]:
+    """What the config wants for every topic of the target that the flow writes to, whether it exists or not."""
+    policy, alias = flow.policy, flow.source.alias
+    keys = dict.fromkeys(remote_topics, REMOTE_TOPICS) | dict.fromkeys(internal_topics(flow), OWN_TOPICS)
+    if flow.mirroring.emit_heartbeats_enabled:
+        keys[policy.heartbeats_topic()] = HEARTBEATS
+    if flow.mirroring.emit_checkpoints_enabled:
+        keys[policy.checkpoints_topic(alias)] = CHECKPOINTS
+    if flow.mirroring.emit_offset_syncs_enabled and flow.mirroring.offset_syncs_topic_location == "target":
+        keys[policy.offset_syncs_topic(alias)] = OFFSET_SYNCS
+    return {topic: flow.wanted_replicas(key) for topic, key in keys.items()}
+
+
+def few_replicas(
+    wanted: Mapping[str, WantedReplicas], topics: Mapping[str, TopicDescription], brokers: Brokers, broker_default: int
+) -> tuple[FewReplicas, ...]:
+    """The topics that have fewer replicas than the config wants, by key and name."""
+    found = []
+    for name, replicas in wanted.items():
+        least = replicas.on(len(brokers.known), broker_default)
+        if name in topics and 0 < topics[name].replication_factor < least:
+            found.append(FewReplicas(name, replicas.key, topics[name].replication_factor, least, topics[name].replicas))
+    return tuple(sorted(found, key=lambda entry: (entry.key, entry.topic)))
+
+
+def reassignment(bootstrap: str, found: Sequence[FewReplicas], brokers: Iterable[int]) -> str:
+    """The command that adds replicas: each partition keeps those it has, in order, and gets further brokers in turn."""
+    everybody, turn = sorted(brokers), 0
+    parts: list[dict[str, object]] = []
+    for entry in found:
+        for number, held in enumerate(entry.replicas[: PARTITIONS_A_COMMAND - len(parts)]):
+            others = [node for node in everybody[turn:] + everybody[:turn] if node not in held]
+            parts.append({"topic": entry.topic, "partition": number, "replicas": [*held, *others][: max(entry.wanted, len(held))]})
+            turn = (turn + 1) % max(1, len(everybody))
+    plan = json.dumps({"version": 1, "partitions": parts}, separators=(",", ":"))
+    servers = bootstrap.replace(" ", "")
+    execute = f"kafka-reassign-partitions.sh --bootstrap-server {servers} --reassignment-json-file {REASSIGNMENT} --execute"
+    left = sum(len(entry.replicas) for entry in found) - len(parts)
+    more = f" (and again for {left} more partitions)" if left else ""
+    return f"echo {shlex.quote(plan)} > {REASSIGNMENT}; {execute}{more}"
+
+
+def told(found: Sequence[FewReplicas]) -> str:
+    """Some topics of one key, for people."""
+    named = ", ".join(f"{entry.topic} ({entry.has})" for entry in found[:NAMES_SHOWN])
+    more = f" and {len(found) - NAMES_SHOWN} more" if len(found) > NAMES_SHOWN else ""
+    return f"fewer replicas than {found[0].key} wants ({found[0].wanted}): {named}{more}"

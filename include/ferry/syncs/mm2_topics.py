@@ -1,0 +1,81 @@
+"""MirrorMaker 2's internal topics as Ferry keeps them: heartbeats, checkpoints, offset syncs.
+
+Created as MM2 creates them (MirrorUtils.createSinglePartitionCompactedTopic): one partition, compacted, no other config; only the
+replication factor gives way as replication.py says. Records lie in partition 0, whatever their key. Others write there too, so a record
+that cannot be read is named and left alone; nothing here writes a tombstone or another version, which would end MM2's readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.describe import WantedTopic
+from ferry.clusters.internal_producer import append_records
+from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
+from ferry.ledger.sync_outcome import Change
+
+if TYPE_CHECKING:
+    from ferry.clusters.internal_reader import InternalRecord
+    from ferry.config import Cluster
+    from ferry.config.replicas import WantedReplicas
+
+T = TypeVar("T")
+
+PARTITION = 0
+CONFIG = {"cleanup.policy": "compact"}
+# A topic full of foreign records is described by the first ones.
+NAMED_RECORDS = 5
+
+
+@dataclass(frozen=True)
+class Contents(Generic[T]):
+    """What stands in such a topic: readable records in log order, and a line for each of the others."""
+
+    records: tuple[T, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    def notices(self) -> tuple[str, ...]:
+        """For people: the first unreadable records by name and offset, and how many more there are."""
+        more = len(self.unreadable) - NAMED_RECORDS
+        return (*self.unreadable[:NAMED_RECORDS], *((f"… and {more} more records that cannot be read",) if more > 0 else ()))
+
+
+def ensure_mm2_topic(
+    cluster: Cluster, topic: str, replicas: WantedReplicas, *, dry_run: bool, rights: str = "Create, Read, Write"
+) -> tuple[Change, ...]:
+    """Create `topic` where it is missing; what was (or would be) done.
+
+    NotAuthorized when the user may not create it: a topic that the user may write to would be visible. TooFewBrokers rather than fewer
+    replicas. `rights`: what to ask for where it may not be created.
+    """
+    with ClusterAdmin(cluster) as admin:
+        if topic in admin.topic_names():
+            return ()
+        factor = replicas_for(replicas, admin, [topic])
+        change = Change(f"topic {topic} on {cluster.alias}", "create", f"1 partition, replication factor {factor}, cleanup.policy=compact")
+        if not dry_run:
+            for problem in admin.create_topics([WantedTopic(topic, 1, factor, CONFIG, lambda _: rights)]).values():
+                raise with_key(problem, replicas, admin)
+            wait_for_leaders(admin, {topic: 1})
+    return (change,)
+
+
+def write_mm2_records(
+    cluster: Cluster, topic: str, records: Iterable[tuple[bytes, bytes]], *, timestamp: int = 0, in_order: bool = False
+) -> None:
+    """Append (key, value) records where MM2 looks for them. `timestamp`, `in_order` and errors as of `append_records`."""
+    append_records(cluster, topic, records, partition=PARTITION, timestamp=timestamp, in_order=in_order)
+
+
+def decoded(records: Iterable[InternalRecord], decode: Callable[[bytes | None, bytes | None], T], where: str) -> Contents[T]:
+    """Read what `decode` can read (it raises ValueError for what it cannot). `where` names cluster and topic."""
+    readable, unreadable = [], []
+    for record in records:
+        try:
+            readable.append(decode(record.key, record.value))
+        except ValueError as problem:
+            unreadable.append(f"{where}: the record at {record.partition}:{record.offset} cannot be read and is left alone: {problem}")
+    return Contents(tuple(readable), tuple(unreadable))

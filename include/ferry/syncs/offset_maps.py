@@ -1,0 +1,118 @@
+"""Reads what a flow's ledger says about many partitions, and makes an offset map of each.
+
+The order makes the maps safe: the last stable offsets of the remote partitions first, then the ledger to its end, then where the logs begin
+(and heads, where an operator has seeded a partition again). A record below a stable offset that was captured before is in the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
+from ferry.ledger.formats import place_of
+from ferry.ledger.reading import read_receipts
+from ferry.ledger.receipts import Receipt
+from ferry.ledger.state import Head, PartitionKey, fold_state
+from ferry.translation.offset_map import LogBounds, OffsetMap, seeded_again
+
+if TYPE_CHECKING:
+    from ferry.clusters.describe import TopicDescription
+    from ferry.config import Flow
+
+Topics = Mapping[str, "TopicDescription"]
+Offsets = tuple[Mapping[PartitionKey, int], Mapping[PartitionKey, str]]
+
+
+@dataclass(frozen=True)
+class OffsetMaps:
+    """Maps by source topic and partition; partitions without one have a problem. `unread`: those that a cluster did not answer for."""
+
+    maps: Mapping[PartitionKey, OffsetMap]
+    problems: Mapping[PartitionKey, str]
+    unread: frozenset[PartitionKey] = frozenset()
+
+
+def read_offset_maps(flow: Flow, remote: Mapping[PartitionKey, str], source_topics: Topics, target_topics: Topics) -> OffsetMaps:
+    """Maps of the source partitions that are the keys of `remote`, which names their remote topics.
+
+    Both topics must exist. ClusterUnreachable and its kin when the ledger cannot be read to its end.
+    """
+
+    def source_starts(wanted: Iterable[PartitionKey]) -> Offsets:
+        with ClusterAdmin(flow.source) as source:
+            starts, problems = source.earliest_offsets(TopicPartition(*key) for key in wanted)
+        return {(key.topic, key.partition): start for key, start in starts.items()}, problems
+
+    ids = {key: _id_of(source_topics[key[0]]) for key in remote}
+    return _read(flow, remote, ids, target_topics, source_starts)
+
+
+def read_offset_maps_of_heads(flow: Flow, heads: Mapping[PartitionKey, Head], target_topics: Topics) -> OffsetMaps:
+    """The same without a look at the source, which may be away: its topics are those of the heads, and its logs may begin anywhere."""
+    remote = {key: head.remote_topic for key, head in heads.items() if head.remote_topic in target_topics}
+    ids = {key: heads[key].source_topic_id for key in remote}
+    return _read(flow, remote, ids, target_topics, lambda wanted: (dict.fromkeys(wanted, 0), {}))
+
+
+def _read(
+    flow: Flow,
+    remote: Mapping[PartitionKey, str],
+    ids: Mapping[PartitionKey, str],
+    target_topics: Topics,
+    source_starts: Callable[[Iterable[PartitionKey]], Offsets],
+) -> OffsetMaps:
+    problems: dict[PartitionKey, str] = {}
+    for key, topic in remote.items():
+        width = target_topics[topic].partitions
+        if key[1] >= width:
+            problems[key] = f"topic {topic} of cluster {flow.target.alias} has only {width} partitions"
+    wanted: dict[PartitionKey, TopicPartition] = {
+        key: TopicPartition(topic, key[1]) for key, topic in remote.items() if key not in problems
+    }
+    if not wanted:
+        return OffsetMaps({}, problems)
+    with ClusterAdmin(flow.target) as target:
+        ends, end_problems = target.end_offsets(wanted.values())
+        receipts = _receipts_of_today(flow, ids, {key: _id_of(target_topics[remote[key]]) for key in remote}, wanted)
+        starts, start_problems = target.earliest_offsets(wanted.values())
+    begins, source_problems = source_starts(wanted)
+    positions = _positions(flow) if any(seeded_again(found) for found in receipts.values()) else {}
+    unanswered = {key: end_problems.get(place) or start_problems.get(place) or source_problems.get(key) for key, place in wanted.items()}
+    unread = {key: problem for key, problem in unanswered.items() if problem}
+    maps = {}
+    for key, place in wanted.items():
+        if key in unread:
+            continue
+        bounds = LogBounds(begins[key], starts[place], ends[place], positions.get(key), flow.exactly_once)
+        maps[key] = OffsetMap(receipts.get(key, ()), bounds)
+    return OffsetMaps(maps, {**problems, **unread}, frozenset(unread))
+
+
+def _receipts_of_today(
+    flow: Flow, ids: Mapping[PartitionKey, str], remote_ids: Mapping[PartitionKey, str], wanted: Iterable[PartitionKey]
+) -> dict[PartitionKey, list[Receipt]]:
+    """Receipts by partition; those of topics that were recreated since, on either side, are void."""
+    found: dict[PartitionKey, list[Receipt]] = {}
+    for receipt in read_receipts(flow, wanted):
+        key = (receipt.topic, receipt.partition)
+        if (receipt.source_topic_id, receipt.remote_topic_id) == (ids[key], remote_ids[key]):
+            found.setdefault(key, []).append(receipt)
+    return found
+
+
+def _positions(flow: Flow) -> dict[PartitionKey, int]:
+    """Positions as the heads say, after the ledger."""
+    topic = flow.state_topic
+    with InternalTopicReader(flow.target) as reader:
+        state = fold_state(((record.key, record.value) for record in reader.read(topic)), place_of(flow.target, topic))
+    return {key: head.position for key, head in state.heads.items()}
+
+
+def _id_of(description: TopicDescription) -> str:
+    """As receipts hold it: zeros for clusters without topic ids."""
+    return str(UUID(description.topic_id or str(UUID(int=0))))

@@ -1,0 +1,158 @@
+"""Offset syncs from the ledger, so that MM2's own checkpoint connector can translate what Ferry copied.
+
+A sync is the pair of offsets of one record. MM2 emits one every `offset.lag.max` records, after every gap, and for the last record of a
+commit; its reader (OffsetSyncStore) keeps 64 of them a partition, which get sparser by powers of two behind the newest. Here a run's syncs
+are spaced that way from the start: the newest record, then the last record at least lag, 2*lag, 4*lag, … offsets behind it, and for the
+first time the oldest one. That is 16 a partition for a run of a million records, never more than 66; of a denser series the reader would
+not keep more.
+
+The topic itself tells how far syncs were written. Syncs of a partition only ever go up on both sides, because a lower one makes the reader
+forget all others: so backfilled ranges, which lie behind what was copied, are never emitted, and a record that was copied twice counts
+where it was copied first. The one exception: what stands there is about other records, because a topic was created again, or what MM2 had
+copied is copied again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config.replicas import OFFSET_SYNCS
+from ferry.ledger.formats import place_of
+from ferry.ledger.reading import read_receipts
+from ferry.ledger.receipts import Receipt, ReceiptKind, Run
+from ferry.ledger.state import Head, fold_state
+from ferry.ledger.sync_outcome import Change, SyncOutcome
+from ferry.syncs.mm2_topics import PARTITION, Contents, decoded, ensure_mm2_topic, write_mm2_records
+from ferry.wire.internal_records import OffsetSync
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster, Flow
+
+NAME = "offset-syncs"
+
+PartitionKey = tuple[str, int]
+
+
+def offset_syncs_place(flow: Flow) -> tuple[Cluster, str]:
+    """Cluster and topic: by `offset-syncs.topic.location` on the source and named after the target, or the other way round."""
+    policy = flow.policy
+    if flow.mirroring.offset_syncs_topic_location == "source":
+        return flow.source, policy.offset_syncs_topic(flow.target.alias)
+    return flow.target, policy.offset_syncs_topic(flow.source.alias)
+
+
+def sync_offset_syncs(flow: Flow, dry_run: bool) -> SyncOutcome:
+    """Write syncs for what was copied since the last ones. NotAuthorized or ClusterUnreachable when topic or ledger cannot be used."""
+    cluster, topic = offset_syncs_place(flow)
+    changes = ensure_mm2_topic(cluster, topic, flow.wanted_replicas(OFFSET_SYNCS), dry_run=dry_run)
+    contents = read_offset_syncs(cluster, topic)
+    last = {(sync.topic, sync.partition): sync for sync in contents.records}
+    heads = _read_heads(flow)
+    # Nothing is new where the position follows the last sync: most runs then need no ledger at all.
+    behind = {key: head for key, head in heads.items() if key not in last or head.position != last[key].upstream_offset + 1}
+    copied = copied_runs(read_receipts(flow, behind), behind) if behind else {}
+    spacing = flow.mirroring.offset_lag_max
+    new = [sync for key, runs in sorted(copied.items()) for sync in new_syncs(key, runs, last.get(key), spacing)]
+    if new and not dry_run:
+        write_mm2_records(cluster, topic, [(sync.encode_key(), sync.encode_value()) for sync in new], in_order=True)
+    return SyncOutcome(
+        NAME,
+        (*changes, *_changes(new, last)),
+        notices=contents.notices(),
+        counts={"partitions": len(heads), "written": len(new)},
+    )
+
+
+def read_offset_syncs(cluster: Cluster, topic: str) -> Contents[OffsetSync]:
+    """Everything that stands in the topic now; nothing when it is missing."""
+    with InternalTopicReader(cluster) as reader:
+        return decoded(reader.read(topic, only=PARTITION), OffsetSync.decode, f"cluster {cluster.alias}: topic {topic}")
+
+
+def copied_runs(receipts: Iterable[Receipt], heads: Mapping[PartitionKey, Head]) -> dict[PartitionKey, tuple[Run, ...]]:
+    """What was copied in order, by partition, between the topics that the heads name; increasing on both sides (pure)."""
+    runs: dict[PartitionKey, list[Run]] = {}
+    for receipt in receipts:
+        key = receipt.topic, receipt.partition
+        head = heads.get(key)
+        ids = (receipt.source_topic_id, receipt.remote_topic_id)
+        if receipt.kind is ReceiptKind.COPIED and head is not None and ids == (head.source_topic_id, head.remote_topic_id):
+            runs.setdefault(key, []).extend(receipt.runs)
+    return {key: _increasing(found) for key, found in runs.items()}
+
+
+def _increasing(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """In order of the target; what lies below what was copied before is left out."""
+    kept: list[Run] = []
+    end = 0
+    for upstream, downstream, count in sorted(runs, key=lambda run: run[1]):
+        repeated = max(0, end - upstream)
+        if repeated < count:
+            kept.append((upstream + repeated, downstream + repeated, count - repeated))
+            end = upstream + count
+    return tuple(kept)
+
+
+def new_syncs(key: PartitionKey, runs: Sequence[Run], last: OffsetSync | None, spacing: int) -> tuple[OffsetSync, ...]:
+    """The syncs to write for one partition, in order (pure). `spacing` in offsets; `last`: the newest sync that stands in the topic.
+
+    At most two and the number of bits of an offset. Empty when the newest record has one.
+    """
+    if not runs:
+        return ()
+    newest = runs[-1][0] + runs[-1][2] - 1
+    if last is not None and not _about_these_records(runs, last):
+        last = None
+    floor = runs[0][0] if last is None else max(runs[0][0], last.upstream_offset + 1)
+    if newest < floor:
+        return ()
+    wanted = {floor} if last is None else set[int]()
+    distance = 0
+    while newest - distance >= floor:
+        wanted.add(_record_at_or_before(runs, newest - distance))
+        distance = distance * 2 or max(1, spacing)
+    return tuple(OffsetSync(*key, upstream, _image(runs, upstream)) for upstream in sorted(wanted) if upstream >= floor)
+
+
+def _about_these_records(runs: Sequence[Run], sync: OffsetSync) -> bool:
+    """Whether a sync can be of the log that was copied: older than all that is known of it, or the pair of one of its records."""
+    if sync.upstream_offset < runs[0][0]:
+        return sync.downstream_offset < runs[0][1]
+    return (
+        _record_at_or_before(runs, sync.upstream_offset) == sync.upstream_offset
+        and _image(runs, sync.upstream_offset) == sync.downstream_offset
+    )
+
+
+def _record_at_or_before(runs: Sequence[Run], upstream: int) -> int:
+    start, _, count = runs[bisect_right(runs, upstream, key=lambda run: run[0]) - 1]
+    return min(upstream, start + count - 1)
+
+
+def _image(runs: Sequence[Run], upstream: int) -> int:
+    start, downstream, _ = runs[bisect_right(runs, upstream, key=lambda run: run[0]) - 1]
+    return downstream + upstream - start
+
+
+def _read_heads(flow: Flow) -> dict[PartitionKey, Head]:
+    topic = flow.state_topic
+    with InternalTopicReader(flow.target) as reader:
+        return fold_state(((record.key, record.value) for record in reader.read(topic)), place_of(flow.target, topic)).heads
+
+
+def _changes(new: Iterable[OffsetSync], last: Mapping[PartitionKey, OffsetSync]) -> list[Change]:
+    """One line a partition."""
+    by_partition: dict[PartitionKey, list[OffsetSync]] = {}
+    for sync in new:
+        by_partition.setdefault((sync.topic, sync.partition), []).append(sync)
+    changes = []
+    for key, syncs in by_partition.items():
+        before = last.get(key)
+        back = before is not None and syncs[0].upstream_offset <= before.upstream_offset
+        detail = f"{len(syncs)} up to upstream {syncs[-1].upstream_offset}, downstream {syncs[-1].downstream_offset}"
+        reason = "what stands there is about other records: a topic was created again, or copied again" if back else "copied since"
+        changes.append(Change(f"offset syncs of {key[0]}-{key[1]}", "write", detail, reason))
+    return changes

@@ -1,0 +1,101 @@
+"""The flow's positions as a consumer group on the source, so that tools that watch lag there see Ferry (KIP-656).
+
+The truth stays on the target. This is a copy of it, best effort and written only when `ferry.publish.source.group` names a group, because
+it needs Read on that group and on the topics at the source. Nothing is ever planned by it. All partitions are written each time: a group
+without members forgets an offset that was not written for the broker's offsets.retention.minutes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.answers import OFFSET_COMMIT, Action
+from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets
+from ferry.clusters.group_model import CommittedOffset
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import FerryError, GroupFailed, NotAuthorized
+from ferry.ledger.formats import place_of
+from ferry.ledger.run_report import Skipped
+from ferry.ledger.state import Head, fold_state
+from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
+from ferry.syncs.group_writing import has_members
+from ferry.syncs.names import SyncName, not_enabled
+
+if TYPE_CHECKING:
+    from ferry.clusters.describe import TopicDescription
+    from ferry.config import Flow
+
+NAME = SyncName.SOURCE_GROUP.value
+METADATA = "written by Ferry: do not consume with this group"
+
+
+def sync_source_group(flow: Flow, dry_run: bool) -> SyncOutcome:
+    """Commit the positions to the group; a group with members, or one that may not be written, is this sync's failure only."""
+    group = flow.mirroring.publish_source_group
+    if not group:
+        return SyncOutcome(NAME, left_out=not_enabled(flow, SyncName.SOURCE_GROUP))
+    with ClusterAdmin(flow.source) as source:
+        topics = source.topics()
+    wanted, skipped = published(_heads(flow), topics)
+    with ConsumerGroups(flow.source, to_write=True) as groups:
+        found = groups.offsets([group], stable=False)[group]
+        if isinstance(found, FerryError):
+            raise found
+        failed = () if dry_run or not wanted else _write(groups, group, wanted)
+    refused = {failure.what for failure in failed}
+    changes = tuple(change for change in _changes(group, found, wanted) if change.what not in refused)
+    notices = (f"group {group} on {flow.source.alias} is written by Ferry: nobody else may use it",)
+    return SyncOutcome(NAME, changes, skipped, failed, notices, {"partitions": len(wanted)})
+
+
+def published(
+    heads: dict[tuple[str, int], Head], topics: dict[str, TopicDescription]
+) -> tuple[dict[TopicPartition, CommittedOffset], tuple[Skipped, ...]]:
+    """What the group is to say (pure); positions of topics that are gone or were created again mean nothing there."""
+    wanted, skipped = {}, []
+    for (topic, partition), head in sorted(heads.items()):
+        today = topics.get(topic)
+        if today is None or partition >= today.partitions:
+            skipped.append(Skipped(f"{topic}-{partition}", "the source has no such partition"))
+        elif today.topic_id is not None and today.topic_id != head.source_topic_id:
+            skipped.append(Skipped(f"{topic}-{partition}", "the topic was deleted and created again since it was copied"))
+        else:
+            wanted[TopicPartition(topic, partition)] = CommittedOffset(head.position, metadata=METADATA)
+    return wanted, tuple(skipped)
+
+
+def _heads(flow: Flow) -> dict[tuple[str, int], Head]:
+    topic = flow.state_topic
+    with InternalTopicReader(flow.target) as reader:
+        records = reader.read(topic, complete=False)
+        return fold_state(((record.key, record.value) for record in records), place_of(flow.target, topic)).heads
+
+
+def _write(groups: ConsumerGroups, group: str, wanted: GroupOffsets) -> tuple[SyncFailure, ...]:
+    refusals = groups.commit(group, wanted)
+    if has_members(refusals):
+        raise GroupFailed(f"group {group} has members: it must be Ferry's alone; stop them, or name another ferry.publish.source.group")
+    return tuple(_failure(groups, group, key, code) for key, code in refusals.items())
+
+
+def _failure(groups: ConsumerGroups, group: str, key: TopicPartition, code: int) -> SyncFailure:
+    told = f"the source answers {OFFSET_COMMIT.told(code)}"
+    if OFFSET_COMMIT.action(code) is Action.DENIED:
+        right = groups.granting(OFFSET_COMMIT.right(code, topic=key.topic))
+        return SyncFailure(_name(group, key), NotAuthorized.__name__, f"{told}; {right}")
+    return SyncFailure(_name(group, key), GroupFailed.__name__, told)
+
+
+def _changes(group: str, found: GroupOffsets, wanted: GroupOffsets) -> tuple[Change, ...]:
+    before = {key: committed.offset for key, committed in found.items()}
+    return tuple(
+        Change(_name(group, key), "write", f"{before.get(key, 'none')} -> {committed.offset}")
+        for key, committed in wanted.items()
+        if before.get(key) != committed.offset
+    )
+
+
+def _name(group: str, key: TopicPartition) -> str:
+    return f"group {group} {key.topic}-{key.partition}"

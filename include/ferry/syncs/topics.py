@@ -1,0 +1,169 @@
+"""Remote topics are created and grown as topic_plan.py says: by a run before it copies, or by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.describe import WantedTopic
+from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
+from ferry.config.replicas import REMOTE_TOPICS
+from ferry.errors import ClusterUnreachable, FerryError
+from ferry.ledger.run_report import Skipped
+from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
+from ferry.permissions.required import rights_on_topic
+from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules
+from ferry.syncs.scope import SyncScope, sync_scope
+from ferry.syncs.topic_plan import GrowthPlan, NewTopicPlan, TopicPlan, plan_from
+
+if TYPE_CHECKING:
+    from ferry.clusters.describe import TopicDescription
+    from ferry.config import Flow
+
+
+class TopicFailure(NamedTuple):
+    """A remote topic that could not be created or grown; `error` is a class name of ferry.errors."""
+
+    topic: str
+    remote_topic: str
+    problem: str
+    error: str
+
+
+@dataclass(frozen=True)
+class TopicChanges:
+    """What was done: remote topics created and grown, and what failed."""
+
+    created: tuple[str, ...] = ()
+    grown: tuple[str, ...] = ()
+    failed: tuple[TopicFailure, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        failed = [[failure.topic, failure.remote_topic, failure.problem] for failure in self.failed]
+        return {"created": list(self.created), "grown": list(self.grown), "failed": failed}
+
+
+def sync_topics(flow: Flow, dry_run: bool) -> SyncOutcome:
+    """Create remote topics that are missing, grow those that are too narrow. ClusterUnreachable or ConfigError when it can do nothing."""
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        scope = sync_scope(flow, source, target)
+        gone = frozenset() if flow.on_target_recreate == "restart" else scope.lost
+        pairs = [pair for pair in scope.pairs if pair not in gone]
+        plan = plan_topics(flow, pairs, scope.source_topics, scope.target_topics, source=source, target=target)
+        done = TopicChanges(failed=would_fail(flow, plan, target)) if dry_run else apply_topics(flow, plan, target)
+    refused = {failure.remote_topic for failure in done.failed}
+    changes = [_creation(new, flow) for new in plan.create if new.remote_topic not in refused]
+    changes += [_growth(growth) for growth in plan.grow if growth.remote_topic not in refused]
+    skipped = [
+        Skipped(f"topic {remote}", "it was deleted after it was copied to; ferry.on.target.recreate=restart creates it again")
+        for _, remote in sorted(gone)
+    ]
+    skipped += [Skipped(f"topic {new.remote_topic} {name}", reason) for new in plan.create for name, reason in new.left]
+    return SyncOutcome(
+        "topics",
+        tuple(changes),
+        (*scope.skipped, *scope.claimed, *skipped),
+        (*scope.failed, *(SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)),
+        notices=tuple(_wider(growth) for growth in plan.wider),
+        counts=_counts(scope, plan),
+    )
+
+
+def plan_topics(
+    flow: Flow,
+    selected: Iterable[tuple[str, str]],
+    source_topics: Mapping[str, TopicDescription],
+    target_topics: Mapping[str, TopicDescription],
+    *,
+    source: ClusterAdmin,
+    target: ClusterAdmin,
+) -> TopicPlan:
+    """Compare both listings; the configs of topics to create are read from the source."""
+    pairs = list(selected)
+    missing = [topic for topic, remote in pairs if remote not in target_topics]
+    configs, unread = source.visible_configs(missing) if missing else ({}, {})
+    # A topic that was made without them would be another one.
+    left = {pair: unread[pair[0]] for pair in pairs if pair[0] in unread}
+    pairs = [pair for pair in pairs if pair not in left]
+    limit = batch_limit(target) if missing else DEFAULT_BATCH_LIMIT
+    replicas = replicas_for(flow.wanted_replicas(REMOTE_TOPICS), target, [remote for _, remote in pairs if remote not in target_topics])
+    rules = ConfigRules(flow.config_property_filter, limit)
+    return replace(plan_from(pairs, source_topics, target_topics, configs=configs, rules=rules, replicas=replicas), unread=left)
+
+
+def batch_limit(cluster: ClusterAdmin) -> int:
+    """What max.message.bytes is there for topics that do not set it."""
+    return int(cluster.broker_configs()["message.max.bytes"].value or DEFAULT_BATCH_LIMIT)
+
+
+def why_missing(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> dict[str, str]:
+    """By source topic, why its remote topic cannot be created, now or a moment later. Creates nothing."""
+    return {failure.topic: failure.problem for failure in would_fail(flow, plan, target) if failure.error != ClusterUnreachable.__name__}
+
+
+def would_fail(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[TopicFailure, ...]:
+    """Remote topics that the target would not create, in its own words: it judges names, limits and rights. Creates nothing."""
+    problems = _created(flow, plan, target, dry_run=True)
+    return (
+        *(_failure(new.topic, new.remote_topic, problems[new.remote_topic]) for new in plan.create if new.remote_topic in problems),
+        *_unread(plan),
+    )
+
+
+def _created(flow: Flow, plan: TopicPlan, target: ClusterAdmin, *, dry_run: bool = False) -> dict[str, FerryError]:
+    """What went wrong, by remote topic."""
+    topics = [
+        WantedTopic(new.remote_topic, new.partitions, new.replication_factor, new.config, partial(rights_on_topic, flow))
+        for new in plan.create
+    ]
+    wanted = flow.wanted_replicas(REMOTE_TOPICS)
+    return {name: with_key(problem, wanted, target) for name, problem in target.create_topics(topics, dry_run=dry_run).items()}
+
+
+def apply_topics(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> TopicChanges:
+    """Create and grow; one topic's failure does not keep the others."""
+    problems = _created(flow, plan, target)
+    problems |= target.create_partitions({growth.remote_topic: growth.partitions for growth in plan.grow})
+    created = {new.remote_topic: new.partitions for new in plan.create if new.remote_topic not in problems}
+    grown = {growth.remote_topic: growth.partitions for growth in plan.grow if growth.remote_topic not in problems}
+    wait_for_leaders(target, created | grown)
+    entries: tuple[NewTopicPlan | GrowthPlan, ...] = (*plan.create, *plan.grow)
+    upstream = {entry.remote_topic: entry.topic for entry in entries}
+    failed = [_failure(upstream[name], name, problem) for name, problem in problems.items()]
+    return TopicChanges(tuple(created), tuple(grown), (*failed, *_unread(plan)))
+
+
+def _unread(plan: TopicPlan) -> tuple[TopicFailure, ...]:
+    return tuple(_failure(topic, remote, problem) for (topic, remote), problem in plan.unread.items())
+
+
+def _failure(topic: str, remote: str, problem: FerryError) -> TopicFailure:
+    return TopicFailure(topic, remote, str(problem), type(problem).__name__)
+
+
+def _creation(new: NewTopicPlan, flow: Flow) -> Change:
+    replicas = "the brokers' default of" if new.replication_factor < 0 else str(new.replication_factor)
+    config = "".join(f", {name}={value}" for name, value in new.config.items())
+    reason = f"{flow.source.alias} has topic {new.topic}"
+    if 0 < new.replication_factor < flow.replication_factor:
+        reason += f"; {flow.target.alias} has {new.replication_factor} brokers, or replication.factor would be {flow.replication_factor}"
+    return Change(f"topic {new.remote_topic}", "create", f"{new.partitions} partitions, {replicas} replicas{config}", reason)
+
+
+def _growth(growth: GrowthPlan) -> Change:
+    detail = f"partitions: {growth.now} -> {growth.partitions}"
+    return Change(f"topic {growth.remote_topic}", "grow", detail, f"topic {growth.topic} has {growth.partitions} at the source")
+
+
+def _wider(growth: GrowthPlan) -> str:
+    """MM2 leaves it so, silently."""
+    has = f"topic {growth.remote_topic} has {growth.now} partitions, topic {growth.topic} at the source {growth.partitions}"
+    return f"{has}: nothing is copied to the others"
+
+
+def _counts(scope: SyncScope, plan: TopicPlan) -> dict[str, int]:
+    return {"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)}

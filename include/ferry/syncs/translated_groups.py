@@ -1,0 +1,152 @@
+"""Where every consumer group of one side stands on the other: one bulk pass, as checkpoints, group sync and `ferry translate` need it.
+
+The order of reading makes the result safe: group offsets first, then the last stable offsets of the partitions that are translated into,
+then the ledger completely, then where those logs begin. What the ledger does not explain was not there when the group's offset was read.
+Reads only. Nothing is left out without a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.consumer_groups import ConsumerGroups
+from ferry.clusters.group_model import CommittedOffset, GroupListing, GroupType
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import ArgumentError, FerryError, NotAuthorized
+from ferry.permissions.hidden import groups_to_ask, hidden_group
+from ferry.policy.naming import is_ferry_group
+from ferry.syncs.group_routes import Route, find_route
+from ferry.syncs.partition_translators import Translator, read_translators
+from ferry.translation.model import TranslatedPosition
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+# As MirrorCheckpointConnector: groups of consumers, and groups that only commit.
+_TYPES = frozenset({GroupType.CLASSIC.value, GroupType.CONSUMER.value})
+_PROTOCOLS = frozenset({"", "consumer"})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLeftOut:
+    """A group without positions. `error` is a class name of ferry.errors when reading it failed, empty when it is left out on purpose."""
+
+    group: str
+    reason: str
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class TranslatedGroups:
+    """The groups of one cluster with their positions on the other, in order of group, topic and partition.
+
+    `groups` were translated, also those that have no offsets. `reverse`: they are the target's groups, translated to the source.
+    """
+
+    flow: str
+    reverse: bool
+    groups: tuple[str, ...]
+    positions: tuple[TranslatedPosition, ...]
+    left_out: tuple[GroupLeftOut, ...]
+
+
+def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reverse: bool = False) -> TranslatedGroups:
+    """Positions of all groups that the group filter accepts, or of those named in `groups`, whatever the filter says of them.
+
+    With `reverse` the groups of the target, on the source. ArgumentError for names of groups that do not exist; ClusterUnreachable and its
+    kin when a cluster or the ledger cannot be read.
+    """
+    onward = replace(flow, source=flow.target, target=flow.source) if reverse else flow
+    with ConsumerGroups(onward.source) as home:
+        listed = home.list()
+        chosen, left_out = _choose(onward, listed, groups)
+        if groups is None:
+            left_out += _hidden(onward, home, listed)
+        committed: dict[str, Mapping[TopicPartition, CommittedOffset]] = {}
+        for group, found in home.offsets(chosen).items():
+            if isinstance(found, FerryError):
+                left_out.append(GroupLeftOut(group, str(found), type(found).__name__))
+            else:
+                committed[group] = found
+    topics = {key.topic for offsets in committed.values() for key in offsets}
+    with ClusterAdmin(onward.source) as source, ClusterAdmin(onward.target) as target:
+        home_topics, away_topics = source.topics(), target.topics()
+    # In a reverse pass a topic counts by its name on the source, which the flow's filters speak of.
+    routes = {topic: find_route(onward, topic, home_topics, away_topics, by_upstream_name=reverse) for topic in topics}
+    translators = read_translators(onward, routes, home_topics, away_topics)
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for key in translators:
+        by_topic.setdefault(key.topic, []).append(key)
+    positions = [position for group in sorted(committed) for position in _positions(group, committed[group], routes, translators, by_topic)]
+    left_out.sort(key=lambda entry: entry.group)
+    return TranslatedGroups(flow.name, reverse, tuple(sorted(committed)), tuple(positions), tuple(left_out))
+
+
+def _choose(flow: Flow, listed: Iterable[GroupListing], named: Collection[str] | None) -> tuple[list[str], list[GroupLeftOut]]:
+    """Groups to translate, and the others with the reason."""
+    known = {entry.group: entry for entry in listed}
+    unknown = sorted(set(named or ()) - set(known))
+    if unknown:
+        raise ArgumentError(f"cluster {flow.source.alias} has no group {', '.join(unknown)} that the user may describe")
+    accepted = flow.group_filter
+    chosen, left_out = [], []
+    for group, entry in known.items():
+        if named is not None and group not in named:
+            continue
+        reason = _unsupported(entry) or (accepted.why_not(group) if named is None else None)
+        if reason is None:
+            chosen.append(group)
+        else:
+            left_out.append(GroupLeftOut(group, reason))
+    return chosen, left_out
+
+
+def _hidden(flow: Flow, home: ConsumerGroups, listed: Iterable[GroupListing]) -> list[GroupLeftOut]:
+    """Groups of the filter that the cluster hides: a listing leaves them out without a word."""
+    asked = groups_to_ask(flow, frozenset(entry.group for entry in listed))
+    refused = [name for name, answer in home.offsets(sorted(asked)).items() if isinstance(answer, NotAuthorized)] if asked else []
+    found = [hidden_group(flow.source, name, asked[name]) for name in refused]
+    return [GroupLeftOut(entry.name, entry.problem, NotAuthorized.__name__) for entry in found]
+
+
+def _unsupported(entry: GroupListing) -> str | None:
+    if is_ferry_group(entry.group):
+        return "Ferry's own group"
+    if entry.type not in _TYPES:
+        return f"a {entry.type} group: only classic and consumer groups have offsets to translate"
+    if entry.protocol_type not in _PROTOCOLS:
+        return f"a group of protocol type {entry.protocol_type}: only consumers' groups have offsets to translate"
+    return None
+
+
+def _positions(
+    group: str,
+    committed: Mapping[TopicPartition, CommittedOffset],
+    routes: Mapping[str, Route],
+    translators: Mapping[TopicPartition, Translator],
+    by_topic: Mapping[str, Iterable[TopicPartition]],
+) -> Iterator[TranslatedPosition]:
+    """One position for each partition of the topics that the group has offsets in, and for each that it has an offset for.
+
+    `by_topic`: the keys of `translators`; a group costs what its own topics cost, not what all do.
+    """
+    read = {key.topic for key in committed}
+    for key in sorted({*committed, *(key for topic in read for key in by_topic.get(topic, ()))}):
+        yield _position(group, key, committed.get(key), routes[key.topic], translators.get(key))
+
+
+def _position(
+    group: str, key: TopicPartition, committed: CommittedOffset | None, route: Route, translator: Translator | None
+) -> TranslatedPosition:
+    offset = None if committed is None or committed.offset < 0 else committed.offset
+    metadata = "" if committed is None else committed.metadata
+    problem = route.problem or ("the topic has no such partition" if translator is None else translator.problem)
+    translation, unread = None, translator is not None and translator.unread and not route.problem
+    if translator is not None and not problem:
+        translation = translator.translate(translator.begin if offset is None else offset)
+        if offset is None:
+            problem = "the group has no offset there" if committed is None else "the group has a null offset there"
+    return TranslatedPosition(group, key.topic, key.partition, route.remote_topic, offset, translation, metadata, problem, unread)

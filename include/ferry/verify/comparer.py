@@ -1,0 +1,297 @@
+"""Compares the two logs of one range as they are read, in bounded memory (pure).
+
+The ledger's runs say where every source record should be on the target. Where both sides hold the same batch at that place, its bytes are
+compared and nothing is decompressed: only what a forward patches may differ (base offset, leader epoch, attributes but the codec, producer
+fields, checksum). Everywhere else batches are opened and their records compared in rows, whatever batches they came in. Where contents
+differ, records are set aside until both sides agree again, and explained at the end (ferry.verify.unmatched): so a record that was left
+out is one missing record, though everything behind it has moved.
+
+Checksums have been checked by whoever read the batches, and neither aborted data nor control batches are among them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass, field
+
+from ferry.verify.alignment import meeting, without_partner
+from ferry.verify.contents import Content
+from ferry.verify.digest_kind import DigestKind
+from ferry.verify.log_side import Batch, LogSide
+from ferry.verify.model import DifferenceKind, VerifyRange
+from ferry.verify.unmatched import KEPT, Finding, Unmatched
+from ferry.wire.batch import DELETE_HORIZON, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader
+from ferry.wire.compression import LARGEST_BYTES
+from ferry.wire.ranges import Ranges, outside, union
+
+# Looked ahead to find where both sides agree again.
+AHEAD_RECORDS = 2_048
+AHEAD_BYTES = 8 << 20
+_NOT_AS_STORED = LOG_APPEND_TIME | DELETE_HORIZON
+
+# Offsets and contents of the records that lie ahead, and how many of them are to be dealt with.
+_Ahead = tuple[list[int], list[Content], int]
+
+
+@dataclass
+class Tally:
+    """What a comparison came to. `records`: pairs that were compared; `as_stored`: bytes of those that were compared without a look inside.
+
+    `only_source`, `only_target`: records that compaction has removed from the other side. `source_digest`, `target_digest`: see
+    ferry.verify.digests; empty where none was taken. `upstream`, `downstream`: the offsets that were compared.
+    """
+
+    records: int = 0
+    as_stored: int = 0
+    only_source: int = 0
+    only_target: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    beyond: Counter[DifferenceKind] = field(default_factory=Counter)
+    source_digest: str = ""
+    target_digest: str = ""
+    upstream: Ranges = ()
+    downstream: Ranges = ()
+
+
+class Comparer:
+    """Feed `source` and `target` with batches, `advance` after every feed, and `finish` when both are done.
+
+    `clusters`: for messages. `limit`: bytes that the records of one batch may take. What cannot be opened is a MalformedBatch.
+    """
+
+    def __init__(self, wanted: VerifyRange, clusters: tuple[str, str] = ("", ""), limit: int = LARGEST_BYTES) -> None:
+        self._range = wanted
+        self._runs = wanted.runs
+        self._starts = [run[0] for run in self._runs]
+        self._places = [run[1] for run in self._runs]
+        copied = ((run[0], run[0] + run[2]) for run in self._runs)
+        by_record = wanted.digest is DigestKind.RECORDS
+        self.source = LogSide(union([*wanted.claimed, *copied]), clusters[0], limit, wanted.digest)
+        self.target = LogSide(outside(wanted.tolerated, *wanted.downstream), clusters[1], limit, wanted.digest if by_record else None)
+        self._by_record = by_record
+        self.tally = Tally(upstream=self.source.wanted, downstream=self.target.wanted)
+        self._unmatched = Unmatched(wanted.content)
+        # How far behind its named place the record at hand is: not 0 behind a record that was left out or doubled, up to the next batch.
+        self._shift = 0
+        self._displaced: list[Finding] = []
+
+    def advance(self) -> None:
+        """Compare as much as is there."""
+        while self._step():
+            pass
+
+    def finish(self) -> Tally:
+        """The outcome; both sides must be done."""
+        self.advance()
+        findings, beyond = self._unmatched.settle()
+        self.tally.findings, self.tally.beyond = findings, beyond
+        if not self._unmatched.any:  # otherwise these are what moved the others
+            self.tally.findings = self._displaced
+        self.tally.source_digest = self.source.digest.text()
+        self.tally.target_digest = self.target.digest.text() if self._by_record else ""
+        return self.tally
+
+    def _step(self) -> bool:
+        source, target = self.source, self.target
+        if source.between_batches and target.between_batches:
+            here, there = source.first_batch, target.first_batch
+            if here is not None and there is not None and self._same_batch(here, there):
+                self.tally.records += here.header.count
+                self.tally.as_stored += len(here.view)
+                self._shift = 0
+                target.pass_batch(source.pass_batch())
+                return True
+            if (here is None and not source.done) or (there is None and not target.done):
+                return False
+        if source.has_record() and target.has_record():
+            return self._compare_row()
+        if source.exhausted and target.has_record():
+            return self._rest(target)
+        if target.exhausted and source.has_record():
+            return self._rest(source)
+        return False
+
+    def _same_batch(self, here: Batch, there: Batch) -> bool:
+        """Whether both sides hold one batch, as it was stored, at the place that the ledger names."""
+        one, other = here.header, there.header
+        if not self._range.content or not _alike(one, other) or not self.source.wants_all(one) or not self.target.wants_all(other):
+            return False
+        run = self._run_of(one.base_offset)
+        if run is None or run[1] + one.base_offset - run[0] != other.base_offset or one.next_offset > run[0] + run[2]:
+            return False
+        # Comparing two views goes byte by byte through Python's item protocol; a bytearray compares whole buffers.
+        return bytearray(here.view[HEADER_SIZE:]) == there.view[HEADER_SIZE:]
+
+    def _compare_row(self) -> bool:
+        """Compares as many records as stand in one row on both sides: at least one record is dealt with, or more must be read."""
+        source, target = self.source, self.target
+        i, j, left, right = source.at, target.at, source.records, target.records
+        upstream, downstream = left.offsets[i], right.offsets[j]
+        run = self._run_of(upstream)
+        if run is not None and downstream - run[1] - upstream + run[0] == self._shift:
+            count = min(_row(left.offsets, i), _row(right.offsets, j), run[0] + run[2] - upstream)
+            same = self._equal_records(i, j, count)
+            if same:
+                self._matched(same)
+                return True
+        elif self._hole(upstream, downstream):
+            return True
+        return self._disturbed()
+
+    def _equal_records(self, i: int, j: int, count: int) -> int:
+        """How many of the next `count` records are equal."""
+        if not self._range.content:
+            return count
+        left, right = self.source.records, self.target.records
+        if (
+            left.timestamps[i : i + count] == right.timestamps[j : j + count]
+            and left.payloads[i : i + count] == right.payloads[j : j + count]
+        ):
+            return count
+        for index in range(count):
+            if left.timestamps[i + index] != right.timestamps[j + index] or left.payloads[i + index] != right.payloads[j + index]:
+                return index
+        return count
+
+    def _hole(self, upstream: int, downstream: int) -> bool:
+        """Passes a record that compaction has left on one side only."""
+        named = self._named(upstream)
+        if self._range.target_compacted and 0 <= named < downstream:
+            self.tally.only_source += 1
+            self.source.pass_records(1)
+            return True
+        origin = self._origin(downstream)
+        if self._range.source_compacted and 0 <= origin < upstream:
+            self.tally.only_target += 1
+            self.target.pass_records(1)
+            return True
+        return False
+
+    def _disturbed(self) -> bool:
+        """Sets records aside up to where both sides agree again. False: more must be read to tell."""
+        source, target = self.source, self.target
+        enough = [side.has_ahead(AHEAD_RECORDS, AHEAD_BYTES) for side in (source, target)]
+        if not all(enough):
+            return False
+        offsets, contents = source.ahead(AHEAD_RECORDS)
+        places, others = target.ahead(AHEAD_RECORDS)
+        met = meeting(contents, others) if self._range.content else None
+        here, there = met if met is not None else self._by_place(offsets, places)
+        if here or there:
+            self._set_aside((offsets, contents, here), (places, others, there))
+            source.pass_records(here)
+            target.pass_records(there)
+            return True
+        named = self._named(offsets[0])
+        if named < 0:  # in no run, and on the target all the same
+            self._matched(1)
+            return True
+        self._shift = places[0] - named
+        if self._shift and len(self._displaced) < KEPT:
+            self._displaced.append(Finding(DifferenceKind.DISPLACED, offsets[0], places[0], named))
+        return True
+
+    def _by_place(self, offsets: list[int], places: list[int]) -> tuple[int, int]:
+        """Where contents give no hint: what stands in front of the other side's next place has no partner."""
+        named = self._named(offsets[0])
+        if named < 0:
+            return 1, 0
+        if named == places[0]:
+            row = next((index for index, pair in enumerate(zip(offsets, places, strict=False)) if self._named(pair[0]) != pair[1]), None)
+            row = min(len(offsets), len(places)) if row is None else row
+            return row, row
+        if named < places[0]:
+            return next((index for index, offset in enumerate(offsets) if self._named(offset) >= places[0]), len(offsets)), 0
+        return 0, next((index for index, place in enumerate(places) if place >= named), len(places))
+
+    def _set_aside(self, source: _Ahead, target: _Ahead) -> None:
+        """The first records of what lies ahead on both sides are dealt with: those without a partner wait for their explanation."""
+        (offsets, contents, left), (places, others, right) = source, target
+        here, there = list(range(left)), list(range(right))
+        if self._range.content:
+            here, there = without_partner(contents[:left], others[:right])
+        self.tally.records += min(left - len(here), right - len(there))
+        if self._range.target_compacted:
+            held = self._held(here, [self._named(offset) for offset in offsets[:left]], places)
+            self.tally.only_source += len(here) - len(held)
+            here = held
+        if self._range.source_compacted:
+            held = self._held(there, [self._origin(place) for place in places[:right]], offsets)
+            self.tally.only_target += len(there) - len(held)
+            there = held
+        if here or there:
+            self._unmatched.add(
+                [(offsets[index], self._named(offsets[index]), contents[index]) for index in here],
+                [(places[index], -1, others[index]) for index in there],
+            )
+
+    @staticmethod
+    def _held(indices: list[int], counterparts: list[int], there: list[int]) -> list[int]:
+        """Those of `indices` whose counterpart the other side still holds, or that never had one: compaction explains the rest."""
+        present = {-1, *there}
+        return [index for index in indices if counterparts[index] in present]
+
+    def _rest(self, side: LogSide) -> bool:
+        """What one side has behind the end of the other."""
+        side.has_ahead(AHEAD_RECORDS, AHEAD_BYTES)
+        offsets, contents = side.ahead(AHEAD_RECORDS)
+        if side is self.source:
+            kept = [index for index, offset in enumerate(offsets) if not (self._range.target_compacted and self._named(offset) >= 0)]
+            self.tally.only_source += len(offsets) - len(kept)
+            self._unmatched.add(((offsets[index], self._named(offsets[index]), contents[index]) for index in kept), ())
+        else:
+            kept = [index for index, place in enumerate(offsets) if not (self._range.source_compacted and self._origin(place) >= 0)]
+            self.tally.only_target += len(offsets) - len(kept)
+            self._unmatched.add((), ((offsets[index], -1, contents[index]) for index in kept))
+        side.pass_records(len(offsets))
+        return True
+
+    def _matched(self, count: int) -> None:
+        self.tally.records += count
+        self.source.pass_records(count)
+        self.target.pass_records(count)
+
+    def _run_of(self, upstream: int) -> tuple[int, int, int] | None:
+        index = bisect_right(self._starts, upstream) - 1
+        if index < 0:
+            return None
+        run = self._runs[index]
+        return run if upstream < run[0] + run[2] else None
+
+    def _named(self, upstream: int) -> int:
+        """The downstream offset that the ledger names for an upstream one; -1: none."""
+        run = self._run_of(upstream)
+        return -1 if run is None else run[1] + upstream - run[0]
+
+    def _origin(self, downstream: int) -> int:
+        """The upstream offset that the ledger names for a downstream one; -1: none."""
+        index = bisect_right(self._places, downstream) - 1
+        if index < 0:
+            return -1
+        run = self._runs[index]
+        return run[0] + downstream - run[1] if downstream < run[1] + run[2] else -1
+
+
+def _row(offsets: list[int], at: int) -> int:
+    """How many offsets from index `at` on count up one by one."""
+    first, rest = offsets[at], len(offsets) - at
+    if offsets[-1] - first == rest - 1:
+        return rest
+    # Offsets only rise, so once one is ahead of the count all behind it are.
+    return bisect_right(range(rest), 0, key=lambda index: offsets[at + index] - first - index)
+
+
+def _alike(one: BatchHeader, other: BatchHeader) -> bool:
+    """Whether two headers differ at most in what a forward patches."""
+    return (
+        one.magic == other.magic == 2
+        and one.length == other.length
+        and one.codec == other.codec
+        and not (one.attributes | other.attributes) & _NOT_AS_STORED
+        and one.contiguous
+        and one.last_offset_delta == other.last_offset_delta
+        and one.count == other.count
+        and one.base_timestamp == other.base_timestamp
+        and one.max_timestamp == other.max_timestamp
+    )

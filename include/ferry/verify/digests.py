@@ -1,0 +1,48 @@
+"""What stands for the contents of a range in the report: SHA-256 over committed records in their order, without offsets (pure).
+
+`stored`, the usual one, is over the source's batches as they lie in the log, so nothing is decompressed for it. A batch that lies in the
+range as a whole counts as `B`, then attributes (codec, kind of timestamp, delete horizon; 2 bytes), last offset delta (4), base timestamp
+and max timestamp (8 each), number of records (4), length (4) and the bytes behind the header: none of these is changed by a forward. Of
+every other batch (it overlaps the range's edge, or is of an older format) each record that is in the range counts as below.
+
+`records` is independent of batches and codecs, and taken of both sides. Each record counts as `R`, timestamp (8 bytes), length (4), and
+key, value and headers as a batch of magic 2 has them. Numbers are big-endian and signed. What is hashed depends on the range and the log
+alone, not on how responses happened to be cut. docs/decisions/010-digests.md says why there are two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from itertools import chain
+
+from ferry.verify.contents import Contents
+from ferry.wire.batch import CODEC_MASK, DELETE_HORIZON, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader
+
+_BATCH = struct.Struct(">chiqqii")
+_RECORD = struct.Struct(">cqi")
+_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | DELETE_HORIZON
+
+
+class RangeDigest:
+    """The digest of one side of one range. Its batches and records are added in order."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add_batch(self, header: BatchHeader, view: memoryview) -> None:
+        """A whole batch of magic 2, as it is stored."""
+        body = view[HEADER_SIZE:]
+        attributes, times = header.attributes & _ATTRIBUTES, (header.base_timestamp, header.max_timestamp)
+        self._hash.update(_BATCH.pack(b"B", attributes, header.last_offset_delta, *times, header.count, len(body)))
+        self._hash.update(body)
+
+    def add_records(self, found: Contents) -> None:
+        """Single records."""
+        pack = _RECORD.pack
+        heads = [pack(b"R", timestamp, len(payload)) for timestamp, payload in zip(found.timestamps, found.payloads, strict=True)]
+        self._hash.update(b"".join(chain.from_iterable(zip(heads, found.payloads, strict=True))))
+
+    def text(self) -> str:
+        """In hexadecimal digits."""
+        return self._hash.hexdigest()

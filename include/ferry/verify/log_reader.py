@@ -1,0 +1,205 @@
+"""Reads a part of one partition's log as raw batches, as a read_committed consumer would see it.
+
+Full fetches by topic id, one in flight; long stretches that nobody wants are leapt over. Checksums are checked, control batches and aborted
+data left out. Where retention has taken the place to read, `LogMoved` says so; a topic that was recreated or deleted is a typed error.
+
+A broker that asks for a pause because of a quota (KIP-219) has no trouble: the pause is kept, however long, and does not count as such.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+from uuid import UUID
+
+from kafka.future import Future
+
+from ferry.clusters.answers import FETCH, Action
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.fetching import (
+    Fetched,
+    FetchPosition,
+    fetch_request,
+    fetched_partitions,
+    log_bounds,
+    without_leader,
+)
+from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
+from ferry.clusters.unreachable import PATIENCE_SECONDS
+from ferry.errors import LogChanged, PartitionUnavailable, UnreadableBatch
+from ferry.verify.log_side import Batch
+from ferry.wire.aborted import AbortedTracker
+from ferry.wire.batch import MalformedBatch, crc_is_valid, iterate_batches
+from ferry.wire.ranges import Ranges, next_start
+
+# One response; a reader has two of them in memory, and so has the other side's.
+FETCH_BYTES = 8 << 20
+# Shorter gaps between wanted offsets are read through: a fetch of its own costs more.
+LEAP_OFFSETS = 20_000
+PAUSE_SECONDS = 0.1
+# How soon the end of a quota's pause is seen; the other side's fetch waits as long.
+THROTTLE_CHECK_SECONDS = 0.05
+
+
+class LogMoved(Exception):
+    """The log starts behind the place to read."""
+
+
+class Place(NamedTuple):
+    """A partition, its topic id as the plan knows it, and the cluster for messages."""
+
+    topic: str
+    partition: int
+    topic_id: UUID
+    cluster: str
+
+
+class LogReader:
+    """One partition's wanted offsets, from first to last. `request`, then `receive`, until `done`."""
+
+    def __init__(self, loop: EventLoop, connection: ClusterConnection, leaders: Leaders, place: Place, wanted: Ranges) -> None:
+        self._loop = loop
+        self._connection = connection
+        self._leaders = leaders
+        self._place = place
+        self._wanted = wanted
+        self._at = wanted[0][0] if wanted else 0
+        self._end = wanted[-1][1] if wanted else 0
+        self._pending: tuple[FetchPosition, Future | None] | None = None
+        self._troubled_since = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether all that is wanted was read."""
+        return self._at >= self._end
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a fetch was sent and not received."""
+        return self._pending is not None
+
+    def request(self) -> None:
+        """Send the next fetch, unless one is in flight or nothing is left."""
+        if self.done or self._pending is not None:
+            return
+        position = FetchPosition(self._place.topic, self._place.partition, self._at, -1)
+        node = self._node
+        if node < 0 or self._connection.throttled(node):
+            self._pending = (position, None)
+            return
+        request = fetch_request([position], self._leaders, total_bytes=FETCH_BYTES, partition_bytes=FETCH_BYTES)
+        self._pending = (position, self._connection.submit(request, node))
+
+    async def receive(self) -> list[Batch]:
+        """The committed data batches of the fetch in flight; none where the broker had a passing trouble, which is waited out here.
+
+        LogMoved, LogChanged, UnreadableBatch, PartitionUnavailable, PartitionError, NotAuthorized, ClusterUnreachable.
+        """
+        if self._pending is None:
+            raise RuntimeError(f"{self._place.topic}-{self._place.partition}: nothing was asked for")
+        (position, future), self._pending = self._pending, None
+        try:
+            if future is None:
+                await self._not_asked()
+                return []
+            answer = await self._connection.answer_to(future)
+            found = fetched_partitions(answer, [position], self._leaders)
+            if found and not found[0].error:
+                return await self._take(found[0])
+            if found:
+                await self._refused(found[0].error)
+            elif not answer.throttle_time_ms:  # a broker over its quota answers without any partition
+                await self._wait("it is left out of the answer")
+        except (RequestNotSent, RequestLost) as problem:
+            self._connection.require_answers()
+            await self._wait(str(problem))
+        return []
+
+    @property
+    def _node(self) -> int:
+        return self._leaders.of(self._place.topic, self._place.partition).node
+
+    async def _not_asked(self) -> None:
+        """Nothing was sent: a quota asks for a pause, or the partition has no leader."""
+        if self._node < 0:
+            raise without_leader(self._connection, self._leaders, self._place.topic, self._place.partition)
+        began = time.monotonic()
+        await self._loop.sleep(THROTTLE_CHECK_SECONDS)
+        if self._troubled_since:
+            self._troubled_since += time.monotonic() - began
+
+    async def _take(self, fetched: Fetched) -> list[Batch]:
+        before = self._at
+        try:
+            batches = list(self._batches(fetched))
+        except MalformedBatch as problem:
+            raise UnreadableBatch(self._place.topic, self._place.partition, f"cluster {self._place.cluster}: {problem}") from problem
+        if self._at > before:
+            self._troubled_since = 0.0
+            self._leap()
+        elif not len(fetched.records) and 0 <= fetched.last_stable_offset < self._end:
+            start, end = await log_bounds(self._connection, self._leaders, self._place.topic, self._place.partition)
+            if end < self._end and start <= self._at:
+                text = f"cluster {self._place.cluster}: the log ends at {end}, and held more: it was truncated"
+                raise LogChanged(self._place.topic, self._place.partition, text)
+            await self._wait(f"its last stable offset is {fetched.last_stable_offset}")
+        else:
+            await self._wait("nothing was answered")
+        return batches
+
+    def _batches(self, fetched: Fetched) -> Iterator[Batch]:
+        tracker = AbortedTracker(fetched.aborted)
+        for header, view in iterate_batches(fetched.records):
+            if not crc_is_valid(view):
+                raise MalformedBatch(f"the batch at offset {header.base_offset} does not match its checksum")
+            dropped = tracker.drop(header, view)
+            if header.base_offset >= self._end and header.count >= 0:
+                self._at = self._end
+                return
+            self._at = max(self._at, header.next_offset)
+            if not (dropped or header.is_control or header.count == 0):
+                yield Batch(header, view)
+
+    def _leap(self) -> None:
+        following = next_start(self._wanted, self._at)
+        if following >= self._end:
+            self._at = self._end
+        elif following - self._at > LEAP_OFFSETS:
+            self._at = following
+
+    async def _refused(self, code: int) -> None:
+        place = self._place
+        match FETCH.action(code):
+            case Action.BOUNDS:
+                start, end = await log_bounds(self._connection, self._leaders, place.topic, place.partition)
+                if self._at < start:
+                    raise LogMoved
+                if self._at > end:
+                    problem = f"cluster {place.cluster}: the log ends at {end}, before offset {self._at}: it was truncated"
+                    raise LogChanged(place.topic, place.partition, problem)
+                await self._wait(FETCH.told(code))
+            case Action.DENIED:
+                raise self._connection.denied(f"reading topic {place.topic}", FETCH.right(code, topic=place.topic))
+            case Action.REFUSED:
+                problem = f"cluster {place.cluster} answers at offset {self._at}: {FETCH.told(code)}"
+                raise UnreadableBatch(place.topic, place.partition, problem)
+            case _:
+                await self._wait(FETCH.told(code))
+
+    async def _wait(self, problem: str) -> None:
+        now = time.monotonic()
+        self._troubled_since = self._troubled_since or now
+        place = self._place
+        if now - self._troubled_since > PATIENCE_SECONDS:
+            text = f"cluster {place.cluster}: not readable for {PATIENCE_SECONDS:.0f} s: {problem}"
+            raise PartitionUnavailable(place.topic, place.partition, text)
+        await self._loop.sleep(PAUSE_SECONDS)
+        try:
+            await self._leaders.refresh()
+        except (RequestNotSent, RequestLost):
+            return
+        today = self._leaders.topic_id(place.topic)
+        if place.topic_id not in {NO_TOPIC_ID, today} and (today is not None or self._leaders.is_gone(place.topic)):
+            text = f"cluster {place.cluster}: the topic was deleted" + (" and created again" if today else "") + " while it was verified"
+            raise LogChanged(place.topic, place.partition, text)

@@ -1,0 +1,223 @@
+"""What travels between the planner of a verify, its comparers and its report. Everything is frozen and can be pickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ferry.verify.digest_kind import DigestKind
+from ferry.wire.documents import number, text
+from ferry.wire.ranges import Range, Ranges
+from ferry.wire.runs import Run, decode_runs
+
+
+class DifferenceKind(StrEnum):
+    """What is wrong with a record.
+
+    `displaced`: it is where it belongs among the others, but the ledger names another offset for it.
+    """
+
+    MISSING = "missing"
+    EXTRA = "extra"
+    ALTERED = "altered"
+    REORDERED = "reordered"
+    DISPLACED = "displaced"
+
+
+class Side(StrEnum):
+    """Whose offsets are meant."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One record that differs. An offset is -1 where that side has no such record. `detail` is for people, without contents."""
+
+    topic: str
+    partition: int
+    remote_topic: str
+    upstream_offset: int
+    downstream_offset: int
+    kind: DifferenceKind
+    detail: str
+
+    @classmethod
+    def of_document(cls, found: Mapping[str, Any]) -> Difference:
+        """The inverse of `asdict`. ValueError, TypeError or KeyError when it is something else; so below."""
+        return cls(
+            text(found["topic"]),
+            number(found["partition"]),
+            text(found["remote_topic"]),
+            number(found["upstream_offset"]),
+            number(found["downstream_offset"]),
+            DifferenceKind(found["kind"]),
+            text(found["detail"]),
+        )
+
+
+@dataclass(frozen=True)
+class NotCovered:
+    """Offsets `[start, end)` of one side of a partition that were not compared, and why."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    reason: str
+    side: Side = Side.SOURCE
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "from": self.start,
+            "until": self.end,
+            "reason": self.reason,
+            "side": self.side.value,
+        }
+
+    @classmethod
+    def of_document(cls, found: Mapping[str, Any]) -> NotCovered:
+        """The inverse of `document`."""
+        where = (text(found["topic"]), number(found["partition"]), number(found["from"]), number(found["until"]))
+        return cls(*where, text(found["reason"]), Side(found["side"]))
+
+
+@dataclass(frozen=True)
+class VerifyRange:
+    """A part of one partition that one reader compares.
+
+    `upstream` and `downstream` are what is read of the two logs. `coded_runs` (ferry.wire.runs) say which record became which.
+    `claimed`: upstream offsets of which every committed record must be on the target; they hold the runs' and whatever lies between.
+    `tolerated`: downstream offsets in no run that may hold records all the same (others', or copies that cannot be compared).
+    `content` False: a message handler was at work, so only presence counts. Compacted sides may lack records anywhere.
+    `weight`: bytes on one side, roughly. `digest`: what its digest is to be over.
+    """
+
+    topic: str
+    partition: int
+    source_topic_id: str
+    remote_topic: str
+    remote_topic_id: str
+    upstream: Range
+    downstream: Range
+    coded_runs: bytes
+    claimed: Ranges
+    tolerated: Ranges = ()
+    content: bool = True
+    source_compacted: bool = False
+    target_compacted: bool = False
+    weight: int = 0
+    digest: DigestKind = DigestKind.STORED
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs, decoded: increasing on both sides."""
+        return decode_runs(self.coded_runs)
+
+    @property
+    def key(self) -> str:
+        """The same for the same range of the same topics in every try of a verify."""
+        # Names too: clusters older than 2.8 have no topic ids.
+        names = [self.topic, self.remote_topic]
+        parts = [*names, self.source_topic_id, self.remote_topic_id, self.partition, self.upstream, self.downstream, self.coded_runs.hex()]
+        parts += [self.claimed, self.tolerated, self.content, self.source_compacted, self.target_compacted, self.digest]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class VerifiedRange:
+    """Offsets `[from, until)` of both logs that were compared as one range, and what stands for their contents.
+
+    `upstream_parts`, `downstream_parts`: how many parts of these offsets were compared: 1 unless offsets between them are left out (not
+    covered, or explained by another receipt). `records`: pairs that were compared. `differences`: how many there are. Digests: see
+    ferry.verify.digests; that of the target is empty for `stored`, where its bytes were compared instead.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    upstream: Range
+    downstream: Range
+    upstream_parts: int
+    downstream_parts: int
+    records: int
+    differences: int
+    digest: DigestKind
+    source_digest: str
+    target_digest: str = ""
+
+    @classmethod
+    def of_document(cls, found: Mapping[str, Any]) -> VerifiedRange:
+        """The inverse of `asdict`, of JSON."""
+        return cls(
+            text(found["topic"]),
+            number(found["partition"]),
+            text(found["remote_topic"]),
+            _range(found["upstream"]),
+            _range(found["downstream"]),
+            number(found["upstream_parts"]),
+            number(found["downstream_parts"]),
+            number(found["records"]),
+            number(found["differences"]),
+            DigestKind(found["digest"]),
+            text(found["source_digest"]),
+            text(found["target_digest"]),
+        )
+
+
+@dataclass(frozen=True)
+class RangeResult:
+    """What became of one range.
+
+    `records`: pairs that were compared. `bytes`: of the source's record batches, as stored. `counts`: differences by kind, all of them;
+    `differences`: the first ones. `verified`: what was compared; None when that was nothing. `problem`: error class and text when the
+    range could not be read.
+    """
+
+    key: str
+    topic: str
+    partition: int
+    records: int = 0
+    bytes: int = 0
+    bytes_as_stored: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    differences: tuple[Difference, ...] = ()
+    not_covered: tuple[NotCovered, ...] = ()
+    verified: VerifiedRange | None = None
+    problem: tuple[str, str] | None = None
+    cpu_seconds: float = 0.0
+
+    def document(self) -> dict[str, Any]:
+        """As JSON, without the problem: a range that has one is looked at again. Nor is the time of an earlier try another one's."""
+        fields = asdict(self)
+        del fields["problem"], fields["cpu_seconds"]
+        return {**fields, "not_covered": [entry.document() for entry in self.not_covered]}
+
+    @classmethod
+    def of_document(cls, found: Mapping[str, Any]) -> RangeResult:
+        """The inverse of `document`. Fields that are not known are ignored."""
+        return cls(
+            text(found["key"]),
+            text(found["topic"]),
+            number(found["partition"]),
+            number(found["records"]),
+            number(found["bytes"]),
+            number(found["bytes_as_stored"]),
+            {text(kind): number(count) for kind, count in found["counts"].items()},
+            tuple(map(Difference.of_document, found["differences"])),
+            tuple(map(NotCovered.of_document, found["not_covered"])),
+            None if found["verified"] is None else VerifiedRange.of_document(found["verified"]),
+        )
+
+
+def _range(found: Sequence[Any]) -> Range:
+    start, end = found
+    return number(start), number(end)

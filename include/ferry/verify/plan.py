@@ -1,0 +1,222 @@
+"""What of a partition is compared, in which ranges, and what cannot be compared and why (pure).
+
+The ledger is the guide. Every slice of a copied or backfilled receipt that both logs still hold becomes part of a range; the ranges of a
+partition tile the target's log from its start to the captured end, so that records which no receipt explains are met wherever they are.
+Everything else of the source's log is named with its reason.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.verify import reasons
+from ferry.verify.evidence import PartitionEvidence
+from ferry.verify.model import NotCovered, VerifyRange
+from ferry.verify.slices import (
+    PIECE_BYTES,
+    PIECE_RUNS,
+    Slice,
+    Window,
+    by_place,
+    clip,
+    distinct,
+    downstream_of,
+    follows,
+    sliced,
+    upstream_of,
+)
+from ferry.wire.ranges import Range, Ranges, outside, union, within
+from ferry.wire.runs import Run, encode_runs
+
+COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
+_BEYOND = 1 << 62
+
+
+@dataclass(frozen=True)
+class PartitionVerification:
+    """The ranges of one partition, and what they leave out."""
+
+    ranges: tuple[VerifyRange, ...]
+    not_covered: tuple[NotCovered, ...]
+
+
+def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES, piece_runs: int = PIECE_RUNS) -> PartitionVerification:
+    """Plan one partition whose remote partition exists."""
+    mine = [
+        entry
+        for entry in evidence.receipts
+        if entry.kind in COPIES and entry.source_topic_id == evidence.source_topic_id and not reasons.has_expired(entry, evidence)
+    ]
+    pieces = _absorbed(distinct([piece for entry in _in_order(mine) for piece in sliced(entry, piece_bytes, piece_runs)]))
+    window = Window(evidence.wanted, (evidence.target_start, max(evidence.target_start, evidence.target_end)))
+    pieces += [Slice(start, end, (), 0) for start, end in reasons.passed_over(evidence, window)]
+    clipped = [_clipped(piece, window, evidence.excluded) for piece in pieces]
+    named = union(span for entry in clipped for span in downstream_of(entry.slice.runs))
+    tolerated = _tolerated(evidence, clipped, named)
+    groups = _grouped(clipped, piece_bytes, piece_runs, exactly_once=evidence.exactly_once)
+    spans = _spans([group for group in groups if group.runs], clipped, evidence)
+    ranges = []
+    for group in groups:
+        place = spans.pop(0) if group.runs else (evidence.target_start, evidence.target_start)
+        ranges.append(_range(evidence, group, place, tolerated))
+    if not any(group.runs for group in groups) and evidence.receipts and not evidence.narrowed:
+        ranges.append(_range(evidence, _Group((), (), 0), window.downstream, tolerated))
+    found = tuple(entry for entry in ranges if entry.claimed or outside(entry.tolerated, *entry.downstream))
+    return PartitionVerification(
+        found, reasons.not_covered(evidence, [(entry.slice, entry.whole, entry.kept) for entry in clipped], window)
+    )
+
+
+def within_logs(wanted: VerifyRange, source_start: int, target_start: int) -> tuple[VerifyRange | None, list[NotCovered]]:
+    """The same range once retention has moved the logs' starts, and what it no longer covers. None: nothing is left."""
+    kept, no_source, no_target = clip(wanted.runs, Window((source_start, _BEYOND), (target_start, _BEYOND)))
+    start = max(wanted.upstream[0], source_start)
+    if no_target:
+        start = max(start, kept[0][0] if kept else wanted.upstream[1])
+    claimed = within(wanted.claimed, start, wanted.upstream[1])
+    downstream = (min(max(wanted.downstream[0], target_start), wanted.downstream[1]), wanted.downstream[1])
+    where = (wanted.topic, wanted.partition)
+    lost = []
+    if source_start > wanted.upstream[0]:
+        lost.append(NotCovered(*where, wanted.upstream[0], min(source_start, wanted.upstream[1]), reasons.EXPIRED_MEANWHILE_SOURCE))
+    if no_target:
+        first = max(source_start, no_target[0][0])
+        lost.append(NotCovered(*where, first, max(first, start), reasons.EXPIRED_MEANWHILE_TARGET))
+    left = replace(
+        wanted,
+        upstream=(min(start, wanted.upstream[1]), wanted.upstream[1]),
+        downstream=downstream,
+        coded_runs=encode_runs(kept),
+        claimed=claimed,
+        tolerated=union([*wanted.tolerated, *downstream_of(no_source)]),
+    )
+    return (left if left.claimed or outside(left.tolerated, *downstream) else None), lost
+
+
+@dataclass(frozen=True)
+class _Clipped:
+    """A slice as the ledger has it (`whole`), what both logs hold of it, what they do not, and its claim."""
+
+    whole: Slice
+    slice: Slice
+    kept: tuple[Run, ...]
+    no_source: tuple[Run, ...]
+    claimed: Ranges
+
+
+@dataclass(frozen=True)
+class _Group:
+    runs: tuple[Run, ...]
+    claimed: Ranges
+    weight: int
+    handled: bool = False
+
+
+def _in_order(receipts: Sequence[Receipt]) -> list[Receipt]:
+    return sorted(receipts, key=lambda entry: (entry.upstream_start, -entry.upstream_end))
+
+
+def _absorbed(pieces: Sequence[Slice]) -> list[Slice]:
+    """Slices without records (aborted data, markers) belong to a neighbour, which reads through them."""
+    found: list[Slice] = []
+    for piece in sorted(pieces, key=lambda piece: (piece.start, piece.end)):
+        last = found[-1] if found else None
+        if last is None or last.end != piece.start or last.handled != piece.handled or (last.runs and piece.runs):
+            found.append(piece)
+        elif piece.runs:
+            found[-1] = replace(piece, start=last.start)
+        else:
+            found[-1] = replace(last, end=piece.end)
+    return found
+
+
+def _clipped(piece: Slice, window: Window, excluded: Ranges) -> _Clipped:
+    kept, no_source, no_target = clip(piece.runs, window)
+    start, end = max(piece.start, window.upstream[0]), min(piece.end, window.upstream[1])
+    if any(run[1] < window.downstream[0] for run in no_target):
+        start = max(start, kept[0][0] if kept else end)
+    if any(run[1] >= window.downstream[1] for run in no_target):
+        end = min(end, kept[-1][0] + kept[-1][2] if kept else start)
+    claimed = outside(excluded, start, end) if start < end and piece.whole and not piece.handled else ()
+    share = piece.weight * sum(run[2] for run in kept) // max(1, sum(run[2] for run in piece.runs))
+    return _Clipped(piece, replace(piece, start=start, end=max(start, end), runs=kept, weight=share), kept, no_source, claimed)
+
+
+def _tolerated(evidence: PartitionEvidence, clipped: Sequence[_Clipped], named: Ranges) -> Ranges:
+    """Downstream offsets that are in no run that is compared, and whose records are explained all the same."""
+    spans = [span for _, span in reasons.explained_otherwise(evidence)]
+    spans += [span for entry in evidence.receipts if entry.kind in COPIES for span in entry.written]
+    spans += _bridged([span for entry in clipped for span in downstream_of(entry.no_source)], evidence.exactly_once)
+    low, high = evidence.target_start, evidence.target_end
+    return union(part for start, end in union(spans) for part in outside(named, max(low, start), min(high, end)))
+
+
+def _bridged(spans: Sequence[Range], exactly_once: bool) -> list[Range]:
+    """Between two transactions lies one commit marker: such a hole hides nothing."""
+    found: list[Range] = []
+    for start, end in sorted(spans):
+        if found and start - found[-1][1] <= exactly_once:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _grouped(clipped: Sequence[_Clipped], piece_bytes: int, piece_runs: int, *, exactly_once: bool) -> list[_Group]:
+    """Neighbours on both sides as one range, up to a size; first those with records, in order of the target's log."""
+    by_slice = {id(entry.slice): entry for entry in clipped}
+    groups: list[_Group] = []
+    end = -1
+    for piece in by_place(entry.slice for entry in clipped):
+        entry, last = by_slice[id(piece)], groups[-1] if groups else None
+        fits = last is not None and last.weight + piece.weight <= piece_bytes and len(last.runs) + len(piece.runs) <= piece_runs
+        # What nothing divides on the target belongs to one transaction, or, without transactions, to two neighbouring ones.
+        joined = exactly_once and last is not None and follows(last.runs[-1], piece.runs[0])
+        if last is not None and (fits or joined) and piece.start == end and last.handled == piece.handled:
+            claimed = union([*last.claimed, *entry.claimed])
+            groups[-1] = _Group(last.runs + piece.runs, claimed, last.weight + piece.weight, piece.handled)
+        else:
+            groups.append(_Group(piece.runs, entry.claimed, piece.weight, piece.handled))
+        end = piece.end
+    empty = [_Group((), entry.claimed, 0) for entry in clipped if not entry.kept and entry.claimed]
+    return groups + empty
+
+
+def _spans(groups: Sequence[_Group], clipped: Sequence[_Clipped], evidence: PartitionEvidence) -> list[Range]:
+    """The part of the target's log that each group reads: together all of it, or, if only a part was asked for, what belongs to it."""
+    starts = [group.runs[0][1] for group in groups]
+    if not starts:
+        return []
+    ends = [*starts[1:], evidence.target_end]
+    if evidence.narrowed:
+        others = sorted(run[1] for entry in clipped for run in entry.no_source)
+        last = [group.runs[-1][1] + group.runs[-1][2] for group in groups]
+        following = [
+            others[bisect_left(others, place)] if bisect_left(others, place) < len(others) else end
+            for place, end in zip(last, ends, strict=True)
+        ]
+        return [(start, min(end, stop)) for start, end, stop in zip(starts, ends, following, strict=True)]
+    return list(zip([evidence.target_start, *starts[1:]], ends, strict=True))
+
+
+def _range(evidence: PartitionEvidence, group: _Group, place: Range, tolerated: Ranges) -> VerifyRange:
+    upstream = union([*group.claimed, *upstream_of(group.runs)])
+    return VerifyRange(
+        topic=evidence.topic,
+        partition=evidence.partition,
+        source_topic_id=evidence.source_topic_id,
+        remote_topic=evidence.remote_topic,
+        remote_topic_id=evidence.remote_topic_id,
+        upstream=(upstream[0][0], upstream[-1][1]) if upstream else (0, 0),
+        downstream=place,
+        coded_runs=encode_runs(group.runs),
+        claimed=group.claimed,
+        tolerated=within(tolerated, *place),
+        content=not group.handled,
+        source_compacted=evidence.source_compacted,
+        target_compacted=evidence.target_compacted,
+        weight=group.weight,
+    )

@@ -1,0 +1,63 @@
+"""What one verify is asked to do, as it travels between the CLI, Airflow tasks and the Spark job. It holds no settings and no secrets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from ferry.copying.request import parse_time
+from ferry.errors import ArgumentError
+from ferry.verify.digest_kind import DigestKind
+from ferry.wire.documents import number, read_document
+from ferry.wire.documents import text as text_of
+
+
+@dataclass(frozen=True)
+class VerifyRequest:
+    """One verify of one flow. A second try with the same run id goes on where the first one ended.
+
+    `topics` and `partitions` narrow the flow's own to these; empty: all. `since` and `until` bound it by record time at the source.
+    `digest`: what the digests in the report are over.
+    """
+
+    flow: str
+    run_id: str
+    topics: tuple[str, ...] = ()
+    partitions: tuple[int, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    digest: DigestKind = DigestKind.STORED
+
+    def __post_init__(self) -> None:
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise ArgumentError(f"the interval from {self.since.isoformat()} until {self.until.isoformat()} is empty")
+
+    def to_json(self) -> str:
+        """As one line of JSON."""
+        times = {"since": self.since.isoformat() if self.since else None, "until": self.until.isoformat() if self.until else None}
+        return json.dumps({**asdict(self), **times})
+
+    @classmethod
+    def from_json(cls, text: str) -> VerifyRequest:
+        """The inverse of `to_json`; ArgumentError when it is something else."""
+        try:
+            fields = read_document(text)
+            request = cls(
+                flow=text_of(fields["flow"]),
+                run_id=text_of(fields["run_id"]),
+                topics=tuple(map(text_of, _listed(fields["topics"]))),
+                partitions=tuple(map(number, _listed(fields["partitions"]))),
+                since=parse_time(text_of(fields["since"])) if fields["since"] else None,
+                until=parse_time(text_of(fields["until"])) if fields["until"] else None,
+                digest=DigestKind(fields["digest"]),
+            )
+        except (ValueError, KeyError, TypeError) as problem:
+            raise ArgumentError(f"not a verify request: {problem}") from problem
+        return request
+
+
+def _listed(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r:.40} is no list")
+    return value

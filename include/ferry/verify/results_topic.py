@@ -1,0 +1,185 @@
+"""Results of a verify in the runs topic: a second try of the same run id reads what the first one finished and goes on behind it.
+
+They inform, no decision about copied data is made by them, so they are written without a transaction. A user who may only read verifies all
+the same, without being able to go on later. The report of a Spark job travels here as well, in parts that fit a record.
+
+A result saves work and nothing else: one that is damaged, older than a day, or that an older or newer Ferry wrote in another format, is
+left out, and its range is compared anew: what a log held long ago proves nothing about today. A damaged report is left out too; one of a
+newer format is refused, because there is nothing in its place.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import secrets
+import time
+import zlib
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.errors import FerryError, NewerFormat, UnreadableRecord
+from ferry.ledger.formats import place_of, require_version
+from ferry.verify.model import RangeResult
+from ferry.verify.report import REPORT_VERSION, VerifyReport
+from ferry.wire.documents import number, read_document, text
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+log = logging.getLogger(__name__)
+
+RECORD_VERSION = 1
+# A writer connects anew each time; this much work is done again after a kill.
+WRITE_EVERY_SECONDS = 5.0
+# Of compressed text: a record stays far below the usual max.message.bytes of 1 MiB.
+PART_BYTES = 500_000
+# A try long after the first one (a run of the past that is cleared in Airflow) looks again.
+RESULT_MILLISECONDS = 24 * 3600 * 1000
+# A report of 100,000 ranges has some 50 MB; nobody's record may fill the memory of whoever reads it.
+REPORT_BYTES = 256 << 20
+
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, zlib.error)
+_NOT_READABLE = (*_DAMAGED, UnreadableRecord, NewerFormat)
+
+
+class ResultWriter:
+    """Writes results in batches; the rest when it is left."""
+
+    def __init__(self, flow: Flow, run_id: str) -> None:
+        self._flow = flow
+        self._run_id = run_id
+        self._waiting: list[tuple[bytes, bytes]] = []
+        self._written = time.monotonic()
+        self._refused = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        self._write()
+
+    def add(self, result: RangeResult) -> None:
+        """Have `result` written soon. One with a problem is not: the next try looks again."""
+        if result.problem is None:
+            self._waiting.append((_key(self._run_id), result_record(result)))
+        if time.monotonic() - self._written > WRITE_EVERY_SECONDS:
+            self._write()
+
+    def _write(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if waiting and not self._refused:
+            try:
+                append_records(self._flow.target, self._flow.runs_topic, waiting)
+            except FerryError as problem:
+                self._refused = True
+                log.warning("results are not kept, so another try of %s begins anew: %s", self._run_id, problem)
+        self._written = time.monotonic()
+
+
+def read_finished(flow: Flow, run_id: str) -> dict[str, RangeResult]:
+    """Results of earlier tries of the last day by range key."""
+    now = time.time_ns() // 1_000_000
+    return fold_results((value for moment, value in _values(flow, run_id) if counts(moment, now)), _place(flow))
+
+
+def counts(moment: int, now: int) -> bool:
+    """Whether a result that was written at `moment` may stand for a look of now, both in ms (pure). One of the future is of unknown age."""
+    return now - RESULT_MILLISECONDS < moment <= now
+
+
+def read_report(flow: Flow, run_id: str) -> VerifyReport | None:
+    """The last report that is there as a whole; None when there is none. NewerFormat."""
+    return fold_report((value for _, value in _values(flow, run_id)), _place(flow))
+
+
+def fold_results(values: Iterable[bytes], where: str) -> dict[str, RangeResult]:
+    """The results among a verify's records by range key (pure). `where`: as of formats.place_of."""
+    found, problems = {}, []
+    for value in values:
+        try:
+            entry = read_document(value)
+            if entry["kind"] == "range":
+                require_version(entry, where, RECORD_VERSION)
+                result = RangeResult.of_document(entry["result"])
+                found[result.key] = result
+        except _NOT_READABLE as problem:
+            problems.append(problem)
+    if problems:
+        log.warning("%s: %d results of an earlier try are not used: %r", where, len(problems), problems[0])
+    return found
+
+
+def fold_report(values: Iterable[bytes], where: str) -> VerifyReport | None:
+    """The last whole report among a verify's records (pure). NewerFormat. `where`: as of formats.place_of."""
+    parts: dict[str, dict[int, str]] = {}
+    found = None
+    for value in values:
+        try:
+            entry = read_document(value)
+            if entry["kind"] != "report":
+                continue
+            require_version(entry, where, RECORD_VERSION)
+            part = entry["result"]
+            known, count = parts.setdefault(text(part["token"]), {}), number(part["of"])
+            known[number(part["part"])] = text(part["text"])
+            if len(known) == count:
+                document = _inflated("".join(known[place] for place in range(count)))
+                require_version(document, where, REPORT_VERSION)
+                found = VerifyReport.of_document(document)
+        except NewerFormat:
+            raise
+        except (UnreadableRecord, *_DAMAGED) as problem:
+            log.warning("%s: a report is not readable: %r", where, problem)
+    return found
+
+
+def write_report(flow: Flow, report: VerifyReport) -> None:
+    """Keep the report of this try."""
+    records = [(_key(report.run_id), value) for value in report_records(report)]
+    append_records(flow.target, flow.runs_topic, records, in_order=True)
+
+
+def report_records(report: VerifyReport) -> list[bytes]:
+    """The report as values of records, in order (pure, but for a token that tells reports apart)."""
+    packed = base64.b64encode(zlib.compress(json.dumps(report.document()).encode())).decode()
+    parts = [packed[start : start + PART_BYTES] for start in range(0, len(packed), PART_BYTES)]
+    token = secrets.token_hex(4)
+    return [_value("report", {"token": token, "part": place, "of": len(parts), "text": part}) for place, part in enumerate(parts)]
+
+
+def result_record(result: RangeResult) -> bytes:
+    """A result as the value of a record (pure)."""
+    return _value("range", result.document())
+
+
+def _inflated(packed: str) -> Any:
+    stream = zlib.decompressobj()
+    data = stream.decompress(base64.b64decode(packed, validate=True), REPORT_BYTES)
+    if not stream.eof or stream.unused_data:
+        raise ValueError(f"a report that does not end within {REPORT_BYTES:,} bytes")
+    return read_document(data)
+
+
+def _values(flow: Flow, run_id: str) -> list[tuple[int, bytes]]:
+    """When each was written, and what it is."""
+    key = _key(run_id)
+    with InternalTopicReader(flow.target) as reader:
+        records = reader.read(flow.runs_topic)
+        return [(record.timestamp, record.value) for record in records if record.key == key and record.value is not None]
+
+
+def _place(flow: Flow) -> str:
+    return place_of(flow.target, flow.runs_topic)
+
+
+def _key(run_id: str) -> bytes:
+    return f"verify:{run_id}".encode()
+
+
+def _value(kind: str, result: Mapping[str, Any]) -> bytes:
+    return json.dumps({"version": RECORD_VERSION, "kind": kind, "result": result}, separators=(",", ":")).encode()

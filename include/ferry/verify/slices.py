@@ -1,0 +1,148 @@
+"""Receipts cut into slices that can be compared (pure).
+
+A slice is a part of one receipt: upstream range, runs, weight. A receipt that upkeep has merged may span a whole topic, so it is cut
+between runs, where a commit marker lies: no batch is ever cut, and transactions are short enough; and wherever another receipt's records
+lie between two of its runs. What two receipts name both (one within the other) counts once. Then everything is clipped to what both logs
+hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+
+from ferry.ledger.receipts import Receipt
+from ferry.wire.ranges import Range, Ranges, outside, union
+from ferry.wire.runs import Run
+
+# One reader compares at least this much before it starts with the next range, so that a partition is shared out in time.
+PIECE_BYTES = 128 << 20
+# Runs travel with their range: a few bytes each.
+PIECE_RUNS = 50_000
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Upstream `[start, end)` of one receipt and its runs there. `whole`: whatever lies in the range must be on the target."""
+
+    start: int
+    end: int
+    runs: tuple[Run, ...]
+    weight: int
+    handled: bool = False
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class Window:
+    """What both logs hold, as half-open ranges."""
+
+    upstream: Range
+    downstream: Range
+
+
+def sliced(receipt: Receipt, piece_bytes: int = PIECE_BYTES, piece_runs: int = PIECE_RUNS) -> list[Slice]:
+    """The slices of a receipt of copied records, in order."""
+    handled = receipt.by_handler
+    each = receipt.bytes / max(1, receipt.records)
+    groups: list[list[Run]] = []
+    weights: list[float] = []
+    for run in receipt.runs:
+        weight = run[2] * each
+        full = not groups or weights[-1] + weight > piece_bytes or len(groups[-1]) >= piece_runs
+        if full and not (groups and follows(groups[-1][-1], run)):
+            groups.append([])
+            weights.append(0)
+        groups[-1].append(run)
+        weights[-1] += weight
+    whole = Slice(receipt.upstream_start, receipt.upstream_end, (), 0, handled)
+    return _cut(whole, groups, weights) if groups else [whole]
+
+
+def _cut(whole: Slice, groups: Sequence[Sequence[Run]], weights: Iterable[float]) -> list[Slice]:
+    """`whole` as one slice for each group of its runs."""
+    starts = [whole.start, *(group[0][0] for group in groups[1:])]
+    ends = [*starts[1:], whole.end]
+    return [
+        replace(whole, start=start, end=end, runs=tuple(group), weight=int(weight))
+        for start, end, group, weight in zip(starts, ends, groups, weights, strict=True)
+    ]
+
+
+def follows(run: Run, following: Run) -> bool:
+    """Whether both may stand in one batch: nothing lies between them on the target, no commit marker either."""
+    return run[1] + run[2] == following[1]
+
+
+def distinct(slices: Sequence[Slice]) -> list[Slice]:
+    """The slices without what an earlier place of the target's log is named for already, none around another one's records.
+
+    A slice none of whose places are its own stands in another receipt. What of its upstream range no other slice holds is still claimed:
+    a ledger that names one place for two records must not hide either of them.
+    """
+    named = sorted(((run, index) for index, piece in enumerate(slices) for run in piece.runs), key=lambda entry: entry[0][1])
+    kept: list[list[list[Run]]] = [[] for _ in slices]
+    reached, last = 0, -1
+    for (upstream, downstream, count), index in named:
+        cut = max(0, reached - downstream)
+        if cut < count:
+            if index != last:
+                kept[index].append([])
+            kept[index][-1].append((upstream + cut, downstream + cut, count - cut))
+            reached, last = downstream + count, index
+    found: list[Slice] = []
+    doubled: list[Slice] = []
+    for piece, groups in zip(slices, kept, strict=True):
+        if groups:
+            share = piece.weight / sum(run[2] for run in piece.runs)
+            found += _cut(piece, groups, [share * sum(run[2] for run in group) for group in groups])
+        else:
+            (doubled if piece.runs else found).append(piece)
+    held = union((piece.start, piece.end) for piece in found)
+    for piece in doubled:
+        found += [replace(piece, start=start, end=end, runs=(), weight=0) for start, end in outside(held, piece.start, piece.end)]
+    return found
+
+
+def clip(runs: Iterable[Run], window: Window) -> tuple[tuple[Run, ...], tuple[Run, ...], tuple[Run, ...]]:
+    """Of `runs`: what both logs hold, what the source does not, and what the source does but the target does not."""
+    kept, no_source, no_target = [], [], []
+    for run in runs:
+        inside = _parts(run, run[0], window.upstream)
+        no_source += [inside[0], inside[2]]
+        there = _parts(inside[1], inside[1][1], window.downstream)
+        no_target += [there[0], there[2]]
+        kept.append(there[1])
+    return _filled(kept), _filled(no_source), _filled(no_target)
+
+
+def _parts(run: Run, begin: int, wanted: Range) -> tuple[Run, Run, Run]:
+    """What of a run, which begins at `begin` on the side of `wanted`, lies before, in and behind it."""
+    upstream, downstream, count = run
+    low = min(count, max(0, wanted[0] - begin))
+    high = max(low, min(count, wanted[1] - begin))
+    return (
+        (upstream, downstream, low),
+        (upstream + low, downstream + low, high - low),
+        (upstream + high, downstream + high, count - high),
+    )
+
+
+def _filled(runs: Iterable[Run]) -> tuple[Run, ...]:
+    return tuple(run for run in runs if run[2] > 0)
+
+
+def upstream_of(runs: Iterable[Run]) -> Ranges:
+    """The upstream offsets of runs, each as a range."""
+    return tuple((run[0], run[0] + run[2]) for run in runs)
+
+
+def downstream_of(runs: Iterable[Run]) -> Ranges:
+    """The downstream offsets of runs, each as a range."""
+    return tuple((run[1], run[1] + run[2]) for run in runs)
+
+
+def by_place(slices: Iterable[Slice]) -> list[Slice]:
+    """Slices with runs, in order of the target's log."""
+    return sorted((piece for piece in slices if piece.runs), key=lambda piece: itemgetter(1)(piece.runs[0]))

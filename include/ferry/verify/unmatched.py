@@ -1,0 +1,158 @@
+"""Records that found no partner while a range was compared, and what is said about them in the end (pure).
+
+Two that are equal are one record that stands elsewhere (reordered). Of the others, those that were set aside together are the two versions
+of one record (altered), most alike first. What is left is missing or extra. Only digests are kept, and only so many; the rest is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ferry.verify.contents import FIELDS, Content, digest, field_digests
+from ferry.verify.model import DifferenceKind
+from ferry.wire import varint
+
+# Of one range. A remote topic that holds something else altogether must not fill the memory.
+KEPT = 2_000
+# Within this many records set aside together, the most alike are paired; beyond, they are paired in order.
+CAREFUL = 50
+# Most records have no headers: having the same ones makes a pair more likely, not a pair.
+HEADERS_ALIKE = 1
+NO_KEY = field_digests((0, varint.encode(-1)))[0]
+
+
+@dataclass(frozen=True)
+class Lone:
+    """A record without a partner, set aside with others of the same `part`. `named` is where the ledger says that it is (-1: nowhere)."""
+
+    part: int
+    offset: int
+    named: int
+    digest: bytes
+    fields: tuple[bytes, bytes, bytes, bytes]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference by offsets; -1 where there is none. `named`: the downstream offset at which it should be."""
+
+    kind: DifferenceKind
+    upstream: int
+    downstream: int
+    named: int
+    fields: tuple[str, ...] = ()
+
+
+@dataclass
+class Unmatched:
+    """Collects lone records of both sides. `content` False: only presence was compared."""
+
+    content: bool = True
+    _source: list[Lone] = field(default_factory=list)
+    _target: list[Lone] = field(default_factory=list)
+    _beyond: Counter[DifferenceKind] = field(default_factory=Counter)
+    _part: int = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return bool(self._source or self._target or self._beyond)
+
+    def add(self, source: Iterable[tuple[int, int, Content]], target: Iterable[tuple[int, int, Content]]) -> None:
+        """One part: (upstream offset, named downstream offset, content) of the source, (downstream offset, -1, content) of the target."""
+        self._part += 1
+        here, there = list(source), list(target)
+        if len(self._source) + len(self._target) + len(here) + len(there) <= KEPT:
+            self._source += [self._lone(*record) for record in here]
+            self._target += [self._lone(*record) for record in there]
+            return
+        pairs = min(len(here), len(there))
+        self._beyond[DifferenceKind.ALTERED] += pairs
+        self._beyond[DifferenceKind.MISSING] += len(here) - pairs
+        self._beyond[DifferenceKind.EXTRA] += len(there) - pairs
+
+    def _lone(self, offset: int, named: int, content: Content) -> Lone:
+        return Lone(self._part, offset, named, digest(content), field_digests(content))
+
+    def settle(self) -> tuple[list[Finding], Counter[DifferenceKind]]:
+        """The findings in order of the offsets on the target, and how many of each kind are not among them."""
+        if not self.content:
+            found = [*map(_missing, self._source), *map(_extra, self._target)]
+            return sorted(found, key=_place), +self._beyond
+        found, source, target = _moved(self._source, self._target)
+        parts: dict[int, tuple[list[Lone], list[Lone]]] = defaultdict(lambda: ([], []))
+        for lone in source:
+            parts[lone.part][0].append(lone)
+        for lone in target:
+            parts[lone.part][1].append(lone)
+        for here, there in parts.values():
+            found += _told_apart(here, there)
+        return sorted(found, key=_place), +self._beyond
+
+
+def _moved(source: list[Lone], target: list[Lone]) -> tuple[list[Finding], list[Lone], list[Lone]]:
+    places: dict[bytes, list[Lone]] = defaultdict(list)
+    for lone in reversed(target):
+        places[lone.digest].append(lone)
+    found, left = [], []
+    for lone in source:
+        if places[lone.digest]:
+            other = places[lone.digest].pop()
+            found.append(Finding(DifferenceKind.REORDERED, lone.offset, other.offset, lone.named))
+        else:
+            left.append(lone)
+    rest = {id(lone) for entries in places.values() for lone in entries}
+    return found, left, [lone for lone in target if id(lone) in rest]
+
+
+def _told_apart(source: list[Lone], target: list[Lone]) -> list[Finding]:
+    """Pairs are altered records, what is left over is missing or extra."""
+    here, there = list(source), list(target)
+    pairs = _most_alike(here, there) if max(len(here), len(there)) <= CAREFUL else list(zip(here, there, strict=False))
+    paired = {id(lone) for pair in pairs for lone in pair}
+    return [
+        *(_altered(one, other) for one, other in pairs),
+        *(_missing(lone) for lone in here if id(lone) not in paired),
+        *(_extra(lone) for lone in there if id(lone) not in paired),
+    ]
+
+
+def _most_alike(source: list[Lone], target: list[Lone]) -> list[tuple[Lone, Lone]]:
+    """Pairs in order, the most alike first; records that have nothing in common are no versions of one another."""
+    candidates = sorted(
+        (-likeness, abs(first - second), first, second)
+        for first, one in enumerate(source)
+        for second, other in enumerate(target)
+        if (likeness := _likeness(one, other)) > HEADERS_ALIKE
+    )
+    pairs = []
+    while candidates:
+        _, _, first, second = candidates[0]
+        pairs.append((source[first], target[second]))
+        candidates = [entry for entry in candidates if (entry[2] - first) * (entry[3] - second) > 0]
+    return pairs
+
+
+def _likeness(one: Lone, other: Lone) -> int:
+    key, value, headers, timestamp = (left == right for left, right in zip(one.fields, other.fields, strict=True))
+    told = 3 * (value + timestamp) + 2 * (key and one.fields[0] != NO_KEY) + 2 * (one.named == other.offset)
+    return told + HEADERS_ALIKE * headers
+
+
+def _altered(one: Lone, other: Lone) -> Finding:
+    changed = tuple(name for name, left, right in zip(FIELDS, one.fields, other.fields, strict=True) if left != right)
+    return Finding(DifferenceKind.ALTERED, one.offset, other.offset, one.named, changed)
+
+
+def _missing(lone: Lone) -> Finding:
+    return Finding(DifferenceKind.MISSING, lone.offset, -1, lone.named)
+
+
+def _extra(lone: Lone) -> Finding:
+    return Finding(DifferenceKind.EXTRA, -1, lone.offset, -1)
+
+
+def _place(finding: Finding) -> tuple[int, int]:
+    return (finding.downstream if finding.downstream >= 0 else finding.named, finding.upstream)

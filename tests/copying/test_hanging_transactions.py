@@ -1,0 +1,65 @@
+"""A broker that forgot markers of the flow's own transaction: the partition takes nothing more, by name, until somebody has ended it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.conftest import ClusterFactory, FlowFactory, RunFlow, TopicFactory
+from tests.copying.unended import append_unended
+from tests.faults.hanging import settle_hanging
+
+from ferry.clusters.open_transactions import open_of
+from ferry.copying import hanging_transactions as forgotten_markers
+from ferry.copying.lanes import lane_of, transactional_id
+from ferry.errors import ExitCode
+from ferry.sandbox import SandboxCluster
+from ferry.sandbox.reading import read_all
+
+pytestmark = pytest.mark.brokers
+
+
+def test_nothing_is_copied_behind_an_own_transaction_that_its_coordinator_forgot(
+    cluster_factory: ClusterFactory,
+    source_cluster: SandboxCluster,
+    topic_factory: TopicFactory,
+    flow_factory: FlowFactory,
+    copy_only: tuple[str, ...],
+    run_flow: RunFlow,
+    produce: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Such a broker takes batches that its coordinator knows nothing of: the state that a kill around EndTxn leaves.
+    target = cluster_factory(properties={"transaction.partition.verification.enable": "false"}, features=["transaction.version=0"])
+    topic, other = topic_factory(source_cluster), topic_factory(source_cluster)
+    produce(source_cluster, topic, [(0, None, b"first")])
+    lines = (f"A->B.topics = {topic},{other}", *copy_only)
+    flow = flow_factory("A->B.ferry.lanes = 1", *lines, target=target)
+    assert run_flow(flow).exit_code is ExitCode.DONE
+    remote = f"{flow.source.alias}.{topic}"
+    append_unended(flow.target, remote, transactional_id(flow.name, 0))
+    # The run that meets it has another number of lanes, and this partition in another one.
+    flow = flow_factory(f"A->B.ferry.lanes = {next(lanes for lanes in range(2, 10) if lane_of(topic, 0, lanes))}", *lines, target=target)
+    produce(source_cluster, topic, [(0, None, b"second")])
+    produce(source_cluster, other, [(0, None, b"third")])
+    # At first the leader of the partition does not tell, as one that was just elected.
+    untold: list[str] = []
+
+    async def tell_later(*asked: Any) -> Any:
+        told = await open_of(*asked)
+        late = set() if untold else {key for key in told if key.topic == remote}
+        untold.extend(key.topic for key in late)
+        return {key: entry for key, entry in told.items() if key not in late}
+
+    monkeypatch.setattr(forgotten_markers, "open_of", tell_later)
+    report = run_flow(flow)
+    assert untold
+    assert (report.exit_code, report.records) == (ExitCode.PARTLY_FAILED, 1)
+    (failed,) = report.failed
+    assert (failed.topic, failed.partition, failed.error) == (topic, 0, "TransactionHangs")
+    assert f"cluster {flow.target.alias}, {remote}-0: a transaction of this flow is open from offset 2 on" in failed.problem
+    assert settle_hanging(target.bootstrap, "ferry-") == [transactional_id(flow.name, 0)]
+    report = run_flow(flow)
+    assert (report.exit_code, report.records) == (ExitCode.DONE, 1)
+    assert [record.value for record in read_all(target.bootstrap, remote)[0]] == [b"first", b"second"]

@@ -1,0 +1,157 @@
+"""A process that is told to end while a transaction is open aborts it first, then does what the signal always did."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType, SimpleNamespace
+
+import pytest
+from kafka.admin import KafkaAdminClient
+
+from ferry.config import Flow
+from ferry.copying.lane import Lane
+from ferry.copying.signals import ABORT_SECONDS, Interruption
+from ferry.errors import ExitCode
+from ferry.ledger.run_report import RunReport
+from ferry.sandbox import SandboxCluster, compare_topics, read_all
+
+NUMBERS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
+
+
+class Told(BaseException):
+    """What the process makes of the signal."""
+
+
+@pytest.fixture
+def handled() -> Iterator[list[int]]:
+    """The signals that came through, each raised as Told."""
+    came: list[int] = []
+
+    def handler(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        raise Told
+
+    before = {number: signal.signal(number, handler) for number in NUMBERS}
+    yield came
+    for number, previous in before.items():
+        signal.signal(number, previous)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_signal_waits_for_the_end(number: int, handled: list[int]) -> None:
+    def work() -> None:
+        with Interruption() as interruption:
+            assert not interruption.asked
+            os.kill(os.getpid(), number)
+            assert interruption.asked
+            assert handled == []
+
+    with pytest.raises(Told):
+        work()
+    assert handled == [number]
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    with Interruption() as interruption:  # and the next one begins anew
+        assert not interruption.asked
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("signals", "by"),
+    [
+        ([signal.SIGTERM, signal.SIGTERM], signal.SIGTERM),
+        ([signal.SIGHUP, signal.SIGTERM], signal.SIGHUP),
+        ([signal.SIGINT, signal.SIGALRM], signal.SIGINT),  # too late for an abort
+        ([signal.SIGALRM], signal.SIGALRM),  # somebody else's
+    ],
+)
+def test_whoever_asks_twice_or_waits_too_long_ends_the_process(
+    signals: list[int], by: int, handled: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[int, int]] = []
+    own = SimpleNamespace(getpid=os.getpid, kill=lambda process, number: sent.append((process, number)))
+    with Interruption():
+        monkeypatch.setattr("ferry.copying.signals.os", own)
+        for index, number in enumerate(signals):
+            assert sent == []
+            signal.raise_signal(number)
+            if not index and number != signal.SIGALRM:
+                assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= ABORT_SECONDS
+        assert (sent, signal.getsignal(by)) == ([(os.getpid(), by)], signal.SIG_DFL)
+    assert handled == []
+
+
+@pytest.mark.unit
+def test_every_handler_is_put_back(handled: list[int]) -> None:
+    before = [signal.getsignal(number) for number in (*NUMBERS, signal.SIGALRM)]
+    with Interruption() as interruption:
+        assert signal.getsignal(signal.SIGALRM) != before[-1]
+    assert [signal.getsignal(number) for number in (*NUMBERS, signal.SIGALRM)] == before
+    with interruption:
+        interruption._previous[signal.SIGTERM] = None  # what was there was not set by Python
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert handled == []
+
+
+@pytest.mark.unit
+def test_other_threads_have_no_signals() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    seen: list[object] = []
+
+    def work() -> None:
+        with Interruption():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+@pytest.mark.brokers
+def test_nothing_stays_open(
+    handled: list[int],
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    produce: Callable[..., None],
+    run_flow: Callable[..., RunReport],
+    monkeypatch: pytest.MonkeyPatch,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster, partitions=2)
+    produce(source_cluster, topic, [(number % 2, b"k", str(number).encode()) for number in range(2_000)])
+    flow = flow_factory(f"A->B.topics = {topic}")
+    remote = f"{flow.source.alias}.{topic}"
+    commit, opened = Lane._commit, []
+
+    async def told_to_end(lane: Lane) -> None:
+        opened.append(lanes_with(target_cluster, flow, "Ongoing"))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(Lane, "_commit", told_to_end)
+    with pytest.raises(Told):
+        run_flow(flow)
+    assert handled == [signal.SIGTERM]
+    assert opened != []
+    assert all(opened)
+    assert lanes_with(target_cluster, flow, "Ongoing") == set()
+    assert read_all(target_cluster.bootstrap, remote) == [[], []]
+    monkeypatch.setattr(Lane, "_commit", commit)
+    assert run_flow(flow).exit_code is ExitCode.DONE
+    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
+    assert (found.equal, found.records) == (True, 2_000)
+
+
+def lanes_with(cluster: SandboxCluster, flow: Flow, state: str) -> set[str]:
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    try:
+        listings = client.list_transactions(state_filters=[state]).values()
+        prefix = f"ferry-{flow.name}-"
+        return {entry.transactional_id for listing in listings for entry in listing if entry.transactional_id.startswith(prefix)}
+    finally:
+        client.close()

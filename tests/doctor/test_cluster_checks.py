@@ -1,0 +1,114 @@
+"""Findings about a cluster, from facts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ferry.clusters.abilities import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES
+from ferry.clusters.capabilities import Capabilities, Clock
+from ferry.doctor.cluster_checks import cluster_findings, release
+from ferry.doctor.cluster_facts import ClusterFacts
+from ferry.doctor.finding import Verdict, exit_code
+from ferry.errors import AuthenticationFailed, ExitCode
+
+pytestmark = pytest.mark.unit
+
+NEWEST = {1: 18, 3: 13, 9: 10, 22: 6, 61: 0, 66: 2}
+FEATURES = {"metadata.version": 30, "transaction.version": 2}
+CONFIGS = {
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "transaction.max.timeout.ms": "900000",
+}
+CAN = Capabilities(NEWEST, FEATURES, Clock(12, 3))
+GOOD = ClusterFacts("B", "b1:9092, b2:9092", "ferry (SASL_SSL, PLAIN)", None, "id", 3, 3, CAN, CONFIGS)
+
+
+def can(**changes: object) -> ClusterFacts:
+    return replace(GOOD, capabilities=replace(CAN, **changes))  # type: ignore[arg-type]
+
+
+def configured(**changes: str) -> ClusterFacts:
+    return replace(GOOD, configs=CONFIGS | {name.replace("_", "."): value for name, value in changes.items()})
+
+
+def test_a_good_cluster() -> None:
+    findings = list(cluster_findings(GOOD, source=True, target=True))
+    assert {entry.verdict for entry in findings} == {Verdict.OK}
+    assert "3 brokers" in findings[0].found
+    assert "ferry (SASL_SSL, PLAIN)" in findings[0].found
+
+
+@pytest.mark.parametrize(
+    ("facts", "check", "verdict", "told", "fix"),
+    [
+        (can(features={"metadata.version": 21}), "version", "ok", "Kafka 3.9", ""),
+        (can(features={"metadata.version": 99}), "version", "ok", "Kafka 4.4", ""),
+        (can(features={}), "version", "ok", "ZooKeeper", ""),
+        (can(newest={**NEWEST, 3: 9}), "release", "warning", "older than Kafka 2.8: remote topics", "to 2.8 or newer"),
+        (can(clock=Clock(-4_000, 10)), "clock", "ok", "4.000 s behind", ""),
+        (can(clock=Clock(-7_000, 10)), "clock", "warning", "7.000 s behind", "NTP"),
+        (can(clock=Clock(6_000, 2_000)), "clock", "ok", "ahead of", ""),
+        (can(clock=Clock(4_000_000, 10)), "clock", "failure", "ahead of", "NTP"),
+        (can(clock=None, no_clock="it is shy"), "clock", "warning", "it is shy", "compare `date`"),
+        (can(newest={**NEWEST, 22: 2}), "release", "failure", "KIP-360", "2.5"),
+        (can(newest={**NEWEST, 9: 6}), "release", "failure", "KIP-447", "2.5"),
+        (
+            can(features={"metadata.version": 25}),
+            "exactly-once",
+            "warning",
+            "hanging",
+            "kafka-features.sh --bootstrap-server b1:9092,b2:9092 upgrade --feature transaction.version=2",
+        ),
+        (can(features={"metadata.version": 21}), "exactly-once", "ok", "older protocol", ""),
+        (can(newest={key: version for key, version in NEWEST.items() if key != 61}), "release", "warning", "KIP-664", "2.8"),
+        (replace(GOOD, brokers=2), "transaction log", "failure", "replication.factor=3 with 2 brokers", "start 1 more"),
+        (
+            replace(configured(transaction_state_log_replication_factor="1"), brokers=1),
+            "transaction log",
+            "failure",
+            "min.isr=2 with 1 broker:",
+            "start 1 more",
+        ),
+        (
+            configured(transaction_state_log_replication_factor="1"),
+            "transaction log",
+            "warning",
+            "while that broker is down",
+            "set it to 3",
+        ),
+        (configured(transaction_max_timeout_ms="30000"), "transaction time", "failure", "30000", "transaction.max.timeout.ms=60000"),
+        (replace(GOOD, configs={}, no_configs="refused"), "broker configs", "warning", "refused", "grant DescribeConfigs"),
+    ],
+)
+def test_each_check(facts: ClusterFacts, check: str, verdict: str, told: str, fix: str) -> None:
+    found = next(entry for entry in cluster_findings(facts, source=False, target=True) if entry.check == check)
+    assert (found.verdict, told in found.found, fix in found.fix) == (verdict, True, True), found
+    assert (found.fix == "") == (found.verdict is Verdict.OK)
+
+
+def test_a_source_needs_no_transactions() -> None:
+    no_transactions = can(newest={key: version for key, version in NEWEST.items() if key not in {9, 22}})
+    assert {entry.check for entry in cluster_findings(no_transactions, source=True, target=False)} == {"reachable", "version", "clock"}
+
+
+def test_doctor_and_run_go_by_the_same_list() -> None:
+    nothing = list(cluster_findings(can(newest={}), source=True, target=True))
+    found = [entry.found for entry in nothing if entry.check == "release"]
+    assert found == [
+        f"older than Kafka {entry.since}: {entry.without}" for entry in (*SOURCE_NEEDS, *TARGET_NEEDS, *SOURCE_WISHES, *TARGET_WISHES)
+    ]
+    assert exit_code(nothing) is ExitCode.PARTLY_FAILED
+
+
+def test_a_cluster_that_refuses_the_login_is_told_of_once() -> None:
+    (found,) = cluster_findings(replace(GOOD, problem=AuthenticationFailed("cluster B refuses ferry")), source=False, target=True)
+    assert (found.verdict, found.found, exit_code([found])) == (Verdict.FAILURE, "cluster B refuses ferry", ExitCode.UNREACHABLE)
+    assert found.fix
+
+
+def test_releases() -> None:
+    levels = {7: "3.3", 14: "3.6", 19: "3.7", 25: "4.0", 26: "4.1", 29: "4.2", 30: "4.3"}
+    assert {level: release(can(features={"metadata.version": level})) for level in levels} == levels

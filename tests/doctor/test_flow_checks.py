@@ -1,0 +1,189 @@
+"""Findings about a flow, from facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ferry.clusters.capabilities import Capabilities
+from ferry.config import Flow, load_config
+from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts
+from ferry.doctor.diagnosis import config_findings
+from ferry.doctor.finding import Finding, Verdict, exit_code
+from ferry.doctor.flow_checks import flow_findings, memory_finding
+from ferry.doctor.flow_facts import FlowFacts
+from ferry.doctor.machine import MachineFacts
+from ferry.errors import ExitCode, PartitionsFailed
+from ferry.monitoring.status import FlowStatus, PartitionStatus
+from ferry.syncs.few_replicas import FewReplicas
+
+pytestmark = pytest.mark.unit
+
+FlowOf = Callable[..., Flow]
+GIBIBYTE = 1 << 30
+MACHINE = MachineFacts((3, 11, 2), {}, cores=2, memory=16 * GIBIBYTE, memory_available=12 * GIBIBYTE)
+CONFIGS = {
+    "min.insync.replicas": "1",
+    "default.replication.factor": "1",
+    "transactional.id.expiration.ms": "604800000",
+    "offsets.retention.minutes": "10080",
+}
+OPEN = RightsFacts(False, None, None)
+A = ClusterFacts("A", "a:9092", "ANONYMOUS", None, "id-a", 3, 3, Capabilities({}), CONFIGS)
+B = replace(A, alias="B", bootstrap="b:9092", cluster_id="id-b")
+FACTS = FlowFacts(A, B, OPEN, OPEN, FlowStatus("A->B", (), ()), None, 2)
+DAY = 86_400.0
+
+
+@pytest.fixture
+def flow_of(tmp_path: Path) -> FlowOf:
+    def load(*lines: str) -> Flow:
+        path = tmp_path / "mm2.properties"
+        servers = ["clusters = A, B", "A.bootstrap.servers = a:9092", "B.bootstrap.servers = b:9092", "A->B.enabled = true"]
+        path.write_text("\n".join([*servers, *(lines or ["A->B.topics = orders, pay.*"])]) + "\n")
+        return load_config(path).flows[0]
+
+    return load
+
+
+def status(headroom: float | None) -> FlowStatus:
+    return FlowStatus("A->B", (PartitionStatus("orders", 1, "A.orders", 5, 9, 4, 400, 20.0, headroom, None, 0),), ())
+
+
+def bad(flow: Flow, facts: FlowFacts, pause: float | None = None) -> list[Finding]:
+    return [entry for entry in flow_findings(flow, facts, MACHINE, pause) if entry.verdict is not Verdict.OK]
+
+
+def test_a_good_flow(flow_of: FlowOf) -> None:
+    assert bad(flow_of(), replace(FACTS, status=status(30 * DAY)), pause=3_600.0) == []
+
+
+def test_one_cluster_under_two_names(flow_of: FlowOf) -> None:
+    (found,) = bad(flow_of(), replace(FACTS, target=replace(B, cluster_id="id-a")))
+    assert exit_code([found]) == ExitCode.BAD_INPUT
+    assert "B.bootstrap.servers" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("facts", "pause", "check", "verdict", "told", "fix"),
+    [
+        (replace(FACTS, selected=0), None, "topics", "warning", "orders, pay.*", "A->B.topics"),
+        (
+            replace(FACTS, target=replace(B, configs={**CONFIGS, "min.insync.replicas": "4"})),
+            None,
+            "replicas",
+            "failure",
+            "min.insync.replicas=4",
+            "replication.factor=4",
+        ),
+        (
+            replace(FACTS, target=replace(B, brokers=1, known_brokers=1, configs={**CONFIGS, "default.replication.factor": "3"})),
+            None,
+            "replicas",
+            "failure",
+            "replication.factor wants 2 replicas, and B has 1 brokers",
+            "set replication.factor=1",
+        ),
+        (
+            replace(FACTS, few_replicas=(FewReplicas("A.orders", "replication.factor", 1, 2, ((2,), (3,))),), brokers=frozenset({1, 2, 3})),
+            None,
+            "replicas",
+            "warning",
+            "fewer replicas than replication.factor wants (2): A.orders (1)",
+            '{"topic":"A.orders","partition":0,"replicas":[2,1]},{"topic":"A.orders","partition":1,"replicas":[3,2]}',
+        ),
+        (
+            replace(FACTS, source_configs={"orders": {"max.message.bytes": "9"}}, remote_configs={"orders": {"max.message.bytes": "8"}}),
+            None,
+            "message size",
+            "warning",
+            "orders",
+            "max.message.bytes",
+        ),
+        (
+            replace(FACTS, remote_configs={"orders": {"message.timestamp.type": "LogAppendTime"}}),
+            None,
+            "timestamps",
+            "failure",
+            "orders",
+            "CreateTime",
+        ),
+        (
+            replace(
+                FACTS,
+                source_configs={"orders": {"retention.ms": "-1"}},
+                remote_configs={"orders": {"message.timestamp.before.max.ms": "1000"}},
+            ),
+            None,
+            "timestamps",
+            "warning",
+            "orders",
+            "message.timestamp.before.max.ms",
+        ),
+        (FACTS, 8 * DAY, "expiration", "warning", "8 days between runs", "transactional.id.expiration.ms"),
+        (replace(FACTS, status=status(100.0)), 3_600.0, "headroom", "failure", "orders-1", "run now"),
+        (replace(FACTS, status=status(100.0)), None, "headroom", "warning", "100 s", "run now"),
+        (replace(FACTS, status=None, problem=PartitionsFailed("it broke")), None, "status", "failure", "it broke", " "),
+    ],
+)
+def test_each_check(flow_of: FlowOf, facts: FlowFacts, pause: float | None, check: str, verdict: str, told: str, fix: str) -> None:
+    found = next(entry for entry in bad(flow_of(), facts, pause) if entry.check == check)
+    assert (found.verdict, told in found.found, fix in found.fix) == (verdict, True, True), found
+
+
+def test_headroom_that_could_not_be_read_is_a_warning(flow_of: FlowOf) -> None:
+    unread = replace(status(None).partitions[0], partition=7, lag_seconds=-1.0)
+    (found,) = bad(flow_of(), replace(FACTS, status=replace(status(None), partitions=(unread,))))
+    assert (found.check, found.verdict, "for 1 partitions" in found.found) == ("headroom", Verdict.WARNING, True)
+    both = replace(status(100.0), partitions=(unread, *status(100.0).partitions))
+    found, other = bad(flow_of(), replace(FACTS, status=both), 3_600.0)
+    assert ("orders-7" in found.found, other.verdict) == (True, Verdict.FAILURE), "what is known is told too"
+
+
+def test_limits_that_are_the_same_or_wider_are_fine(flow_of: FlowOf) -> None:
+    config = {"max.message.bytes": "9", "retention.ms": "-1", "message.timestamp.before.max.ms": str((1 << 63) - 1)}
+    assert bad(flow_of(), replace(FACTS, source_configs={"orders": config}, remote_configs={"orders": config})) == []
+
+
+def test_missing_rights_come_with_the_command_that_grants_them(flow_of: FlowOf) -> None:
+    nobody = RightsFacts(True, frozenset(), frozenset())
+    found = bad(flow_of("A->B.topics = orders"), replace(FACTS, source_rights=nobody))
+    assert {entry.check for entry in found} == {"rights at the source"}
+    command = next(entry.fix for entry in found if "topic orders" in entry.found)
+    assert command.startswith("kafka-acls.sh --bootstrap-server a:9092 --add --allow-principal User:ANONYMOUS --operation ")
+    assert command.endswith("--topic orders")
+    assert exit_code(found) == ExitCode.PARTLY_FAILED
+
+
+def test_rights_that_cannot_be_told_are_a_warning(flow_of: FlowOf) -> None:
+    (found,) = bad(flow_of(), replace(FACTS, target_rights=RightsFacts(True, None, frozenset({"DESCRIBE_CONFIGS", "ALTER"}))))
+    assert (found.verdict, "cannot be told" in found.found, "ferry acls" in found.fix) == (Verdict.WARNING, True, True)
+
+
+def test_memory(flow_of: FlowOf) -> None:
+    flow = flow_of("A->B.topics = orders", "tasks.max = 4", "ferry.memory.mb = 1000")
+    small = replace(MACHINE, memory=4 * GIBIBYTE, memory_available=3 * GIBIBYTE)
+    assert memory_finding("x", flow, MACHINE, 9).verdict is Verdict.OK
+    assert memory_finding("x", flow, replace(MACHINE, memory_available=4 * GIBIBYTE), 9).verdict is Verdict.WARNING
+    found = memory_finding("x", flow, small, 9)
+    assert (found.verdict, found.fix) == (Verdict.FAILURE, "set A->B.tasks.max=2, or lower A->B.ferry.memory.mb")
+    assert memory_finding("x", flow_of("A->B.topics = x", "tasks.max = 100", "ferry.lanes = 2"), small, 9).verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(("partitions", "tasks"), [(8_000, 8), (11_001, 12), (99_000, 16)])
+def test_memory_of_a_wide_flow_is_that_of_its_lanes(flow_of: FlowOf, partitions: int, tasks: int) -> None:
+    found = memory_finding("x", flow_of("A->B.topics = x"), replace(MACHINE, cores=16), partitions)
+    assert found.found.startswith(f"{tasks} tasks may take ")
+
+
+def test_warnings_of_the_file_are_findings(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    text = ["clusters = A, B", "A.bootstrap.servers = a:1", "B.bootstrap.servers = b:1", "A->B.enabled = true", "A->B.topics = x"]
+    path.write_text("\n".join([*text, "A.sasl.mechanism = PLAIN"]) + "\n")
+    loaded = load_config(path)
+    good, *others = config_findings(loaded, loaded.flows)
+    assert (good.verdict, len(others), others[0].verdict) == (Verdict.OK, 1, Verdict.WARNING)
+    assert "A.sasl.mechanism" in others[0].found

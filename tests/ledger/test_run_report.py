@@ -1,0 +1,56 @@
+"""A run's report: totals, outcome, document."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ferry.errors import ExitCode, PartitionsFailed, SourceDataLost, Superseded
+from ferry.ledger.run_report import LossReport, PartitionFailure, PartitionReport, RunReport
+
+pytestmark = pytest.mark.unit
+
+CLEAN = RunReport(
+    "A->B",
+    "run-1",
+    "2026-01-01T00:00:00+00:00",
+    "2026-01-01T00:00:09+00:00",
+    "latest",
+    partitions=(PartitionReport("t", 0, "A.t", 5, 25, records=18, bytes=900), PartitionReport("t", 1, "A.t", 0, 2, records=2, bytes=100)),
+    seconds=9.0,
+)
+LOSS = LossReport("t", 0, 0, 5, "expired at the source")
+FAILURE = PartitionFailure("u", 3, "TargetRecreated", "remote topic A.u is gone")
+
+
+def test_totals_are_sums_over_partitions() -> None:
+    totals = CLEAN.document()["totals"]
+    assert totals == {"records": 20, "bytes": 1000, "seconds": 9.0, "cpu_seconds": 0.0}
+
+
+def test_a_clean_run_raises_nothing() -> None:
+    CLEAN.raise_for_outcome()
+    assert CLEAN.exit_code is ExitCode.DONE
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "error"),
+    [
+        ({"losses": (LOSS,)}, ExitCode.DATA_LOST, SourceDataLost),
+        ({"failed": (FAILURE,)}, ExitCode.PARTLY_FAILED, PartitionsFailed),
+        ({"losses": (LOSS,), "failed": (FAILURE,)}, ExitCode.DATA_LOST, SourceDataLost),
+        ({"losses": (LOSS,), "superseded": "a newer run took over"}, ExitCode.SUPERSEDED, Superseded),
+    ],
+)
+def test_the_worst_outcome_is_raised(changes: dict[str, object], code: ExitCode, error: type[Exception]) -> None:
+    report = replace(CLEAN, **changes)
+    assert report.exit_code is code
+    with pytest.raises(error):
+        report.raise_for_outcome()
+
+
+def test_messages_name_ranges_and_reasons() -> None:
+    messages = [str(problem) for problem in replace(CLEAN, losses=(LOSS,), failed=(FAILURE,)).problems()]
+    assert "t-0 [0, 5)" in messages[0]
+    assert "u-3: TargetRecreated: remote topic A.u is gone" in messages[1]

@@ -1,0 +1,64 @@
+"""MM2's metric names and tags, of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ferry.ledger.measurement import Measurement
+from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.run_report import PartitionReport, RunReport
+from ferry.monitoring.measurements import measurements, status_measurements
+from ferry.monitoring.status import FlowStatus, PartitionStatus
+
+pytestmark = pytest.mark.unit
+
+TAGS = {"source": "A", "target": "B", "topic": "A.t", "partition": "3"}
+
+
+def test_one_set_for_each_remote_partition() -> None:
+    partition = PartitionReport(
+        "t",
+        3,
+        "A.t",
+        0,
+        10,
+        records=10,
+        bytes=500,
+        record_age_ms=MinMeanMax(1, 2, 4, 10),
+        replication_latency_ms=MinMeanMax(5, 6.25, 9, 10),
+    )
+    idle = PartitionReport("t", 4, "A.t", 0, 10)
+    found = measurements(RunReport("A->B", "r", "", "", "latest", (partition, idle), seconds=4.0), "A", "B")
+    assert found == [
+        Measurement("record-count", 10, TAGS, counter=True),
+        Measurement("byte-count", 500, TAGS, counter=True),
+        Measurement("record-bytes-avg", 50.0, TAGS),
+        Measurement("record-rate", 2.5, TAGS),
+        Measurement("byte-rate", 125.0, TAGS),
+        Measurement("record-age-ms-min", 1, TAGS),
+        Measurement("record-age-ms-max", 4, TAGS),
+        Measurement("record-age-ms-avg", 2, TAGS),
+        Measurement("replication-latency-ms-min", 5, TAGS),
+        Measurement("replication-latency-ms-max", 9, TAGS),
+        Measurement("replication-latency-ms-avg", 6.2, TAGS),
+    ]
+
+
+def test_records_without_timestamps_have_no_age() -> None:
+    report = RunReport("A->B", "r", "", "", "latest", (PartitionReport("t", 0, "A.t", 0, 1, records=1),))
+    assert {one.name for one in measurements(report, "A", "B")} == {"record-count", "byte-count", "record-bytes-avg"}
+
+
+def test_headroom_goes_back_to_the_whole_retention_once_nothing_waits() -> None:
+    """A gauge keeps its last value: nobody would see that it is no longer short."""
+    behind = PartitionStatus("t", 0, "A.t", 0, 9, 9, -1, 90.0, 10.0, None, 0, retention_seconds=100.0)
+    copied = replace(behind, position=9, lag_records=0, lag_seconds=0.0, headroom_seconds=None)
+    endless, unread = replace(copied, retention_seconds=None), replace(behind, lag_seconds=-1.0, headroom_seconds=None)
+
+    def told(partition: PartitionStatus) -> list[float]:
+        found = status_measurements(FlowStatus("A->B", (partition,), ()), "A", "B")
+        return [one.value for one in found if one.name == "headroom-seconds"]
+
+    assert [told(partition) for partition in (behind, copied, endless, unread)] == [[10.0], [100.0], [], []]

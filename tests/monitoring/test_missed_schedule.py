@@ -1,0 +1,58 @@
+"""When the run that should have ended by now was due, and whether one has ended since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ferry.config import Flow
+from ferry.ledger.run_report import RunReport
+from ferry.monitoring.missed_schedule import last_due, overdue_run
+from ferry.pipeline.history import keep_run
+from ferry.sandbox import SandboxCluster
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(f"2026-03-01T{text}+00:00")
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("now", "due"),
+    [("12:00:30", "11:50:00"), ("12:01:00", "11:50:00"), ("12:01:01", "12:00:00"), ("12:10:59", "12:00:00")],
+)
+def test_a_run_has_until_its_deadline(now: str, due: str) -> None:
+    assert last_due("*/10 * * * *", 60, at(now)) == at(due)
+
+
+@pytest.mark.unit
+def test_a_deadline_may_be_longer_than_the_schedule() -> None:
+    assert last_due("*/10 * * * *", 3600, at("12:05:00")) == at("11:00:00")
+
+
+@pytest.mark.brokers
+def test_a_run_that_ended_since_it_was_due_ends_the_silence(
+    flow_factory: Callable[..., Flow],
+    copy_only: tuple[str, ...],
+    topic_factory: Callable[..., str],
+    produce: Callable[..., None],
+    run_flow: Callable[..., RunReport],
+    source_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster)
+    produce(source_cluster, topic, [(0, None, b"x")])
+    lines = ("A->B.ferry.schedule = * * * * *", "A->B.ferry.alert.deadline.seconds = 300")
+    flow = flow_factory(f"A->B.topics = {topic}", *lines, *copy_only)
+    silence = overdue_run(flow)
+    assert silence is not None, "a flow that never ran"
+    assert str(silence).startswith("no run has ended in the 3")
+    keep_run(flow, run_flow(flow))
+    assert overdue_run(flow) is None
+    assert overdue_run(flow, datetime.now(UTC) - timedelta(minutes=10)) is not None, "what a clock that is ahead wrote tells no end"
+    later = overdue_run(flow, datetime.now(UTC) + timedelta(minutes=20))
+    assert later is not None
+    assert (later.key, later.topic, later.limit) == ("ferry.alert.deadline.seconds", "", 300)
+    assert overdue_run(replace(flow, schedule=None)) is None

@@ -1,0 +1,194 @@
+"""Runs as the page lists them: the runs topic joined with Airflow's DAG runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from ferry.clusters.internal_reader import InternalRecord
+from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.run_summary import RunLag, RunSummary, encode_lag, encode_summary
+from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync
+from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, history_points, joined_runs
+from ferry.monitoring.runs_reading import VERIFIES_KEPT, sorted_out
+from ferry.page.documents import FlowView, overview
+from ferry.page.flow_facts import FlowFacts
+from ferry.page.health import Limits
+from ferry.page.overview import Landscape
+from ferry.page.snapshots import Snapshot
+from ferry.verify.model import Difference, DifferenceKind, NotCovered
+from ferry.verify.report import VerifyReport
+from ferry.verify.results_topic import report_records
+
+pytestmark = pytest.mark.unit
+
+NOW = 1_800_000_000.0
+BEGIN = "2026-11-21T10:00:00.000+00:00"
+
+
+def record(key: bytes, value: bytes | None, age: float = 60.0) -> InternalRecord:
+    return InternalRecord(0, 0, round((NOW - age) * 1000), key, value)
+
+
+def kept(kind: str, entry: RunOpened | RunResult | RunSync, age: float = 60.0) -> InternalRecord:
+    return record(entry.run_id.encode(), json.dumps({"version": RECORD_VERSION, "kind": kind, **asdict(entry)}).encode(), age)
+
+
+def summary(run_id: str, **more: Any) -> InternalRecord:
+    fields = {"started": BEGIN, "finished": "2026-11-21T10:01:00.000+00:00", "bound": "latest", "state": "done", **more}
+    return record(*encode_summary(RunSummary(run_id=run_id, **fields)))
+
+
+def only(*records: InternalRecord) -> dict[str, Any]:
+    (found,) = sorted_out(records, "cluster B: topic runs", NOW)["runs"]
+    return dict(found)
+
+
+def test_a_summary_tells_the_whole_run() -> None:
+    found = only(
+        kept("opened", RunOpened("r", BEGIN, "latest")),
+        summary("r", records=7, bytes=70, seconds=3.5, topics=(("t", 7, 70),), topics_total=1, lag=RunLag(3, 1.5, 60.0)),
+    )
+    assert found["topics"] == [{"topic": "t", "records": 7, "bytes": 70}]
+    assert (found["records"], found["lag_records"], found["lag_seconds"], found["headroom_seconds"]) == (7, 3, 1.5, 60.0)
+    assert set(found) == set(empty_run("r"))
+
+
+def test_the_lag_may_be_kept_by_another_task_before_or_after() -> None:
+    lag, first = record(*encode_lag("r", RunLag(3, 1.5, None))), summary("r")
+    for records in ((lag, first), (first, lag)):
+        found = only(kept("opened", RunOpened("r", BEGIN, "latest")), *records)
+        assert (found["lag_records"], found["lag_seconds"], found["headroom_seconds"]) == (3, 1.5, None)
+    assert sorted_out([lag, record(b"lag:s", b"{}")], "", NOW) == {"runs": [], "verifies": [], "unreadable": 1}
+
+
+def test_a_run_without_a_result_runs_or_died() -> None:
+    opened = kept("opened", RunOpened("r", BEGIN, "latest"))
+    assert only(opened)["state"] == "running"
+    assert only(opened._replace(timestamp=round((NOW - 25 * 3600) * 1000)))["state"] == "failed"
+    later = kept("opened", RunOpened("s", "2026-11-21T10:05:00.000+00:00", "latest"), age=5.0)
+    assert {run["run_id"]: run["state"] for run in sorted_out([opened, later], "", NOW)["runs"]} == {"r": "failed", "s": "running"}
+    # The newest is the last in the log: the machine of the one before had a clock that was ahead.
+    ahead = opened._replace(timestamp=round((NOW + 600) * 1000))
+    assert {run["run_id"]: run["state"] for run in sorted_out([ahead, later], "", NOW)["runs"]} == {"r": "failed", "s": "running"}
+
+
+@pytest.mark.parametrize(
+    ("result", "state"),
+    [
+        (RunResult("r", BEGIN, 2.0, 1.0), "done"),
+        (RunResult("r", BEGIN, 2.0, 1.0, superseded="run s took over"), "superseded"),
+        (RunResult("r", BEGIN, 2.0, 1.0, failed=(PartitionFailure("t", 0, "BatchRefused", "too large"),)), "partly failed"),
+        (RunResult("r", BEGIN, 2.0, 1.0, failed=(PartitionFailure("", -1, "ClusterUnreachable", "gone"),)), "failed"),
+    ],
+)
+def test_a_run_without_a_summary_is_told_by_its_result(result: RunResult, state: str) -> None:
+    found = only(kept("opened", RunOpened("r", BEGIN, "latest")), kept("result", result))
+    assert (found["state"], found["started"], found["seconds"], found["records"]) == (state, BEGIN, 2.0, None)
+    assert found["failed_total"] == len(result.failed)
+
+
+def test_what_cannot_be_read_hides_nothing_else() -> None:
+    damaged = [record(b"r", b"{"), record(b"summary:r", b'{"version":1}'), record(b"summary:r", b'{"version":99}'), record(b"\xff", b"{}")]
+    unknown = record(b"r", b'{"version":1,"kind":"of tomorrow","run_id":"r"}')
+    found = sorted_out([*damaged, unknown, summary("s"), record(b"gone", None)], "", NOW)
+    assert [run["run_id"] for run in found["runs"]] == ["s"]
+    assert found["unreadable"] == 5
+
+
+def test_verifies_are_listed_with_their_first_differences() -> None:
+    differences = tuple(Difference("t", 0, "A.t", number, number, DifferenceKind.EXTRA, "extra") for number in range(60))
+    reports = [VerifyReport("A->B", f"v{number}", BEGIN, BEGIN, ranges=3, counts={}) for number in range(VERIFIES_KEPT + 3)]
+    reports.append(
+        VerifyReport(
+            "A->B", "last", BEGIN, BEGIN, counts={"extra": 60}, differences=differences, not_covered=(NotCovered("t", 1, 0, 5, "why"),) * 2
+        )
+    )
+    records = [record(b"verify:" + report.run_id.encode(), value) for report in reports for value in report_records(report)]
+    found = sorted_out([*records, record(b"verify:bad", b"{}")], "", NOW)["verifies"]
+    assert [report["run_id"] for report in found[:2]] == ["last", f"v{VERIFIES_KEPT + 2}"]
+    assert len(found) <= VERIFIES_KEPT
+    assert (found[0]["verdict"], found[0]["differences_total"], len(found[0]["differences"])) == ("differs", 60, 50)
+    assert found[0]["unproven"] == [{"reason": "why", "parts": 2}]
+    assert found[1]["verdict"] == "equal"
+
+
+def facts(run_id: str, state: str, started: str | None = BEGIN) -> DagRunFacts:
+    return DagRunFacts(run_id, state, started, BEGIN if state in {"success", "failed"} else None, f"/dags/d/runs/{run_id}")
+
+
+@pytest.mark.parametrize(
+    ("known", "airflow", "state"),
+    [
+        ("done", "success", "done"),
+        ("data lost", "failed", "data lost"),
+        ("partly failed", "failed", "partly failed"),
+        ("superseded", "failed", "superseded"),
+        # Its report was fine, a task behind it was not.
+        ("done", "failed", "failed"),
+        ("nothing new", "failed", "failed"),
+        # It died on the way, or was cleared and runs again.
+        ("running", "failed", "failed"),
+        ("done", "running", "running"),
+        ("failed", "running", "running"),
+        ("running", "success", "done"),
+        (None, "queued", "running"),
+        (None, "failed", "failed"),
+        (None, "success", "done"),
+    ],
+)
+def test_airflow_knows_what_a_dead_run_could_not_write(known: str | None, airflow: str, state: str) -> None:
+    runs = [] if known is None else [{**empty_run("r"), "started": BEGIN, "state": known}]
+    (found,) = joined_runs(runs, [facts("r", airflow)], 10)
+    assert (found["state"], found["airflow_state"], found["dag_run_url"]) == (state, airflow, "/dags/d/runs/r")
+
+
+@pytest.mark.parametrize(
+    ("known", "tasks", "state", "named"),
+    [
+        ("done", ("check_limits",), "done", []),
+        ("nothing new", ("check_limits",), "nothing new", []),
+        ("done", ("announce_topics", "check_limits"), "failed", ["task announce_topics failed", "task check_limits failed"]),
+        ("running", ("check_limits",), "failed", ["task check_limits failed"]),
+        ("data lost", ("check_limits", "report_outcome"), "data lost", []),
+    ],
+)
+def test_a_run_is_red_for_a_limit_and_its_copy_is_not(known: str, tasks: tuple[str, ...], state: str, named: list[str]) -> None:
+    red = replace(facts("r", "failed"), failed_tasks=tasks)
+    (found,) = joined_runs([{**empty_run("r"), "started": BEGIN, "state": known}], [red], 10)
+    assert (found["state"], [entry["error"] for entry in found["failed"]], found["failed_total"]) == (state, named, len(named))
+
+
+def test_a_dry_run_is_no_copy_that_went_well() -> None:
+    failed = {**empty_run("r"), "started": BEGIN, "state": "failed"}
+    dry = replace(facts("look", "success", "2026-11-21T10:09:00.000+00:00"), dry=True)
+    landscape, runs = Snapshot(Landscape(()), NOW), Snapshot({"runs": [failed]}, NOW)
+    flow = FlowFacts("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, limits=Limits())
+    (found,) = overview([FlowView(flow, landscape, runs, (dry,))], NOW)["flows"]
+    assert (found["last_run"]["state"], found["health"]) == ("dry run", "failing")
+
+
+def test_runs_by_hand_stand_among_airflows_newest_first() -> None:
+    by_hand = {**empty_run("hand"), "started": "2026-11-21T10:00:30.000+00:00", "state": "done"}
+    dag_runs = [facts("late", "success", "2026-11-21T10:09:00.000+00:00"), facts("early", "success"), facts("waiting", "queued", None)]
+    found = joined_runs([by_hand], dag_runs, 10)
+    assert [run["run_id"] for run in found] == ["waiting", "late", "hand", "early"]
+    assert found[2]["dag_run_url"] is None
+    assert [run["run_id"] for run in joined_runs([by_hand], dag_runs, 2)] == ["waiting", "late"]
+
+
+def test_history_has_points_of_summaries_only_oldest_first() -> None:
+    records = [
+        summary("b", finished="2026-11-21T10:02:00.000+00:00", records=50, seconds=10.0),
+        summary("a", finished="2026-11-21T10:01:00.000+00:00", records=0, seconds=0.0),
+        summary("old", finished="2026-11-01T10:01:00.000+00:00"),
+        kept("opened", RunOpened("running", BEGIN, "latest")),
+    ]
+    runs = sorted_out(records, "", NOW)["runs"]
+    points = history_points(runs, "2026-11-20T00:00:00.000+00:00")
+    assert [(point["run_id"], point["records_per_second"]) for point in points] == [("a", 0.0), ("b", 5.0)]
+    assert copy_speed(runs) == 5.0
+    assert copy_speed([]) is None

@@ -1,0 +1,49 @@
+"""Lag and headroom of one partition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from ferry.copying.loop_guard import PartitionGuard
+from ferry.copying.plan import PartitionFacts
+from ferry.ledger.state import Head
+from ferry.monitoring.status import first_uncopied, partition_status
+
+pytestmark = pytest.mark.unit
+
+
+def facts(position: int, log_start: int, end: int, record_bytes: int = 0) -> PartitionFacts:
+    head = Head("t", 0, position, "s", "A.t", "r", record_bytes=record_bytes)
+    return PartitionFacts("t", 0, UUID(int=1), "A.t", UUID(int=2), 1, 0, log_start, end, end, log_start, head=head)
+
+
+def test_lag_counts_what_is_still_there() -> None:
+    status = partition_status(facts(10, 40, 100, record_bytes=50), open_at=None, age=30.0, retention=100.0)
+    assert (status.lag_records, status.lag_bytes, status.lag_seconds, status.headroom_seconds) == (60, 3000, 30.0, 70.0)
+    assert status.open_transaction_at is None
+
+
+def test_nothing_to_copy_has_no_lag() -> None:
+    status = partition_status(facts(100, 0, 100), open_at=None, age=0.0, retention=100.0)
+    assert (status.lag_records, status.lag_bytes, status.lag_seconds, status.headroom_seconds) == (0, 0, 0.0, None)
+
+
+def test_what_had_come_from_the_target_is_not_waited_for() -> None:
+    """Its records may be as old as they like: the first of this side's own counts."""
+    returning = replace(facts(0, 0, 100), guard=PartitionGuard(excluded=((0, 90), (95, 99))))
+    assert first_uncopied(returning) == 90
+    status = partition_status(returning, open_at=None, age=3.0, retention=10.0)
+    assert (status.lag_records, status.lag_seconds, status.headroom_seconds) == (6, 3.0, 7.0)
+
+
+def test_an_open_source_transaction_is_named() -> None:
+    status = partition_status(facts(100, 0, 100), open_at=100, age=0.0, retention=None)
+    assert status.open_transaction_at == 100
+
+
+def test_unknown_sizes_are_said_to_be_unknown() -> None:
+    status = partition_status(facts(0, 0, 10), open_at=None, age=-1.0, retention=50.0)
+    assert (status.lag_bytes, status.headroom_seconds) == (-1, None)

@@ -1,0 +1,121 @@
+"""What two looks at a flow tell together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ferry.cli.watch_screen import one_line
+from ferry.ledger.run_report import PartitionFailure
+from ferry.monitoring.durations import span
+from ferry.monitoring.status import FlowStatus, PartitionStatus
+from ferry.monitoring.watching import MOVED_SECONDS, STOPPED_SHOWN, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, frame
+
+pytestmark = pytest.mark.unit
+
+
+def partition(topic: str, position: int, end: int, *, number: int = 0, age: float = 0.0, headroom: float | None = None) -> PartitionStatus:
+    return PartitionStatus(topic, number, f"A.{topic}", position, end, end - position, 0, age, headroom, None, 0)
+
+
+def look(at: float, *partitions: PartitionStatus, losses: int = 0) -> Look:
+    return Look("A->B", at, FlowStatus("A->B", partitions, ()), losses=losses)
+
+
+def dead(at: float, problem: str = "gone") -> Look:
+    return Look("A->B", at, None, problem)
+
+
+def test_the_first_look_has_no_rates() -> None:
+    first = frame(look(100.0, partition("x", 5, 9, age=3.0, headroom=50.0)))
+    assert (first.state, first.since, first.lag_records, first.lag_seconds, first.headroom_seconds) == ("behind", 100.0, 4, 3.0, 50.0)
+    assert (first.copied_rate, first.produced_rate, first.left_seconds) == (None, None, None)
+
+
+def test_rates_are_what_moved_between_two_looks() -> None:
+    one, two = look(100.0, partition("x", 0, 1000), partition("y", 0, 0)), look(110.0, partition("x", 500, 1500), partition("y", 0, 0))
+    shown = frame(two, frame(one), one)
+    assert (shown.state, shown.copied_rate, shown.produced_rate, shown.left_seconds) == ("copying", 50.0, 50.0, 20.0)
+
+
+def test_heartbeats_do_not_count() -> None:
+    """Every run leaves some for the next one: a flow that only they lag of is up to date."""
+    beats = [replace(partition("heartbeats", at, 99, age=1e6, headroom=1.0), heartbeats=True) for at in (0, 50)]
+    one, two = look(100.0, partition("x", 5, 5), beats[0]), look(110.0, partition("x", 5, 5), beats[1])
+    shown = frame(two, frame(one), one)
+    assert (shown.state, shown.lag_records, shown.lag_seconds, shown.headroom_seconds) == ("up to date", 0, 0.0, None)
+    assert (shown.copied_rate, shown.produced_rate, shown.topics) == (0.0, 0.0, ())
+
+
+def test_partitions_that_are_stopped_are_named() -> None:
+    stopped = tuple(PartitionFailure("x", number, "SourceTruncated", "cut") for number in range(STOPPED_SHOWN + 2))
+    shown = frame(Look("A->B", 1.0, FlowStatus("A->B", (partition("x", 5, 5),), (), stopped=stopped)))
+    assert shown.warnings[0] == "stopped: x-0: SourceTruncated: cut"
+    assert shown.warnings[STOPPED_SHOWN:] == ("and 2 more partitions are stopped: ferry status names them",)
+
+
+def test_a_partition_that_is_new_or_went_back_does_not_count() -> None:
+    one, two = look(100.0, partition("x", 500, 1000)), look(110.0, partition("x", 0, 900), partition("new", 10_000, 10_000))
+    shown = frame(two, frame(one), one)
+    assert (shown.copied_rate, shown.produced_rate) == (0.0, 0.0)
+
+
+def test_a_run_that_rests_for_a_moment_is_still_copying() -> None:
+    one, two = look(0.0, partition("x", 0, 10)), look(5.0, partition("x", 5, 10))
+    copying = frame(two, frame(one), one)
+    resting = frame(look(5.0 + MOVED_SECONDS, partition("x", 5, 10)), copying, two)
+    assert (copying.state, resting.state, resting.since) == ("copying", "copying", 5.0)
+    assert frame(look(6.0 + MOVED_SECONDS, partition("x", 5, 10)), resting, two).state == "behind"
+    assert frame(look(6.0, partition("x", 10, 10)), copying, two).state == "up to date"
+
+
+def test_a_state_begins_when_it_begins() -> None:
+    shown: FlowFrame | None = None
+    for at in (1.0, 2.0, 3.0):
+        shown = frame(look(at, partition("x", 9, 9)), shown)
+    assert shown is not None
+    assert (shown.state, shown.since, shown.at) == ("up to date", 1.0, 3.0)
+
+
+def test_a_cluster_goes_away_and_comes_back() -> None:
+    one = look(10.0, partition("x", 1, 9), losses=2)
+    shown = frame(one)
+    for at in (20.0, 30.0):
+        shown = frame(dead(at), shown, one)
+        assert (shown.state, shown.since, shown.problem, shown.lag_records, shown.topics) == (UNREACHABLE, 20.0, "gone", 0, ())
+    back = frame(look(60.0, partition("x", 6, 9), losses=2), shown, one)
+    assert (back.state, back.outage_seconds, back.copied_rate) == ("copying", 40.0, 0.1)
+    assert frame(look(65.0, partition("x", 6, 9)), back, one).outage_seconds is None
+
+
+def test_the_biggest_topics_come_first() -> None:
+    partitions = [partition(f"t{size}", 0, size, age=size, headroom=1000.0 - size) for size in range(20)]
+    shown = frame(look(1.0, *partitions, partition("t19", 0, 5, number=1, age=500.0)))
+    assert [entry.topic for entry in shown.topics] == [f"t{size}" for size in range(19, 19 - TOPICS_SHOWN, -1)]
+    assert (shown.topics[0].records, shown.topics[0].seconds, shown.topics[0].headroom_seconds) == (24, 500.0, 981.0)
+    assert (shown.lagging_topics, shown.headroom_seconds) == (19, 981.0)
+    assert shown.document()["topics"][0]["topic"] == "t19"
+
+
+def test_headroom_that_could_not_be_read_is_not_unlimited() -> None:
+    unread = partition("x", 0, 4, age=-1.0)
+    shown = frame(look(1.0, unread))
+    assert (shown.headroom_seconds, shown.topics[0].headroom_seconds) == (UNKNOWN, UNKNOWN)
+    assert "headroom cannot be told for 1 partitions" in shown.warnings[0]
+    assert "headroom ?" in one_line(shown)
+    known = frame(look(1.0, unread, partition("x", 0, 4, number=1, age=3.0, headroom=50.0), partition("y", 0, 4, age=3.0)))
+    assert (known.headroom_seconds, len(known.warnings)) == (50.0, 1)
+    assert frame(look(1.0, partition("x", 0, 4, age=3.0))).headroom_seconds is None
+
+
+def test_headroom_that_is_over_is_none_left() -> None:
+    shown = frame(look(1.0, partition("x", 0, 4, age=300.0, headroom=-20.0)))
+    assert (shown.headroom_seconds, "headroom 0 s" in one_line(shown)) == (0.0, True)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.4, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2 h"), (200_000, "2 days")]
+)
+def test_spans(seconds: float, words: str) -> None:
+    assert span(seconds) == words

@@ -1,0 +1,77 @@
+"""Sums, search, order and pages of topics."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.page.overview import ROW_FIELDS, SORTS, Overview, PartitionRow, lag_totals, landscape_from, page_of_topics
+
+pytestmark = pytest.mark.unit
+
+
+def row(
+    topic: str, number: int = 0, *, records: int = 0, size: int = 0, seconds: float = 0.0, headroom: float | None = None
+) -> PartitionRow:
+    return PartitionRow(topic, number, f"A.{topic}", 0, records, records, size, seconds, headroom, None, 0)
+
+
+rows = st.builds(
+    row,
+    st.sampled_from(["a", "b", "C-long", "orders"]),
+    st.integers(0, 9),
+    records=st.integers(0, 100),
+    size=st.integers(-1, 1000),
+    seconds=st.sampled_from([-1.0, 0.0, 5.5, 80.0]),
+    headroom=st.none() | st.floats(-10, 1e6),
+)
+
+
+def test_totals_say_what_is_not_known() -> None:
+    known, unknown = row("a", records=5, size=50, seconds=9.0, headroom=3.0), row("b", records=2, size=-1, seconds=-1.0)
+    assert lag_totals([known, unknown]).lag_bytes == -1
+    assert lag_totals([known, unknown]).lag_seconds == 9.0
+    assert lag_totals([unknown]).lag_seconds == -1.0
+    assert (lag_totals([row("c")]).lag_seconds, lag_totals([row("c")]).headroom_seconds) == (0.0, None)
+    assert (lag_totals([known, unknown]).lag_records, lag_totals([known, unknown]).headroom_seconds) == (7, 3.0)
+
+
+@given(st.lists(rows, max_size=30), st.sampled_from(sorted(SORTS)), st.booleans(), st.sampled_from(["", "A", "c", "nowhere"]))
+def test_pages_are_one_ordered_list_cut_in_pieces(partitions: list[PartitionRow], sort: str, descending: bool, search: str) -> None:
+    landscape = Overview(tuple(partitions))
+    whole = page_of_topics(landscape.topics, search=search, sort=sort, descending=descending, limit=500)
+    wanted = {entry.topic for entry in partitions if search.lower() in f"{entry.topic} {entry.remote_topic}".lower()}
+    assert {entry["topic"] for entry in whole["topics"]} == wanted
+    assert whole["total"] == len(wanted)
+    name = "headroom_seconds" if sort == "headroom" else sort
+    keys = [float("inf") if entry[name] is None else entry[name] for entry in whole["topics"]]
+    assert keys == sorted(keys, reverse=descending)
+    pieces = [
+        page_of_topics(landscape.topics, search=search, sort=sort, descending=descending, offset=begin, limit=2)["topics"]
+        for begin in range(0, len(wanted) + 2, 2)
+    ]
+    assert [entry for piece in pieces for entry in piece] == whole["topics"]
+    assert sum(entry["lag_records"] for entry in whole["topics"]) == sum(entry.lag_records for entry in partitions if entry.topic in wanted)
+
+
+@given(st.lists(rows, max_size=20))
+def test_a_landscape_travels_as_json(partitions: list[PartitionRow]) -> None:
+    document = {
+        "rows": [[getattr(entry, name) for name in ROW_FIELDS] for entry in partitions],
+        "losses": [],
+        "losses_total": 3,
+        "losses_open": 2,
+        "stopped": [],
+        "stopped_total": 0,
+        "open_transactions": [],
+        "losses_by_topic": {"a": 2},
+        "heartbeats": ["a"],
+    }
+    found = landscape_from(json.loads(json.dumps(document)))
+    assert found.partitions == tuple(partitions)
+    assert found.totals.lag_records == sum(entry.lag_records for entry in partitions if entry.topic != "a")
+    assert (found.totals.topics, found.totals.partitions) == (len(found.by_topic), len(partitions))
+    assert {entry.topic: entry.losses for entry in found.topics} == {name: 2 if name == "a" else 0 for name in found.by_topic}

@@ -1,0 +1,73 @@
+"""A policy of a user's own names everything: records, configs, ACL rules, groups."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from ferry.config import Flow
+from ferry.ledger.run_report import RunReport
+from ferry.sandbox import SandboxCluster
+from ferry.syncs.configs import sync_configs
+from ferry.syncs.group_offsets import sync_groups
+
+pytestmark = pytest.mark.brokers
+
+SECONDS = 30.0
+
+
+def test_one_policy_names_everything(
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    produce: Callable[..., None],
+    run_flow: Callable[..., RunReport],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic, group, hidden = topic_factory(source_cluster, partitions=2), f"g{secrets.token_hex(2)}", f"group-{secrets.token_hex(16)}"
+    flow = flow_factory(
+        f"A->B.topics = {topic}.*",
+        "A->B.replication.policy.class = tests.policy.policies:Suffix",
+        "replication.policy.suffix.mark = -out-of-",
+        "A->B.group.filter.class = tests.policy.policies:OnlyShort",
+        "A->B.sync.group.offsets.enabled = true",
+    )
+    remote = f"{topic}-out-of-{flow.source.alias}"
+    produce(source_cluster, topic, [(number % 2, b"k", str(number).encode()) for number in range(20)])
+    report = run_flow(flow)
+    assert {entry.remote_topic for entry in report.partitions} == {remote}
+    assert report.failed == ()
+
+    for name in (group, hidden):
+        with_offset = Consumer({**source_cluster.client_settings(), "group.id": name})
+        with_offset.commit(offsets=[TopicPartition(topic, 0, 4)], asynchronous=False)
+        with_offset.close()
+    entry = ConfigEntry("retention.ms", "86400000", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    source = AdminClient(source_cluster.client_settings())
+    source.incremental_alter_configs([resource])[resource].result(SECONDS)
+    assert sync_configs(flow, False).failed == ()
+    outcome = sync_groups(flow, False)
+    assert outcome.failed == ()
+    assert f"left out by {flow.mirroring.group_filter_class}" in {skipped.reason for skipped in outcome.skipped if hidden in skipped.what}
+
+    target = AdminClient(target_cluster.client_settings())
+    described = ConfigResource(ResourceType.TOPIC, remote)
+    assert target.describe_configs([described])[described].result(SECONDS)["retention.ms"].value == "86400000"
+    consumer = Consumer({**target_cluster.client_settings(), "group.id": group, "auto.offset.reset": "error"})
+    (found,) = consumer.committed([TopicPartition(remote, 0)], timeout=SECONDS)
+    assert found.offset == 4
+    consumer.assign([found])
+    record = consumer.poll(SECONDS)
+    assert record is not None
+    assert record.value() == b"8"
+    consumer.close()
+
+    # A run in the other direction would leave it alone, and so do its ACLs.
+    back = flow_factory("A->B.replication.policy.class = tests.policy.policies:Suffix", "replication.policy.suffix.mark = -out-of-")
+    assert flow.topic_rules.remote_topic(topic) == remote
+    assert str(back.topic_rules.why_not(f"{topic}-out-of-{flow.target.alias}")).startswith("cycle")

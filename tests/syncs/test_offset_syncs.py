@@ -1,0 +1,171 @@
+"""Offset syncs: which pairs are written, what MM2's store makes of them on real clusters, and that nothing is written twice."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from confluent_kafka import Producer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferry.config import Flow
+from ferry.ledger.receipts import Receipt, ReceiptKind, Run
+from ferry.ledger.state import Head
+from ferry.sandbox import SandboxCluster, read_all
+from ferry.syncs.offset_syncs import copied_runs, new_syncs, offset_syncs_place, sync_offset_syncs
+from ferry.wire.internal_records import OffsetSync
+
+FlowFactory = Callable[..., Flow]
+KEY = ("t", 0)
+MOST = 66
+
+
+@st.composite
+def increasing_runs(draw: st.DrawFn) -> list[Run]:
+    runs, upstream, downstream = [], draw(st.integers(0, 1_000)), draw(st.integers(0, 1_000))
+    for _ in range(draw(st.integers(1, 8))):
+        upstream += draw(st.integers(0, 50))
+        downstream += draw(st.integers(0, 50))
+        count = draw(st.one_of(st.integers(1, 5), st.integers(1, 1 << 40)))
+        runs.append((upstream, downstream, count))
+        upstream, downstream = upstream + count + 1, downstream + count
+    return runs
+
+
+def images(runs: list[Run], upstream: int) -> int | None:
+    return next((downstream + upstream - start for start, downstream, count in runs if start <= upstream < start + count), None)
+
+
+@pytest.mark.unit
+@given(runs=increasing_runs(), spacing=st.integers(0, 1_000), cut=st.floats(0, 1))
+def test_syncs_are_pairs_of_records_that_only_go_up(runs: list[Run], spacing: int, cut: float) -> None:
+    first = new_syncs(KEY, runs, None, spacing)
+    newest = runs[-1][0] + runs[-1][2] - 1
+    assert (first[0].upstream_offset, first[-1].upstream_offset) == (runs[0][0], newest)
+    assert new_syncs(KEY, runs, first[-1], spacing) == ()
+    standing = first[int(cut * (len(first) - 1))]
+    more = new_syncs(KEY, runs, standing, spacing)
+    for syncs in (first, (standing, *more)):
+        assert len(syncs) <= MOST
+        assert [images(runs, sync.upstream_offset) for sync in syncs] == [sync.downstream_offset for sync in syncs]
+        ups, downs = [sync.upstream_offset for sync in syncs], [sync.downstream_offset for sync in syncs]
+        assert all(a < b for a, b in pairwise(ups))
+        assert all(a < b for a, b in pairwise(downs))
+    if standing.upstream_offset < newest:
+        assert more[-1].upstream_offset == newest
+
+
+@pytest.mark.unit
+@given(start=st.integers(0, 100), count=st.integers(1, 1 << 50), spacing=st.integers(0, 1_000), where=st.floats(0, 1))
+def test_the_distance_to_the_next_sync_below_grows_as_in_mm2s_store(start: int, count: int, spacing: int, where: float) -> None:
+    syncs = new_syncs(KEY, [(start, 7, count)], None, spacing)
+    newest = start + count - 1
+    upstream = min(newest, start + int(where * (count - 1)))
+    below = syncs[bisect_right(syncs, upstream, key=lambda sync: sync.upstream_offset) - 1].upstream_offset
+    assert upstream - below <= max(spacing, 1, newest - upstream)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("last", "anew"),
+    [
+        (OffsetSync(*KEY, 120, 60), False),  # of a record: what follows
+        (OffsetSync(*KEY, 99, 39), False),  # MM2's, of what it had copied before
+        (OffsetSync(*KEY, 40, 39), False),  # older than all that the ledger still knows
+        (OffsetSync(*KEY, 120, 61), True),  # the remote topic was created again
+        (OffsetSync(*KEY, 40, 70), True),
+        (OffsetSync(*KEY, 500, 400), True),  # the source topic was created again
+        (OffsetSync(*KEY, 155, 95), True),  # no record stands there
+    ],
+)
+def test_what_stands_in_the_topic_decides_where_to_begin(last: OffsetSync, anew: bool) -> None:
+    runs = [(100, 40, 50), (160, 95, 40)]
+    found = new_syncs(KEY, runs, last, 1)
+    assert (found[0] == OffsetSync(*KEY, 100, 40)) == anew
+    assert anew or found[0].upstream_offset > last.upstream_offset
+    assert found[-1] == OffsetSync(*KEY, 199, 134)
+
+
+@pytest.mark.unit
+def test_only_what_was_copied_in_order_between_todays_topics_counts() -> None:
+    head = Head("t", 0, 30, "s", "A.t", "r")
+    copied = Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 10, 20, runs=((10, 0, 5), (16, 5, 4)))
+    receipts = [
+        replace(copied, upstream_start=20, upstream_end=30, runs=((20, 40, 10),)),
+        copied,
+        replace(copied, kind=ReceiptKind.BACKFILLED, upstream_start=0, upstream_end=10, runs=((0, 20, 10),)),
+        replace(copied, source_topic_id="old", runs=((0, 0, 10),)),
+        replace(copied, remote_topic_id="old", runs=((0, 0, 10),)),
+        replace(copied, upstream_start=12, upstream_end=22, runs=((12, 30, 10),)),  # copied again
+        replace(copied, partition=1),
+    ]
+    assert copied_runs(receipts, {("t", 0): head}) == {("t", 0): ((10, 0, 5), (16, 5, 4), (20, 38, 2), (22, 42, 8))}
+
+
+@pytest.mark.brokers
+def test_written_once_after_each_run(
+    flow_factory: FlowFactory,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    topic_factory: Callable[..., str],
+    produce: Callable[..., None],
+    run_flow: Callable[..., object],
+) -> None:
+    topic = topic_factory(source_cluster, partitions=2)
+    flow = flow_factory(f"A->B.topics = {topic}", "offset.lag.max = 10")
+    on_source = replace(flow, mirroring=replace(flow.mirroring, offset_syncs_topic_location="source"))
+    places = [(flow, target_cluster, flow.source.alias), (on_source, source_cluster, flow.target.alias)]
+    produce(source_cluster, topic, [(0, b"k", b"%d" % number) for number in range(1_000)])
+    run_flow(flow)
+    for settings, cluster, other in places:
+        name = f"mm2-offset-syncs.{other}.internal"
+        planned = sync_offset_syncs(settings, True)
+        assert [(change.what, change.action) for change in planned.changes] == [
+            (f"topic {name} on {offset_syncs_place(settings)[0].alias}", "create"),
+            (f"offset syncs of {topic}-0", "write"),
+        ]
+        assert sync_offset_syncs(settings, False).changes == planned.changes
+        assert sync_offset_syncs(settings, False).changes == ()
+        # The source partition has no holes: the upstream offset is the place in the remote partition.
+        remote = [record.offset for record in read_all(target_cluster.client_settings(), f"{flow.source.alias}.{topic}")[0]]
+        distances = [999, 640, 320, 160, 80, 40, 20, 10, 0]
+        assert written(cluster, name, topic) == [(999 - distance, remote[999 - distance]) for distance in distances]
+    produce(source_cluster, topic, [(0, b"k", b"x")])
+    run_flow(flow)
+    remote = [record.offset for record in read_all(target_cluster.client_settings(), f"{flow.source.alias}.{topic}")[0]]
+    for settings, cluster, other in places:
+        (change,) = sync_offset_syncs(settings, False).changes
+        assert change.detail == f"1 up to upstream 1000, downstream {remote[-1]}"
+        assert written(cluster, f"mm2-offset-syncs.{other}.internal", topic)[-2:] == [(999, remote[-2]), (1000, remote[-1])]
+
+
+def written(cluster: SandboxCluster, name: str, topic: str) -> list[tuple[int, int]]:
+    """(upstream, downstream) of partition 0 of `topic`, in log order."""
+    ((*records,),) = read_all(cluster.client_settings(), name)
+    assert {record.key for record in records} == {len(topic).to_bytes(2, "big") + topic.encode() + bytes(4)}
+    values = [record.value or b"" for record in records]
+    return [(int.from_bytes(value[:8], "big"), int.from_bytes(value[8:], "big")) for value in values]
+
+
+@pytest.mark.brokers
+def test_foreign_records_are_named_and_left_alone(
+    flow_factory: FlowFactory, target_cluster: SandboxCluster, topic_factory: Callable[..., str]
+) -> None:
+    flow = flow_factory()
+    name = topic_factory(target_cluster, name=f"mm2-offset-syncs.{flow.source.alias}.internal")
+    producer = Producer(target_cluster.client_settings())
+    sync = OffsetSync("t", 0, 1, 1)
+    for key, value in [(sync.encode_key(), None), (b"x", b"y"), (sync.encode_key(), sync.encode_value()), *[(None, b"")] * 5]:
+        producer.produce(name, value, key)
+    assert producer.flush(30) == 0
+    outcome = sync_offset_syncs(flow, False)
+    assert (outcome.changes, outcome.failed) == ((), ())
+    first, second, *_, more = outcome.notices
+    assert f"topic {name}: the record at 0:0 cannot be read" in first
+    assert "0:1 cannot" in second
+    assert (len(outcome.notices), more) == (6, "… and 2 more records that cannot be read")
+    assert len(read_all(target_cluster.client_settings(), name)[0]) == 8

@@ -1,0 +1,192 @@
+"""Groups of real clusters, translated in one pass: both directions, both naming policies."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as KafkaPartition
+from typer.testing import CliRunner
+
+from ferry.cli.main import app
+from ferry.config import Flow, load_config
+from ferry.errors import ArgumentError
+from ferry.ledger.run_report import RunReport
+from ferry.sandbox import SandboxCluster, read_all
+from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
+from ferry.translation.model import Inexact, TranslatedPosition
+
+pytestmark = pytest.mark.brokers
+
+RunFlow = Callable[..., RunReport]
+Produce = Callable[..., None]
+
+
+def commit(cluster: SandboxCluster, group: str, offsets: Mapping[tuple[str, int], int], metadata: str = "") -> None:
+    """As a client that is not Ferry."""
+    consumer = Consumer({**cluster.client_settings(), "group.id": group})
+    places = [KafkaPartition(topic, partition, offset, metadata=metadata) for (topic, partition), offset in offsets.items()]
+    consumer.commit(offsets=places, asynchronous=False)
+    consumer.close()
+
+
+def new_group(prefix: str = "g") -> str:
+    return f"{prefix}-{secrets.token_hex(4)}"
+
+
+def said(found: TranslatedGroups, group: str) -> dict[tuple[str, int], TranslatedPosition]:
+    return {(entry.topic, entry.partition): entry for entry in found.positions if entry.group == group}
+
+
+def numbers(entry: TranslatedPosition) -> tuple[str, int | None, int | None, bool]:
+    translation = entry.translation
+    return entry.remote_topic, entry.upstream_offset, translation.image if translation else None, bool(translation and translation.exact)
+
+
+@pytest.fixture
+def backward(flow_factory: Callable[..., Flow]) -> Callable[[Flow], Flow]:
+    """The same flow the other way."""
+
+    def turned(flow: Flow) -> Flow:
+        return replace(flow, name=f"{flow.target.alias}->{flow.source.alias}", source=flow.target, target=flow.source)
+
+    return turned
+
+
+def records(count: int, partition: int = 0, mark: str = "") -> list[tuple[int, bytes, bytes]]:
+    return [(partition, b"k", f"{mark}{number}".encode()) for number in range(count)]
+
+
+def test_every_group_and_partition_is_listed_with_its_reason(
+    config_file: Callable[..., Path],
+    topic_factory: Callable[..., str],
+    produce: Produce,
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster, partitions=3)
+    other = topic_factory(source_cluster)
+    plain, excluded, at_end = new_group(), new_group("console-consumer"), new_group()
+    path = config_file(f"A->B.topics = {topic}", f"A->B.groups = {plain},{excluded},{at_end}")
+    flow = load_config(path).flows[0]
+    for _ in range(2):  # two transactions: a marker lies between
+        produce(source_cluster, topic, records(50) + records(10, 1))
+        run_flow(flow)
+    commit(source_cluster, plain, {(topic, 0): 70, (topic, 1): 0, (other, 0): 0}, "mine")
+    commit(source_cluster, excluded, {(topic, 0): 1})
+    commit(source_cluster, at_end, {(topic, 0): 100, (topic, 1): 20, (topic, 2): 0})
+    produce(source_cluster, topic, records(5))
+    ahead = new_group()
+    commit(source_cluster, ahead, {(topic, 0): 105})
+
+    found = translated_groups(flow)
+    remote = f"{flow.source.alias}.{topic}"
+    positions = said(found, plain)
+    assert found.groups == tuple(sorted((plain, at_end)))
+    assert {key: numbers(entry) for key, entry in positions.items()} == {
+        (topic, 0): (remote, 70, 71, True),
+        (topic, 1): (remote, 0, 0, True),
+        (topic, 2): (remote, None, 0, True),
+        (other, 0): (f"{flow.source.alias}.{other}", 0, None, False),
+    }
+    assert positions[topic, 0].metadata.rstrip("\0") == "mine"  # confluent-kafka sends the text's end too
+    assert positions[topic, 2].problem == "the group has no offset there"
+    assert positions[other, 0].problem == "the flow does not copy the topic: not in topics"
+    assert [numbers(entry)[1:] for entry in said(found, at_end).values()] == [(100, 101, True), (20, 21, True), (0, 0, True)]
+    reasons = {entry.group: entry.reason for entry in found.left_out}
+    assert (reasons[excluded], reasons[ahead]) == ("in groups.exclude", "not in groups")
+    named = translated_groups(flow, [ahead])
+    assert [entry.translation.reason for entry in named.positions if entry.translation] == [Inexact.AHEAD, None, None]
+    with pytest.raises(ArgumentError, match=f"{flow.source.alias} has no group nobody"):
+        translated_groups(flow, ["nobody"])
+
+    # The way back, by the same ledger, from what a group reads on the target.
+    reader = new_group()
+    commit(target_cluster, reader, {(remote, 0): 71, (remote, 1): 22})
+    back = said(translated_groups(flow, [reader], reverse=True), reader)
+    assert [(*numbers(entry), entry.problem) for entry in back.values()] == [
+        (topic, 71, 70, True, ""),
+        (topic, 22, 20, True, ""),
+        (topic, None, 0, True, "the group has no offset there"),
+    ]
+
+    answer = CliRunner().invoke(app, ["translate", str(path), "--flow", flow.name, "--group", reader, "--reverse", "--json"])
+    assert answer.exit_code == 0
+    told = json.loads(answer.stdout)
+    columns = ("group", "topic", "partition", "upstream_offset", "downstream_offset", "exact", "reason")
+    assert [tuple(row[column] for column in columns) for row in told["positions"]][1:] == [
+        (reader, topic, 1, 20, 22, True, ""),
+        (reader, topic, 2, 0, None, True, "the group has no offset there"),
+    ]
+    answer = CliRunner().invoke(app, ["translate", str(path), "--flow", flow.name])
+    assert answer.exit_code == 0
+    assert f"group {excluded}: left out: in groups.exclude" in answer.stderr.replace("\n", " ")
+
+
+def test_a_group_finds_its_way_back_to_where_its_topic_came_from(
+    flow_factory: Callable[..., Flow],
+    backward: Callable[[Flow], Flow],
+    topic_factory: Callable[..., str],
+    produce: Produce,
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(target_cluster)
+    flow = flow_factory(f"A->B.topics = .*{topic}")
+    back_topic = f"{flow.target.alias}.{topic}"
+    for _ in range(2):
+        produce(target_cluster, topic, records(10))
+        run_flow(backward(flow))
+    group = new_group()
+    commit(source_cluster, group, {(back_topic, 0): 16})
+    (entry,) = translated_groups(flow, [group]).positions
+    assert numbers(entry) == (topic, 16, 15, True)
+    # A flow from a cluster of another name has no ledger here.
+    stranger = replace(flow, target=replace(flow.target, alias="x"))
+    assert translated_groups(replace(stranger, topics=(".*",)), [group]).positions[0].translation is None
+
+
+def test_one_topic_on_both_sides(
+    flow_factory: Callable[..., Flow],
+    backward: Callable[[Flow], Flow],
+    topic_factory: Callable[..., str],
+    produce: Produce,
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster)
+    flow = flow_factory(f"A->B.topics = {topic}", "A->B.replication.policy.class = IdentityReplicationPolicy")
+    produce(source_cluster, topic, records(20, mark="a"))
+    run_flow(flow)
+    produce(target_cluster, topic, records(20, mark="b"))
+    run_flow(backward(flow))
+    produce(source_cluster, topic, records(20, mark="c"))
+    run_flow(flow)
+    produce(target_cluster, topic, records(5, mark="d"))
+
+    (here,) = read_all(source_cluster.bootstrap, topic)
+    (there,) = read_all(target_cluster.bootstrap, topic)
+    offsets = [record.offset for record in here]
+    groups = {offset: new_group() for offset in (0, offsets[10], offsets[19], offsets[20], offsets[30], offsets[-10], offsets[-1] + 1)}
+    for offset, group in groups.items():
+        commit(source_cluster, group, {(topic, 0): offset})
+    found = translated_groups(flow, groups.values())
+    for offset, group in groups.items():
+        (entry,) = said(found, group).values()
+        assert entry.translation is not None
+        unread = [record.value for record in here if record.offset >= offset]
+        ahead = [record.value for record in there if record.offset >= entry.translation.image]
+        assert set(unread) <= set(ahead)
+        assert {value for value in ahead if value not in {record.value for record in here}} == {f"d{n}".encode() for n in range(5)}
+        if entry.translation.exact:
+            assert ahead[: len(unread)] == unread
+    exact = [offset for offset, group in groups.items() if (entry := said(found, group)[topic, 0]).translation and entry.translation.exact]
+    assert exact

@@ -1,0 +1,217 @@
+"""Random copies: a right one is equal in every place, a wrong one differs in the one place where it is wrong, whatever the ranges."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.verify.worlds import Record, Stored, World, compare, insert_stranger, receipt, record, rewrite, wanted_offsets, worlds
+
+from ferry.copying.ledger_compaction import tidy
+from ferry.ledger.receipts import ReceiptKind
+from ferry.verify.comparer import Tally
+from ferry.verify.model import DifferenceKind, VerifyRange
+from ferry.verify.plan import plan_partition
+from ferry.verify.unmatched import Finding
+from ferry.wire.ranges import union
+
+pytestmark = pytest.mark.unit
+
+PIECES = st.sampled_from([1, 700, 1 << 30])
+SEEDS = st.integers(1, 1 << 12)
+STRANGER = Record(-1, 77, b"\x01\x10stranger\x00")
+
+
+def findings(compared: list[tuple[VerifyRange, Tally]]) -> list[Finding]:
+    assert not any(tally.beyond for _, tally in compared)
+    return [finding for _, tally in compared for finding in tally.findings]
+
+
+def records(compared: list[tuple[VerifyRange, Tally]]) -> int:
+    return sum(tally.records for _, tally in compared)
+
+
+@given(worlds(), SEEDS, PIECES)
+def test_a_right_copy_is_equal(world: World, seed: int, piece: int) -> None:
+    compared = compare(world, seed, piece)
+    assert findings(compared) == []
+    assert records(compared) == sum(len(stored.records) for stored in world.source)
+    assert plan_partition(world.evidence()).not_covered == ()
+
+
+@given(worlds())
+def test_the_ranges_tile_the_target_and_claim_all_of_the_source(world: World) -> None:
+    ranges = [wanted for wanted in plan_partition(world.evidence(), piece_bytes=300).ranges if wanted.downstream[0] < wanted.downstream[1]]
+    assert union(wanted.downstream for wanted in ranges) == ((world.target_start, world.target_end),)
+    assert sum(end - start for start, end in (wanted.downstream for wanted in ranges)) == world.target_end - world.target_start
+    assert union(span for wanted in ranges for span in wanted.claimed) == ((world.source_start, world.source_end),)
+
+
+@given(st.data(), worlds(), SEEDS, PIECES)
+def test_a_fault_is_found_and_nothing_else(data: st.DataObject, world: World, seed: int, piece: int) -> None:
+    index = data.draw(st.sampled_from(world.faulty))
+    stored = world.target[index]
+    rows = [entry for _, entry in stored.records]
+    at = data.draw(st.integers(0, len(rows) - 1))
+    fault = data.draw(st.sampled_from(["removed", "doubled", "altered", "retimed", "swapped", "stranger"]))
+    base = stored.base
+    unique = len({(row.timestamp, row.payload) for row in rows}) == len(rows)
+    match fault:
+        case "removed" if len(rows) > 1:
+            rewrite(world, index, lambda rows: rows[:at] + rows[at + 1 :])
+            expected = [(DifferenceKind.MISSING, -1)]
+        case "doubled":
+            rewrite(world, index, lambda rows: rows[: at + 1] + rows[at:])
+            expected = [(DifferenceKind.EXTRA, base + at + 1)]
+        case "altered":
+            rewrite(world, index, lambda rows: [*rows[:at], replace(rows[at], payload=rows[at].payload[:-2] + b"i\x01"), *rows[at + 1 :]])
+            expected = [(DifferenceKind.ALTERED, base + at)]
+        case "retimed":
+            rewrite(world, index, lambda rows: [*rows[:at], replace(rows[at], timestamp=5), *rows[at + 1 :]])
+            expected = [(DifferenceKind.ALTERED, base + at)]
+        case "swapped" if at and unique:
+            rewrite(world, index, lambda rows: [*rows[: at - 1], rows[at], rows[at - 1], *rows[at + 1 :]])
+            expected = [(DifferenceKind.REORDERED, base + at - 1), (DifferenceKind.REORDERED, base + at)]
+        case _:
+            insert_stranger(world, stored.end + 1, STRANGER)
+            expected = [(DifferenceKind.EXTRA, stored.end + 1)]
+    found = findings(compare(world, seed, piece))
+    assert [finding.kind for finding in found] == [kind for kind, _ in expected]
+    if unique:
+        assert [finding.downstream for finding in found] == [place for _, place in expected]
+    if fault == "removed" and expected[0][0] is DifferenceKind.MISSING and unique:
+        origin = {entry: offset for source in world.source for offset, entry in source.records}
+        assert found[0].upstream == origin[rows[at]]
+
+
+@given(st.data(), worlds(), SEEDS, PIECES)
+def test_what_retention_took_is_not_covered_and_no_difference(data: st.DataObject, world: World, seed: int, piece: int) -> None:
+    source_start = data.draw(st.integers(world.source_start, world.source_end))
+    target_start = data.draw(st.integers(world.target_start, world.target_end))
+    changes = {"source_start": source_start, "target_start": target_start}
+    compared = compare(world, seed, piece, **changes)
+    assert findings(compared) == []
+    pairs = [
+        (upstream + step, downstream + step)
+        for entry in world.receipts
+        for upstream, downstream, count in entry.runs
+        for step in range(count)
+    ]
+    assert records(compared) == sum(upstream >= source_start and downstream >= target_start for upstream, downstream in pairs)
+    plan = plan_partition(world.evidence(**changes))
+    told = wanted_offsets(union((entry.start, entry.end) for entry in plan.not_covered if entry.side == "source"))
+    left = {upstream for upstream, downstream in pairs if upstream < source_start or downstream < target_start}
+    assert left <= told
+    assert not told & {upstream for upstream, downstream in pairs if upstream >= source_start and downstream >= target_start}
+
+
+@given(st.data(), worlds(), SEEDS)
+def test_what_is_committed_behind_the_bound_is_left_for_the_next_verify(data: st.DataObject, world: World, seed: int) -> None:
+    last = data.draw(st.integers(0, len(world.receipts)))
+    bound = world.receipts[last - 1].downstream_end + 1 if last else world.target_start
+    compared = compare(world, seed, target_end=bound)
+    assert findings(compared) == []
+    assert records(compared) == sum(entry.records for entry in world.receipts[:last])
+
+
+@given(st.data(), worlds(), SEEDS)
+def test_records_that_are_declared_as_others_are_no_difference(data: st.DataObject, world: World, seed: int) -> None:
+    place = data.draw(st.sampled_from([entry.downstream_end + 1 for entry in world.receipts]))
+    insert_stranger(world, place, STRANGER)
+    assert [(finding.kind, finding.downstream) for finding in findings(compare(world, seed))] == [(DifferenceKind.EXTRA, place)]
+    count = sum(len(stored.records) for stored in world.source)
+    for declared in (receipt(ReceiptKind.FOREIGN, 0, 0, downstream_end=place + 1), receipt(ReceiptKind.SEED, 0, 0, found=place + 1)):
+        world.receipts.append(declared)
+        compared = compare(world, seed)
+        assert (findings(compared), records(compared)) == ([], count)
+        world.receipts.pop()
+    assert findings(compare(world, seed, local=True)) == []
+
+
+@given(st.data(), worlds(), SEEDS)
+def test_compaction_on_either_side_is_no_difference_and_counted(data: st.DataObject, world: World, seed: int) -> None:
+    pairs = sum(len(stored.records) for stored in world.source)
+    gone: Counter[str] = Counter()
+    for name, log in (("source", world.source), ("target", world.target)):
+        for index, stored in enumerate(log):
+            kept = tuple(entry for entry in stored.records if data.draw(st.integers(0, 3))) or stored.records[:1]
+            gone[name] += len(stored.records) - len(kept)
+            log[index] = replace(stored, records=kept)
+    numbers = [{entry.number for stored in log for _, entry in stored.records} for log in (world.source, world.target)]
+    compared = compare(world, seed, source_compacted=True, target_compacted=True)
+    assert findings(compared) == []
+    assert records(compared) == len(numbers[0] & numbers[1])
+    assert sum(tally.only_source for _, tally in compared) == len(numbers[0] - numbers[1])
+    assert sum(tally.only_target for _, tally in compared) == len(numbers[1] - numbers[0])
+    plain = findings(compare(world, seed))
+    assert bool(plain) is (numbers[0] != numbers[1]) or pairs == 0
+
+
+@given(worlds(), SEEDS)
+def test_a_record_that_no_run_names_is_missing(world: World, seed: int) -> None:
+    """The copier left it out and its ledger does not even say that it is there."""
+    last = world.source[-1]
+    world.source[-1] = replace(last, end=last.end + 1, records=(*last.records, (last.end, record(10_000, 1))))
+    if last.end == world.source_end:
+        world.source_end += 1
+        index = max(range(len(world.receipts)), key=lambda index: world.receipts[index].upstream_end)
+        world.receipts[index] = replace(world.receipts[index], upstream_end=world.source_end)
+    assert [(finding.kind, finding.upstream) for finding in findings(compare(world, seed))] == [(DifferenceKind.MISSING, last.end)]
+
+
+@given(worlds(), SEEDS, PIECES, st.booleans())
+def test_merged_receipts_say_the_same_also_beside_what_they_replace(world: World, seed: int, piece: int, halfway: bool) -> None:
+    """Upkeep writes merged receipts before it removes the others: a reader may find a range twice."""
+    done = tidy(world.receipts, {})
+    keys = {(entry.kind, entry.upstream_start) for entry in (*done.merged, *(() if halfway else done.replaced))}
+    world.receipts = [*(entry for entry in world.receipts if (entry.kind, entry.upstream_start) not in keys), *done.merged]
+    compared = compare(world, seed, piece)
+    assert findings(compared) == []
+    assert records(compared) == sum(len(stored.records) for stored in world.source)
+
+
+@given(st.data(), worlds(), SEEDS, PIECES)
+def test_receipts_that_upkeep_has_taken_the_runs_from_claim_nothing(data: st.DataObject, world: World, seed: int, piece: int) -> None:
+    start = data.draw(st.sampled_from([entry.downstream_end for entry in world.receipts]))
+    before = compare(world, seed, piece, target_start=start)
+    done = tidy(world.receipts, {("r", 0): start})
+    keys = {(entry.kind, entry.upstream_start) for entry in (*done.merged, *done.replaced)}
+    world.receipts = [*(entry for entry in world.receipts if (entry.kind, entry.upstream_start) not in keys), *done.merged]
+    compared = compare(world, seed, piece, target_start=start)
+    assert (findings(compared), records(compared)) == ([], records(before))
+
+
+@given(worlds(), SEEDS, PIECES)
+def test_a_place_that_the_ledger_names_twice_hides_no_record(world: World, seed: int, piece: int) -> None:
+    """The target's log lost its end, and what was copied next took the same offsets."""
+    last = world.receipts[-1]
+    lost = [entry for stored in world.source for entry in stored.records if last.upstream_start <= entry[0] < last.upstream_end]
+    begin = world.source_end
+    again = tuple((begin + index, entry) for index, (_, entry) in enumerate(lost))
+    world.source.append(Stored(begin, begin + len(again), again))
+    world.source_end = begin + len(again)
+    count, place = len(again), last.runs[0][1]
+    runs = ((begin, place, count),)
+    world.receipts.append(receipt(ReceiptKind.COPIED, begin, world.source_end, runs=runs, downstream_end=place + count, records=count))
+    found = findings(compare(world, seed, piece))
+    assert len([finding for finding in found if finding.kind is DifferenceKind.MISSING]) >= count
+
+
+@given(st.data(), worlds(), SEEDS, PIECES)
+def test_what_the_position_passed_over_without_a_receipt_is_missing(data: st.DataObject, world: World, seed: int, piece: int) -> None:
+    """A record that a copier neither copied nor wrote a receipt of; only a seed may be set behind records."""
+    index = data.draw(st.sampled_from([place for place, entry in enumerate(world.receipts) if entry.kind is ReceiptKind.COPIED]))
+    gone = world.receipts.pop(index)
+    span = (gone.runs[0][1], gone.downstream_end)
+    world.target = [stored for stored in world.target if not span[0] <= stored.base < span[1]]
+    expected = [offset for stored in world.source for offset, _ in stored.records if gone.upstream_start <= offset < gone.upstream_end]
+    world.receipts.append(receipt(ReceiptKind.SEED, world.source_start, world.source_start))
+    found = findings(compare(world, seed, piece, position=world.source_end))
+    assert [(finding.kind, finding.upstream) for finding in found] == [(DifferenceKind.MISSING, offset) for offset in expected]
+    world.receipts.append(receipt(ReceiptKind.SEED, gone.upstream_end, gone.upstream_end, reason="an operator's word"))
+    assert findings(compare(world, seed, piece, position=world.source_end)) == []
+    (told,) = plan_partition(world.evidence(position=world.source_end)).not_covered
+    assert (told.start, told.end, "an operator's word" in told.reason) == (gone.upstream_start, gone.upstream_end, True)
