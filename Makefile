@@ -42,9 +42,10 @@ test-unit: setup ## Tests without I/O
 test-brokers: setup ## Tests against real brokers
 	pytest -m "brokers and not rights and not matrix and not drill and not spark_drill"
 
-lint: setup ## Format and lint checks
+lint: setup ## Format, lint and import checks
 	ruff format --check $(PYTHON_DIRECTORIES)
 	ruff check $(PYTHON_DIRECTORIES)
+	lint-imports --no-cache
 	hadolint Dockerfile
 
 types: setup ## Type checks

@@ -50,7 +50,7 @@ class Ledger:
         yield from look
 
 
-FLOW: Any = SimpleNamespace(source=SimpleNamespace(alias="A"), target=SimpleNamespace(alias="B"))
+FLOW: Any = SimpleNamespace(ledger_topic="mm2-ferry-ledger.A.internal", target=SimpleNamespace(alias="B"))
 
 
 def observed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> tuple[ProgressObserver, list[str]]:

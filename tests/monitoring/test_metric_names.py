@@ -28,7 +28,7 @@ COLUMNS = 24
 def named_in_the_code() -> set[str]:
     """Every text of the modules that measure which looks like a metric's name."""
     found = set()
-    for path in (measurements.__file__, str(ROOT / "include/ferry/syncs/checkpoints.py")):
+    for path in (measurements.__file__, *(str(ROOT / f"include/ferry/syncs/{name}.py") for name in ("checkpoints", "group_offsets"))):
         tree = ast.parse(Path(str(path)).read_text(encoding="utf-8"))
         calls = [
             node

@@ -17,7 +17,7 @@ from ferry.monitoring.runs_reading import VERIFIES_KEPT, sorted_out
 from ferry.page.documents import FlowView, overview
 from ferry.page.flow_facts import FlowFacts
 from ferry.page.health import Limits
-from ferry.page.overview import Landscape
+from ferry.page.overview import Overview
 from ferry.page.snapshots import Snapshot
 from ferry.verify.model import Difference, DifferenceKind, NotCovered
 from ferry.verify.report import VerifyReport
@@ -165,7 +165,7 @@ def test_a_run_is_red_for_a_limit_and_its_copy_is_not(known: str, tasks: tuple[s
 def test_a_dry_run_is_no_copy_that_went_well() -> None:
     failed = {**empty_run("r"), "started": BEGIN, "state": "failed"}
     dry = replace(facts("look", "success", "2026-11-21T10:09:00.000+00:00"), dry=True)
-    landscape, runs = Snapshot(Landscape(()), NOW), Snapshot({"runs": [failed]}, NOW)
+    landscape, runs = Snapshot(Overview(()), NOW), Snapshot({"runs": [failed]}, NOW)
     flow = FlowFacts("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, limits=Limits())
     (found,) = overview([FlowView(flow, landscape, runs, (dry,))], NOW)["flows"]
     assert (found["last_run"]["state"], found["health"]) == ("dry run", "failing")

@@ -40,7 +40,8 @@ def work(flow, request, context, tasks):
     print("met", json.dumps(results), flush=True)
 
 def main():
-    return run_job("width", [sys.argv[3], "--request", "{}"], lambda _: SimpleNamespace(flow="A->B", run_id="r"), work, lanes=1)
+    sys.argv[1:] = [sys.argv[3], "--request", "{}"]
+    return run_job("width", None, lambda _: SimpleNamespace(flow="A->B", run_id="r"), work, lanes=1)
 
 run_and_end(main)
 """

@@ -1,1 +1,5 @@
-"""Telling people: one document, and whoever the config names to hand it to."""
+"""Alerts as documents, and the callbacks that the config names for them.
+
+Knows the config.
+Begin with `alert.py`, then `delivering.py`.
+"""

@@ -1,1 +1,5 @@
-"""The command line: thin commands over the pipeline, tables by rich, one exit code per outcome."""
+"""The `ferry` command: arguments, questions, tables, one exit code for each outcome.
+
+Knows every floor below. Decides nothing about data.
+Begin with `main.py`, then `copies.py`.
+"""

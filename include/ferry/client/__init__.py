@@ -1,4 +1,8 @@
-"""MirrorClient and RemoteClusterUtils in Python: what MM2's Java clients tell about a cluster, from the same topics."""
+"""MirrorMaker 2's MirrorClient and RemoteClusterUtils in Python, for users to import.
+
+Knows clusters, names and the formats of internal topics.
+Begin with `mirror_client.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,5 @@
-"""Adapters to Kafka: the raw data path, administration, readers of internal topics."""
+"""Kafka for the floors above: connections, Fetch and Produce, coordinators, administration, internal topics.
+
+Knows requests and answers of brokers. Knows nothing of flows' state.
+Begin with `connections.py` (data path) or `admin.py`; `answers.py` has every error code.
+"""

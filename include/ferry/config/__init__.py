@@ -1,4 +1,8 @@
-"""`mm2.properties` as frozen, checked objects: clusters, flows, client settings, secrets."""
+"""`mm2.properties` as frozen, checked objects: clusters, flows, client settings, secrets.
+
+Knows names, filters and message handlers only to check what the file says of them. Asks no cluster.
+Begin with `loader.py`, then `flow.py`; `registry` lists every property.
+"""
 
 from __future__ import annotations
 

@@ -92,16 +92,8 @@ class Lane:
         remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
         self._source_leaders = Leaders(source, source_ids, source_ids)
         self._target_leaders = Leaders(target, [*remote_ids, job.ledger_topic, job.state_topic], remote_ids)
-        self._feed = SourceFeed(
-            loop,
-            source,
-            self._source_leaders,
-            self._wakeup,
-            self._cursors.values(),
-            handle,
-            self._allowance,
-            reading or RateLimiter(None, 0.0),
-        )
+        limit = reading or RateLimiter(None, 0.0)
+        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle, self._allowance, limit)
         self._identity = task.identity
         self._state = TransactionState.READY
         self._mark = ""

@@ -1,7 +1,7 @@
 """What both clusters say about a flow, gathered for the plan. Reads only.
 
-A snapshot before fencing is good enough to look at (`settled=False`): it does not wait for open transactions. The driver takes a second one after
-fencing, when nobody else can write, and decides by that.
+A snapshot from before the fencing (`settled=False`) does not wait for open transactions; it is good enough to look at. After the fencing
+nobody else can write: then the driver takes a second snapshot, and decides by that one.
 """
 
 from __future__ import annotations

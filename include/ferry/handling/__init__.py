@@ -1,7 +1,8 @@
-"""What users write to take part in a copy: message handlers and assignment listeners (KIP-3). Their whole interface is in this package.
+"""What users write to take part in a copy: message handlers and assignment listeners (KIP-3), for users to import.
 
-A message handler changes, drops, re-keys or multiplies records on their way; see `MessageHandler`. An assignment listener is told which
-partitions a lane is about to copy and has copied; see `AssignmentListener`.
+Knows nothing of Ferry but its errors.
+Begin with `interface.py`: `MessageHandler` changes, drops, re-keys or multiplies records;
+`AssignmentListener` hears which partitions a lane is about to copy and has copied.
 """
 
 from __future__ import annotations

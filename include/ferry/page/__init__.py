@@ -1,1 +1,5 @@
-"""What the Ferry page of Airflow shows: documents assembled from reads, and the reads, which happen in processes of their own."""
+"""What the Ferry page shows: JSON documents, and the processes that read clusters for it.
+
+Knows what is monitored, the syncs and the ledger. Knows no Airflow.
+Begin with `documents.py`, then `service.py`.
+"""

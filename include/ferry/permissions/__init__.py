@@ -1,1 +1,5 @@
-"""Which rights a flow needs on its two clusters, and no more."""
+"""Which rights each command needs on both clusters, and what a cluster hides from the user.
+
+Knows clusters and the config.
+Begin with `required.py`.
+"""

@@ -1,1 +1,5 @@
-"""Which topics a flow copies, and under which names (pure)."""
+"""Names of remote topics, and which topics, groups and configs a flow takes (pure).
+
+Knows no config: `ferry.config.Flow` puts these rules together.
+Begin with `replication_policy.py` and `selection.py`.
+"""

@@ -1,1 +1,5 @@
-"""Settling what a person must decide: start positions, losses."""
+"""What people decide: failover, failback, cut-over, start positions, and the ways from MirrorMaker and back.
+
+Knows whole runs, verify, and the syncs of groups.
+Begin with `failover.py`; `seeding.py` for start positions.
+"""

@@ -1,4 +1,8 @@
-"""Real Kafka clusters on this machine, for the demo, the tests and the benchmarks."""
+"""Real Kafka clusters on this machine, for `ferry sandbox`, the demo, tests and benchmarks.
+
+Knows Kafka's jars and processes. Shares no code with what copies records, so it can check the copy.
+Begin with `pair.py`, then `cluster.py`.
+"""
 
 from ferry.sandbox.brokers import SandboxBrokers
 from ferry.sandbox.cluster import SandboxCluster

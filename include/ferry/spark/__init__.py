@@ -1,1 +1,5 @@
-"""Lanes as tasks of a bounded Spark job."""
+"""Lanes and ranges as tasks of one bounded Spark job, and `spark-submit` of such jobs.
+
+Knows PySpark, runs and verify. Nothing below knows PySpark.
+Begin with `job.py`, then `runner.py`.
+"""

@@ -1,1 +1,5 @@
-"""syncs."""
+"""What is kept in step beside the records: topics, configs, ACLs, heartbeats, checkpoints, group offsets.
+
+Knows the ledger and offset translation. Knows no copy that is under way.
+Begin with `names.py`, which lists the syncs; the `_plan` and `_decision` modules decide (pure).
+"""

@@ -1,1 +1,5 @@
-"""verify."""
+"""`ferry verify`: compares source and target record by record. Writes only its result.
+
+Knows the ledger and the plan of a copy.
+Begin with `verifying.py`; `comparer.py` decides (pure).
+"""

@@ -1,4 +1,5 @@
-"""Kafka's bytes, and what Ferry does to them: record batches, the choice of a treatment, the internal records. Pure: no I/O anywhere.
+"""Kafka's bytes: record batches, what becomes of each fetched batch, records of internal topics (pure).
 
-`treatment.arrange` is the way in for the copying lane; everything else here serves it, the ledger or the control plane.
+Knows bytes and message handlers. Does no I/O.
+Begin with `batch.py`; `treatment.py` is what a copy calls.
 """

@@ -1,0 +1,55 @@
+"""The rooms of include/ferry stand as docs/architecture.md draws them, and every module is short enough to read."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "include" / "ferry"
+ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+MOST_LINES = 450
+BEGIN = re.compile(r"^Begin with `(\w+)\.py`", re.MULTILINE)
+
+
+def test_the_drawing_has_the_floors_that_lint_checks() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (contract,) = settings["contracts"]
+    checked = [re.findall(r"\w+", layer) for layer in contract["layers"]]
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawing = page.partition("```text\n")[2].partition("```")[0]
+    # Names of rooms are in columns of their own; two blanks or more end the last one.
+    drawn = [[name for name in re.split(r"\s{2,}", line.strip()) if re.fullmatch(r"[a-z]+", name)] for line in drawing.splitlines()]
+    assert drawn == checked
+    assert contract["exhaustive"], "a new room must get a floor"
+    assert not settings["exclude_type_checking_imports"]
+
+
+def test_the_table_has_every_room_once() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert sorted(name for cell in cells for name in re.findall(r"`(\w+)`", cell)) == ROOMS
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_says_what_it_is_for_and_where_to_begin(room: str) -> None:
+    docstring = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text(encoding="utf-8"))) or ""
+    purpose, _, rest = docstring.partition("\n\n")
+    assert purpose
+    assert rest.startswith("Knows ")
+    first = BEGIN.search(rest)
+    assert first, docstring
+    assert (PACKAGE / room / f"{first.group(1)}.py").exists()
+
+
+def test_no_module_is_too_long() -> None:
+    long = {
+        str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if len(path.read_text(encoding="utf-8").splitlines()) > MOST_LINES
+    }
+    assert long == set()
