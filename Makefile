@@ -59,7 +59,7 @@ migration: setup ## From MirrorMaker 2 to Ferry and back, with MirrorMaker 2 its
 	pytest -m migration
 
 faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40
-	python tests/faults/run.py --seed $(SEED) --rounds $(ROUNDS)
+	python -m tests.faults.run --seed $(SEED) --rounds $(ROUNDS)
 
 soak: setup ## Two clusters under load while everything breaks: make soak MINUTES=30 SEED=7
 	python -m tests.soak.run --minutes $(MINUTES) --seed $(SEED)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tools.kafka.properties_file import write_properties
+
 from benchmarks.flow import Flow
 from benchmarks.measure import Job
-from ferry.sandbox.properties_file import write_properties
 
 MASTER = "local[2]"
 

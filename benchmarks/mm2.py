@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tools.kafka.jars import mirror_maker_jars
+from tools.kafka.mirror_maker import MIRROR_MAKER_CLASS
+from tools.kafka.properties_file import write_properties
+
 from benchmarks.flow import Flow
 from benchmarks.measure import Job
-from ferry.sandbox import resolve_jars
-from ferry.sandbox.broker_process import MIRROR_MAKER_CLASS
-from ferry.sandbox.cluster import free_ports
-from ferry.sandbox.jars import MIRROR_MAKER, java
-from ferry.sandbox.properties_file import write_properties
+from ferry.sandbox.jars import java
+from ferry.sandbox.ports import free_ports
 
 TASKS = 2
 # The heap of Kafka's own connect-mirror-maker.sh.
@@ -58,6 +59,6 @@ def job(flow: Flow, codec: str, directory: Path, *, tuned: bool) -> Job:
     write_properties(properties(flow, codec, tuned=tuned, rest_port=free_ports(1)[0]), config)
     machine = [java(), *HEAP, "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
     machine += ["-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-    machine += ["-cp", f"{resolve_jars('mirror-maker', MIRROR_MAKER)}/*"]
+    machine += ["-cp", f"{mirror_maker_jars()}/*"]
     command = [*machine, MIRROR_MAKER_CLASS, str(config)]
     return Job(command, directory / f"mm2-{flow.mark}.log", flow.clusters.target, flow.remote_partitions, ends=False)

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tools.kafka import SandboxCluster
+
 from benchmarks import results
 from benchmarks.ferry_side import MASTER
 from benchmarks.flow import Clusters
@@ -24,7 +26,6 @@ from benchmarks.rounds import Plan, run_shape
 from benchmarks.shapes import SHAPES, choose
 from benchmarks.table import caption, markdown, put_between_markers, targets_markdown
 from benchmarks.targets import Target, judge
-from ferry.sandbox import SandboxCluster
 
 ROOT = Path(__file__).resolve().parent
 RESULTS = ROOT / "results"

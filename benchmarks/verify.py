@@ -15,13 +15,14 @@ import sys
 import time
 from pathlib import Path
 
+from tools.kafka.properties_file import write_properties
+
 from benchmarks.ferry_side import properties
 from benchmarks.flow import Flow
 from benchmarks.process_tree import ProcessTree
 from benchmarks.run import WORK, running_clusters
 from benchmarks.shapes import Shape
 from benchmarks.sources import source_topics
-from ferry.sandbox.properties_file import write_properties
 
 # Both sides hold the data; what brokers need besides, and what must stay free.
 SPARE_BYTES = 4e9

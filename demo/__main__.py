@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from tools.kafka.groups import next_records
 
 from demo.airflow_api import AirflowApi, RunState
 from demo.airflow_services import DemoAirflow
@@ -26,7 +27,7 @@ from ferry.ending import run_and_end
 from ferry.errors import ExitCode, FerryError
 from ferry.sandbox import SandboxStatus, down, load_sample_topics, up
 from ferry.sandbox.sample_data import SampleSummary
-from ferry.sandbox.sample_group import GROUP, GROUP_TOPIC, next_records, read_in_part
+from ferry.sandbox.sample_group import GROUP, GROUP_TOPIC, read_in_part
 
 DIRECTORY = Path(".ferry/demo")
 DAG = "ferry.A.B"

@@ -21,7 +21,7 @@ import httpx
 import psutil
 
 from ferry.errors import FerryError
-from ferry.sandbox.cluster import free_ports
+from ferry.sandbox.ports import free_ports
 
 SERVICES: dict[str, list[str]] = {
     "api-server": ["api-server", "--host", "127.0.0.1", "--workers", "1"],

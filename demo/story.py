@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
+from tools.kafka import compare_topics, read_all
+from tools.kafka.reading import RecordSeen, partition_bounds
 
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
@@ -19,8 +21,7 @@ from ferry.page.coverage_reading import read_coverage_of
 from ferry.policy.naming import HEARTBEATS, ledger_topic
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import seed
-from ferry.sandbox import SandboxStatus, compare_topics, read_all
-from ferry.sandbox.reading import RecordSeen, partition_bounds
+from ferry.sandbox import SandboxStatus
 
 BACKFILLED, OPEN = "clicks", "orders-none"
 LATE = (BACKFILLED, OPEN)

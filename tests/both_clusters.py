@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 
 # Tests write records with old timestamps, which time-based retention would delete within the session.
 FOREVER = {"log.retention.ms": "-1"}

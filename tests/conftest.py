@@ -19,13 +19,13 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from hypothesis import settings
 from tests.both_clusters import FOREVER, both_clusters
+from tools.kafka import SandboxCluster
 
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline import run as pipeline
-from ferry.sandbox import SandboxCluster
 
 # What `A` and `B` stand for at the start of a config line: `A->B.topics`, `B->A.enabled`, `A.client.id`.
 ALIASES = re.compile(r"^([AB])(?:->([AB]))?(?=\.)")

@@ -6,8 +6,7 @@ import time
 
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
-
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 
 # A broker answers EndTxn before it has written the markers of the transaction.
 MARKERS_SECONDS = 20.0

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata
-
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 
 BROKER_JAVA = ("-Xms1g", "-Xmx2g", "-XX:+UseG1GC")
 BROKER = {

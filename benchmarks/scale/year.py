@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import Producer
+from tools.kafka import SandboxCluster
 
 from benchmarks.scale.steps import disk_bytes
 from ferry.clusters.admin import ClusterAdmin
@@ -26,7 +27,6 @@ from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_r
 from ferry.ledger.state import FlowRecord, Head, encode_state
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.policy.naming import ledger_topic, state_topic
-from ferry.sandbox import SandboxCluster
 
 MINUTES = 10
 RUNS = 365 * 24 * 60 // MINUTES

@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Producer
 from demo.airflow_api import AirflowApi, ApiFailed
 from demo.airflow_services import DemoAirflow
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
 

@@ -19,6 +19,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import Mount
 from tests.both_clusters import both_clusters
+from tools.kafka import SandboxCluster
 
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -31,7 +32,6 @@ from ferry.monitoring.status import status_after_run
 from ferry.page.problem import problem_of
 from ferry.pipeline import run as pipeline
 from ferry.pipeline.history import keep_lag, keep_run
-from ferry.sandbox import SandboxCluster
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # as in conftest.py: Airflow and its dependencies warn about each other

@@ -13,11 +13,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from demo.airflow_api import AirflowApi, ApiFailed
 from demo.airflow_services import DemoAirflow
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.airflow.flows import dag_id
 from ferry.config import Flow, load_config
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.drill]
 

@@ -15,8 +15,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.security.searching import Search, Watch
-
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
 

@@ -4,10 +4,10 @@ import pytest
 from benchmarks.flow import Clusters, Flow
 from benchmarks.results import FERRY, MM2_DEFAULTS, MM2_TUNED
 from benchmarks.run import copiers, parse
+from tools.kafka.properties_file import write_properties
 
 from benchmarks import ferry_side, mm2
 from ferry.config import load_config
-from ferry.sandbox.properties_file import write_properties
 
 pytestmark = pytest.mark.unit
 

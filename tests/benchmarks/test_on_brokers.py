@@ -17,8 +17,7 @@ from benchmarks.shapes import SHAPES, Shape
 from benchmarks.sources import produce_limit, source_topics
 from benchmarks.topics import Ends, Topics
 from confluent_kafka import Producer
-
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 

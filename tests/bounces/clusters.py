@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.proxy.broker_proxy import BrokerProxy
 from tests.proxy.listener import proxied_properties
 from tests.proxy.rules import Link
+from tools.kafka import SandboxBrokers
 
-from ferry.sandbox import SandboxBrokers
 from ferry.sandbox.ports import free_ports
 
 CREATE_SECONDS = 60

@@ -14,8 +14,7 @@ from tests.bounces.feeding import Sent, read_value
 from tests.bounces.verdict import Verdict, judge
 from tests.bounces.watching import Arrival
 from tests.faults.hanging import settle_hanging
-
-from ferry.sandbox import RecordSeen, compare_topics, read_all
+from tools.kafka import RecordSeen, compare_topics, read_all
 
 CONFIG = """\
 clusters = {source}, {target}

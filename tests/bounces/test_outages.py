@@ -25,8 +25,7 @@ from tests.bounces.flow import FlowUnderTest
 from tests.bounces.results import Row, note
 from tests.proxy.rules import Link
 from tests.spark.standalone import kill, standalone
-
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 
 # kafka-python, by which the test gives orders to brokers that are being bounced, leaves sockets open that it could not connect.
 SOCKETS = pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning")

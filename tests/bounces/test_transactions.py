@@ -22,8 +22,7 @@ from tests.bounces.flow import FlowUnderTest
 from tests.bounces.results import Row, note
 from tests.faults.watching import OpenTransactions
 from tests.proxy.rules import Link
-
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 
 # kafka-python, by which the test gives orders to brokers that are being bounced, leaves sockets open that it could not connect.
 SOCKETS = pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning")

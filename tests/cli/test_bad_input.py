@@ -15,10 +15,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, NewTopic, ResourcePatternType, ResourceType
 from tests.both_clusters import both_clusters
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.errors import ExitCode
-from ferry.sandbox import SandboxCluster, read_all
-from ferry.sandbox.cluster import free_ports
+from ferry.sandbox.ports import free_ports
 
 pytestmark = pytest.mark.brokers
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.errors import ExitCode
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
 

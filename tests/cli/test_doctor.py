@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
+from tools.kafka import SandboxCluster
 
 from ferry.clusters.capabilities import ask_capabilities
 from ferry.config import load_config
 from ferry.errors import ExitCode
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.cluster import free_ports
+from ferry.sandbox.ports import free_ports
 
 pytestmark = pytest.mark.brokers
 

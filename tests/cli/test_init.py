@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from tests.cli.terminal import Terminal
+from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.cluster import free_ports
+from ferry.sandbox.ports import free_ports
 
 pytestmark = pytest.mark.brokers
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
-from ferry.sandbox import SandboxCluster, read_all
 
 FERRY = Path(sys.executable).with_name("ferry")
 HANDLER = """

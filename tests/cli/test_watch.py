@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from tests.cli.terminal import Terminal
+from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
-from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 

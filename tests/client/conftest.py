@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tools.kafka import SandboxCluster
+from tools.kafka.jars import mirror_maker_jars
 
 from ferry.config import FerryConfig, Flow, load_config
 from ferry.config.replicas import WantedReplicas
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.pipeline import run as pipeline
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.jars import java, resolve_jars
+from ferry.sandbox.jars import java
 from ferry.syncs.heartbeats import sync_heartbeat
 from ferry.syncs.mm2_topics import ensure_mm2_topic, write_mm2_records
 from ferry.syncs.offset_syncs import sync_offset_syncs
@@ -55,7 +56,7 @@ class Chain:
 @pytest.fixture(scope="session")
 def ask_java() -> Iterator[Ask]:
     """`ask_java(question, properties, *words)`: the answer of MM2's classes, see Probe.java."""
-    command = [java(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{resolve_jars('mirror')}/*", str(PROBE)]
+    command = [java(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{mirror_maker_jars()}/*", str(PROBE)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdin
         assert process.stdout

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
+from tools.kafka import read_all
 from typer.testing import CliRunner
 
 from ferry import client
@@ -18,7 +19,6 @@ from ferry.client import MirrorClient, OffsetAndMetadata, TopicPartition
 from ferry.client.remote_cluster import connect
 from ferry.errors import ArgumentError
 from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy
-from ferry.sandbox import read_all
 from ferry.syncs.checkpoints import sync_checkpoints
 
 pytestmark = pytest.mark.brokers

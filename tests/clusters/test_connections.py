@@ -11,12 +11,12 @@ from uuid import uuid4
 
 import pytest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+from tools.kafka import SandboxCluster
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestNotSent
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.produce_frames import BatchesRequest
 from ferry.config import ClientRole, Flow
-from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
+from tools.kafka import SandboxCluster
 
 from ferry.clusters import consumer_groups, group_requests
 from ferry.clusters.consumer_groups import ConsumerGroups
@@ -20,7 +21,6 @@ from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupS
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, load_config
 from ferry.errors import GroupFailed, NotAuthorized
-from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Producer
+from tools.kafka import SandboxCluster
 
 from ferry.clusters import internal_reader
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
 from ferry.errors import ClusterUnreachable
-from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 

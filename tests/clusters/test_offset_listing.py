@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tools.kafka import SandboxCluster
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
@@ -17,7 +18,6 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import ClientRole, Flow
 from ferry.copying.request import RunRequest
 from ferry.pipeline import run as pipeline
-from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from tools.kafka import SandboxBrokers
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import WantedTopic
@@ -13,7 +14,6 @@ from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.sandbox import SandboxBrokers
 
 pytestmark = pytest.mark.brokers
 

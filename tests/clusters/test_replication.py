@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from tools.kafka import SandboxCluster
+from tools.kafka.brokers import SandboxBrokers
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.config import Flow
@@ -20,8 +22,6 @@ from ferry.errors import ExitCode, TooFewBrokers
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.topics import ensure_internal_topics, internal_topics
 from ferry.pipeline.run import plan_run
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.brokers import SandboxBrokers
 
 
 @pytest.fixture(scope="module")

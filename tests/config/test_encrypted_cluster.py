@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.config import load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.pipeline import run as pipeline
-from ferry.sandbox import SandboxCluster, compare_topics
 
 pytestmark = pytest.mark.brokers
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.copying.lane_runner import More, run_lanes
@@ -20,7 +21,6 @@ from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
 from ferry.recovery.seed_file import read_seed_file
 from ferry.recovery.seeding import seed
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
 

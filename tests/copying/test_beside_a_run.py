@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tools.kafka import SandboxCluster
 
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
@@ -13,7 +14,6 @@ from ferry.copying import snapshot
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline.run import plan_run
-from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 

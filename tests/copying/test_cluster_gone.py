@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.clusters import admin, coordination, internal_producer
 from ferry.clusters import unreachable as silence
@@ -14,7 +15,6 @@ from ferry.copying.lane import Lane
 from ferry.copying.model import LaneResult
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, compare_topics
 from ferry.verify import log_reader
 from ferry.verify.model import VerifyRange
 from ferry.verify.range_runner import InlineRangeRunner, _RangeVerifier

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tools.kafka import SandboxCluster, compare_topics, read_all
 
 from ferry.config import Flow
 from ferry.errors import ConfigError, ExitCode
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, compare_topics, read_all
 
 pytestmark = pytest.mark.brokers
 

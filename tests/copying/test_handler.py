@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.connections import ClusterConnection, RequestLost
 from ferry.config import Flow
@@ -23,7 +24,6 @@ from ferry.ledger.acknowledgements import acknowledge_losses, open_losses
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import ReceiptKind
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
 

@@ -9,13 +9,12 @@ import pytest
 from tests.conftest import ClusterFactory, FlowFactory, RunFlow, TopicFactory
 from tests.copying.unended import append_unended
 from tests.faults.hanging import settle_hanging
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.open_transactions import open_of
 from ferry.copying import hanging_transactions as forgotten_markers
 from ferry.copying.lanes import lane_of, transactional_id
 from ferry.errors import ExitCode
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.reading import read_all
 
 pytestmark = pytest.mark.brokers
 

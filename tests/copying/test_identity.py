@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_producer import append_records
@@ -33,7 +34,6 @@ from ferry.pipeline import run as pipeline
 from ferry.policy.naming import ledger_topic, state_topic
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import declare_foreign, seed
-from ferry.sandbox import SandboxCluster, read_all
 from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
 from ferry.translation.model import Inexact
 

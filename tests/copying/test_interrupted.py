@@ -19,6 +19,7 @@ import kafka.errors as kafka_errors
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka.future import Future
+from tools.kafka import RecordSeen, SandboxCluster, read_all
 
 from ferry.clusters import admin
 from ferry.clusters.connections import ClusterConnection
@@ -29,8 +30,6 @@ from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, read_all
-from ferry.sandbox.reading import RecordSeen
 
 pytestmark = pytest.mark.brokers
 

@@ -17,6 +17,8 @@ from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, OffsetSpec, ResourcePatternType, ResourceType
 from tests.conftest import ClusterFactory, ConfigFile, FlowFactory, RunFlow, TopicFactory
 from tests.copying.unended import append_unended
+from tools.kafka import SandboxCluster
+from tools.kafka.jars import tools_jars
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
@@ -29,8 +31,7 @@ from ferry.copying.lanes import transactional_id
 from ferry.copying.last_stable_lag import HeldBack, _at_work, aged, aged_by_records, overdue, still_open
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import PartitionFailure
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.jars import java, resolve_jars
+from ferry.sandbox.jars import java
 
 AT_ONCE = "ferry.open.transaction.warn.ms = 1"
 JAVA_SECONDS = 60
@@ -296,7 +297,7 @@ def test_a_transaction_that_its_coordinator_forgot_is_ended_by_the_command_that_
     own = "".join(f"{line.format('admin').removeprefix('A.')}\n" for line in login)
     settings.write_text(own, encoding="latin-1")
     _, *options = shlex.split(command)
-    tool = [java(), "-cp", f"{resolve_jars('tools')}/*", "org.apache.kafka.tools.TransactionsCommand"]
+    tool = [java(), "-cp", f"{tools_jars()}/*", "org.apache.kafka.tools.TransactionsCommand"]
     run = [*tool, options[0], options[1], "--command-config", str(settings), *options[2:]]
     subprocess.run(run, check=True, capture_output=True, timeout=JAVA_SECONDS)
     report = run_flow(flow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import CommittedOffset
@@ -14,7 +15,6 @@ from ferry.config import Flow
 from ferry.copying import transaction_partitions as members
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, compare_topics
 
 pytestmark = pytest.mark.brokers
 

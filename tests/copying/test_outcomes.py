@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from tools.kafka import SandboxCluster, compare_topics, read_all
 
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner, More
@@ -21,7 +22,6 @@ from ferry.ledger.run_report import RunReport
 from ferry.policy.naming import ledger_topic, state_topic
 from ferry.recovery.seed_file import read_seed_file
 from ferry.recovery.seeding import seed
-from ferry.sandbox import SandboxCluster, compare_topics, read_all
 
 pytestmark = pytest.mark.brokers
 

@@ -13,11 +13,11 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 from tests.conftest import FlowFactory, RunFlow, TopicFactory
+from tools.kafka import SandboxCluster
 
 from ferry.clusters.connections import ClusterConnection, EventLoop
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ExitCode
-from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 

@@ -10,13 +10,13 @@ from types import FrameType, SimpleNamespace
 
 import pytest
 from kafka.admin import KafkaAdminClient
+from tools.kafka import SandboxCluster, compare_topics, read_all
 
 from ferry.config import Flow
 from ferry.copying.lane import Lane
 from ferry.copying.signals import ABORT_SECONDS, Interruption
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, compare_topics, read_all
 
 NUMBERS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from tools.kafka import SandboxCluster, read_all
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
@@ -27,7 +28,6 @@ from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import encode_state
 from ferry.monitoring.status import flow_status
 from ferry.pipeline.run import plan_run
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
 

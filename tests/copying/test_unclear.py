@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.answers import Action
 from ferry.clusters.producing import Answer
@@ -14,7 +15,6 @@ from ferry.config import Flow
 from ferry.copying import appender, lane
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.answers import Action
 from ferry.clusters.connections import ClusterConnection, EventLoop
@@ -14,7 +15,6 @@ from ferry.clusters.producing import produce_answers, produce_request
 from ferry.config import ClientRole, Flow
 from ferry.copying.internal_batch import internal_batches
 from ferry.copying.zombie_requests import refuse_late
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
 

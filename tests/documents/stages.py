@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
 from tests.documents.code_blocks import Stage
+from tools.kafka.mirror_maker import MirrorMaker
 
 from ferry.sandbox import SandboxStatus, down, status, up
-from ferry.sandbox.mirror_maker import MirrorMaker
 
 TOPICS = ("orders", "payments")
 RECORDS = 3_000

@@ -22,8 +22,7 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.drill.clients import Reader, Work, Writer, wait_until
-
-from ferry.sandbox import SandboxCluster, read_all
+from tools.kafka import SandboxCluster, read_all
 
 PARTITIONS = 3
 TOPIC = "orders"

@@ -31,9 +31,9 @@ from tests.exactness.replicators import (
     write_checkpoints,
 )
 from tests.translation.histories import COMPACTED, SOME_DAY, Content, Histories, commit
+from tools.kafka import RecordSeen, SandboxCluster
+from tools.kafka.mirror_maker import MirrorMaker
 
-from ferry.sandbox import RecordSeen, SandboxCluster
-from ferry.sandbox.mirror_maker import MirrorMaker
 from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.model import Translation
 

@@ -15,8 +15,8 @@ from tests.exactness.judging import Tally, judge
 from tests.exactness.places import KINDS, Group
 from tests.exactness.replicators import FERRY, MM2, Positions
 from tests.translation.histories import Content
+from tools.kafka import RecordSeen, SandboxCluster
 
-from ferry.sandbox import RecordSeen, SandboxCluster
 from ferry.translation.model import Inexact, Translation
 
 # Topics whose records have left the source's log.

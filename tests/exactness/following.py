@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-
-from ferry.sandbox import RecordSeen, SandboxCluster
+from tools.kafka import RecordSeen, SandboxCluster
 
 Place = tuple[str, int]
 SETTINGS = {

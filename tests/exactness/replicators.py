@@ -10,14 +10,14 @@ from datetime import datetime
 from pathlib import Path
 
 from tests.exactness.following import Reader
+from tools.kafka import SandboxCluster
 
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.pipeline import run as pipeline
 from ferry.pipeline.syncs import run_sync
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.cluster import free_ports
+from ferry.sandbox.ports import free_ports
 from ferry.syncs.names import SyncName
 from ferry.wire.internal_records import Checkpoint
 

@@ -12,9 +12,9 @@ from tests.exactness.judging import Tally, Verdict, judge, total
 from tests.exactness.page import notes, table, write_section
 from tests.exactness.places import KINDS, Group, Moment
 from tests.exactness.replicators import FERRY, MM2
+from tools.kafka import RecordSeen
 
 from ferry.clusters.partitions import TopicPartition
-from ferry.sandbox import RecordSeen
 from ferry.translation.model import Inexact, Translation
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,7 @@ import random
 import sys
 import time
 
-from series import run_series
+from tests.faults.series import run_series
 
 
 def say(text: str) -> None:

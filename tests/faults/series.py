@@ -25,14 +25,14 @@ from tempfile import TemporaryDirectory
 
 import psutil
 from confluent_kafka.admin import AdminClient, NewTopic
-from hanging import settle_hanging
-from processes import jvms_of, send, tree_of, workers_of
-from producing import Trickle, numbers, produce_batch
-from watching import OpenTransactions, Watcher, number_of
+from tests.faults.hanging import settle_hanging
+from tests.faults.processes import jvms_of, send, tree_of, workers_of
+from tests.faults.producing import Trickle, numbers, produce_batch
+from tests.faults.watching import OpenTransactions, Watcher, number_of
+from tools.kafka import RecordSeen, SandboxCluster, compare_topics, read_all
 
 from ferry.config import load_config
 from ferry.ledger.reading import read_receipts
-from ferry.sandbox import RecordSeen, SandboxCluster, compare_topics, read_all
 
 TOPICS = {"plain": "none", "packed": "lz4", "settled": "zstd"}
 TRANSACTIONAL = "settled"

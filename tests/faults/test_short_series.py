@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from series import run_series
+from tests.faults.series import run_series
 
 pytestmark = [pytest.mark.faults, pytest.mark.brokers, pytest.mark.spark]
 

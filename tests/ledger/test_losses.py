@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 from confluent_kafka import Message
+from tools.kafka import SandboxCluster
 
 from ferry.clusters import internal_reader
 from ferry.clusters.admin import ClusterAdmin
@@ -24,7 +25,6 @@ from ferry.ledger.losses import index_losses, read_losses
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.monitoring.status import flow_status
-from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 

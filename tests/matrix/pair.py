@@ -12,8 +12,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.matrix.source_data import AGAIN, HISTORY, TOPICS
 from tests.matrix.stage import Stage
-
-from ferry.sandbox.releases import NEWEST, OLDEST
+from tools.kafka.releases import NEWEST, OLDEST
 
 FERRY = str(Path(sys.executable).parent / "ferry")
 COMMAND_SECONDS = 120.0

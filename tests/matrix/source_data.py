@@ -15,8 +15,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 CONFIGS = {"retention.ms": "86400000000", "segment.bytes": "67108864", "max.message.bytes": "2000000"}

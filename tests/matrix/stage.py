@@ -7,8 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.both_clusters import FOREVER
-
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 
 # Eight clusters share the machine.
 JAVA_OPTIONS = ("-Xms96m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

@@ -19,10 +19,11 @@ from tests.matrix import source_data
 from tests.matrix.pair import Pair
 from tests.matrix.source_data import CODECS, COMPACTED, CONFIGS
 from tests.matrix.stage import Stage
+from tools.kafka import SandboxCluster, compare_topics, read_all
+from tools.kafka.groups import next_records
+from tools.kafka.releases import RELEASES
 
-from ferry.sandbox import SandboxCluster, compare_topics, read_all
-from ferry.sandbox.releases import RELEASES
-from ferry.sandbox.sample_group import next_records, read_in_part
+from ferry.sandbox.sample_group import read_in_part
 
 pytestmark = [pytest.mark.matrix, pytest.mark.brokers]
 

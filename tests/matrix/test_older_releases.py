@@ -9,10 +9,10 @@ from tests.matrix import source_data
 from tests.matrix.pair import Pair
 from tests.matrix.source_data import AGAIN, HISTORY
 from tests.matrix.stage import Stage
+from tools.kafka import compare_topics, read_all
+from tools.kafka.releases import NEWEST
 
 from ferry.clusters.abilities import SOURCE_WISHES, TARGET_WISHES
-from ferry.sandbox import compare_topics, read_all
-from ferry.sandbox.releases import NEWEST
 
 pytestmark = [pytest.mark.matrix, pytest.mark.brokers]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.model.broker import Contents, Id, add, commit, init, settle
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, Wakeup
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, ProducerIdentity
@@ -15,8 +16,6 @@ from ferry.clusters.leaders import Leaders
 from ferry.config import ClientRole, Flow
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.internal_writer import InternalWriter
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.reading import read_all
 
 pytestmark = pytest.mark.brokers
 

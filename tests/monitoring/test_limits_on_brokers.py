@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
@@ -16,7 +17,6 @@ from ferry.ledger.run_summary import RunLag
 from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import flow_status, status_after_run
 from ferry.pipeline.history import keep_lag
-from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 

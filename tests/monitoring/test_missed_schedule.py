@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tools.kafka import SandboxCluster
 
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
 from ferry.monitoring.missed_schedule import last_due, overdue_run
 from ferry.pipeline.history import keep_run
-from ferry.sandbox import SandboxCluster
 
 
 def at(text: str) -> datetime:

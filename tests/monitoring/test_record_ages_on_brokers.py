@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
 from ferry.monitoring.record_ages import READ_SECONDS, first_ages
-from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 

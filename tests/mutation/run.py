@@ -19,7 +19,7 @@ SETTINGS = """
 [tool.mutmut]
 source_paths = ["src"]
 only_mutate = {modules}
-also_copy = ["docs", "dags", "setup"]
+also_copy = ["docs", "dags", "setup", "tools"]
 mutate_only_covered_lines = true
 pytest_add_cli_args = ["-m", "unit", "-p", "no:cacheprovider", "-p", "no:xdist", "-q", "-k", "not hundreds_of_thousands"]
 pytest_add_cli_args_test_selection = {tests}
@@ -39,7 +39,7 @@ def stage(room: str, modules: list[str], directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "include" / "ferry", directory / "src" / "ferry", ignore=ignored)
-    for name in ("tests", "docs", "dags", "setup"):
+    for name in ("tests", "docs", "dags", "setup", "tools"):
         shutil.copytree(ROOT / name, directory / name, ignore=ignored)
     changed = [f"src/ferry/{room}/{module}.py" for module in modules]
     settings = SETTINGS.format(modules=changed, tests=TESTS[room])

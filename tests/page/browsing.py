@@ -17,7 +17,7 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
-from ferry.sandbox.cluster import free_ports
+from ferry.sandbox.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -21,7 +22,6 @@ from ferry.page.coverage_reading import read_coverage_of
 from ferry.page.overview import landscape_from
 from ferry.page.overview_reading import read_landscape
 from ferry.pipeline import run as pipeline
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
 

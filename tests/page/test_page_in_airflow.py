@@ -17,6 +17,7 @@ from demo.airflow_services import DemoAirflow
 from playwright.sync_api import Locator, Page, expect
 from tests.page.browsing import LOOK_MS, Visit
 from tests.page.views import drawn
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.airflow.flows import dag_id
 from ferry.config import Flow, load_config
@@ -26,7 +27,6 @@ from ferry.monitoring.run_lag import lag_of
 from ferry.monitoring.status import status_after_run
 from ferry.pipeline import run as pipeline
 from ferry.pipeline.history import keep_run
-from ferry.sandbox import SandboxCluster, read_all
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

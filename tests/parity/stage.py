@@ -23,14 +23,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from landscape import differences, look
+from tools.kafka import SandboxCluster
+from tools.kafka.properties_file import write_properties
 
 from ferry.config import load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.pipeline import run as pipeline
 from ferry.pipeline.syncs import run_sync
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.properties_file import write_properties
 from ferry.syncs.names import AFTER_THE_COPY
 
 SECONDS = 30.0

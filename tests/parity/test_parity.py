@@ -17,9 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from combinations import COMBINATIONS, Combination
 from stage import USERS, Stage, mark
-
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.mirror_maker import MirrorMaker
+from tools.kafka import SandboxCluster
+from tools.kafka.mirror_maker import MirrorMaker
 
 pytestmark = [pytest.mark.brokers, pytest.mark.timeout(900)]
 

@@ -29,6 +29,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tools.kafka import SandboxCluster
 
 from ferry.client import remote_cluster
 from ferry.clusters.acl_binding import AclPattern, AclResource
@@ -46,7 +47,6 @@ from ferry.pipeline import run as pipeline
 from ferry.pipeline.syncs import run_sync
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import seed
-from ferry.sandbox import SandboxCluster
 from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.names import SyncName
 from ferry.syncs.translated_groups import translated_groups

@@ -17,6 +17,8 @@ import pytest
 from tests.both_clusters import both_clusters
 from tests.permissions.landscape import READER, USERS, WRITER, Complaint, Side, Stage, done
 from tests.permissions.variants import GROUP, LONG, TOPIC, VARIANTS, lines, rights_of
+from tools.kafka import SandboxCluster, read_all
+from tools.kafka.jars import tools_jars
 
 from ferry.clusters.acl_binding import AclPattern, AclResource
 from ferry.errors import ExitCode
@@ -24,8 +26,7 @@ from ferry.page.reads import ReadName, carry_out
 from ferry.permissions.commands import commands
 from ferry.permissions.model import ANYTHING, THE_CLUSTER, Operation, Resource, Right
 from ferry.permissions.required import required_rights
-from ferry.sandbox import SandboxCluster, read_all
-from ferry.sandbox.jars import java, resolve_jars
+from ferry.sandbox.jars import java
 
 pytestmark = pytest.mark.brokers
 
@@ -236,9 +237,7 @@ def test_kafkas_own_tool_takes_the_commands(stages: dict[str, Stage], tmp_path: 
     """The commands as they are printed, in a shell; and a whole run by Spark with what they gave."""
     stage = stage_of(stages, "all topics", new=True)
     tool = tmp_path / "kafka-acls.sh"
-    tool.write_text(
-        f'#!/bin/bash\nexec {java()} -XX:TieredStopAtLevel=1 -cp "{resolve_jars("tools")}/*" org.apache.kafka.tools.AclCommand "$@"\n'
-    )
+    tool.write_text(f'#!/bin/bash\nexec {java()} -XX:TieredStopAtLevel=1 -cp "{tools_jars()}/*" org.apache.kafka.tools.AclCommand "$@"\n')
     tool.chmod(0o755)
     needed = required_rights(stage.flow)
     for side, rights in ((stage.source, needed.source), (stage.target, needed.target)):

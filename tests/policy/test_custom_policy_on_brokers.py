@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tools.kafka import SandboxCluster
 
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster
 from ferry.syncs.configs import sync_configs
 from ferry.syncs.group_offsets import sync_groups
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
 

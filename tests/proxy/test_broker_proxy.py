@@ -18,8 +18,8 @@ from kafka.admin import KafkaAdminClient
 from tests.proxy.broker_proxy import BrokerProxy
 from tests.proxy.listener import proxied_properties
 from tests.proxy.rules import END_TXN, INIT_PRODUCER_ID, METADATA, PRODUCE, Action, Link, Rule, Way
+from tools.kafka import SandboxCluster, read_all
 
-from ferry.sandbox import SandboxCluster, read_all
 from ferry.sandbox.ports import free_ports
 
 pytestmark = pytest.mark.brokers

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.recovery.rooms import POLICIES, Room
+from tools.kafka import SandboxCluster
 
 from ferry.clusters import admin
 from ferry.config import Flow
@@ -15,7 +16,6 @@ from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline import run as pipeline
-from ferry.sandbox import SandboxCluster
 
 CopyFlow = Callable[[Flow], RunReport]
 

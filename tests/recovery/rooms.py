@@ -11,11 +11,11 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.log_ends import log_ends
+from tools.kafka import SandboxCluster, read_all
 from typer.testing import CliRunner, Result
 
 from ferry.cli.main import app
 from ferry.config import load_config
-from ferry.sandbox import SandboxCluster, read_all
 
 POLICIES = {"default": (), "identity": ("replication.policy.class = IdentityReplicationPolicy",)}
 

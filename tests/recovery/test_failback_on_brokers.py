@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from tests.log_ends import log_ends
 from tests.recovery.rooms import Room, commit, everything, from_record, numbers, read_on
+from tools.kafka import SandboxCluster
 
 from ferry.config import Flow, load_config
 from ferry.errors import RecoveryStopped
@@ -19,7 +20,6 @@ from ferry.ledger.run_report import RunReport
 from ferry.recovery import moving
 from ferry.recovery import switch_over as planned_move
 from ferry.recovery.report import Confirmation, RecoveryOptions, RecoveryPlan
-from ferry.sandbox import SandboxCluster
 from ferry.syncs.group_offsets import sync_groups
 
 pytestmark = pytest.mark.brokers

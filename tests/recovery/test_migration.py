@@ -13,6 +13,9 @@ from pathlib import Path
 import javaproperties
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from tools.kafka import SandboxCluster, read_all
+from tools.kafka.jars import tools_jars
+from tools.kafka.mirror_maker import MirrorMaker
 
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
@@ -22,10 +25,8 @@ from ferry.recovery.exporting import export_offsets
 from ferry.recovery.mm2_positions import default_offsets_topic, last_offsets, read_connect_offsets, read_mm2_positions
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import seed
-from ferry.sandbox import SandboxCluster, read_all
-from ferry.sandbox.cluster import free_ports
-from ferry.sandbox.jars import java, resolve_jars
-from ferry.sandbox.mirror_maker import MirrorMaker
+from ferry.sandbox.jars import java
+from ferry.sandbox.ports import free_ports
 
 pytestmark = pytest.mark.migration
 
@@ -238,7 +239,7 @@ def test_what_is_printed_is_what_would_be_written(
     shell = [str(Path(sys.executable).with_name("ferry")), "export-offsets", str(tmp_path / "mm2.properties"), "--flow", flow.name]
     printed = subprocess.run([*shell, "--offsets-topic", theirs], capture_output=True, check=True, timeout=60)
     assert printed.stdout.count(b"\n") == PARTITIONS
-    console = [java(), "-cp", f"{resolve_jars('tools')}/*", "org.apache.kafka.tools.ConsoleProducer", "--topic", theirs]
+    console = [java(), "-cp", f"{tools_jars()}/*", "org.apache.kafka.tools.ConsoleProducer", "--topic", theirs]
     console += ["--bootstrap-server", target_cluster.bootstrap, "--reader-property", "parse.key=true"]
     subprocess.run(console, input=printed.stdout, capture_output=True, check=True, timeout=60)
     subprocess.run([*shell, "--offsets-topic", ours, "--write"], capture_output=True, check=True, timeout=60)

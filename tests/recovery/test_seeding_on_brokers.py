@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.cli.changes import seed as seed_command
 from ferry.config import Flow
@@ -24,7 +25,6 @@ from ferry.recovery.group_positions import read_group_positions
 from ferry.recovery.mm2_positions import read_mm2_positions
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import SeedOutcome, declare_foreign, seed
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
 

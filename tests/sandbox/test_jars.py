@@ -9,7 +9,7 @@ import pytest
 
 from ferry.cache import cache_directory
 from ferry.errors import ArgumentError
-from ferry.sandbox.jars import BROKER, KAFKA_VERSION, LOGGING, JarsMissing, java, resolve_jars
+from ferry.sandbox.jars import BROKER, KAFKA_VERSION, LOGGING, JarsMissing, broker_jars, java, resolve_jars
 
 
 @pytest.mark.unit
@@ -27,12 +27,6 @@ def test_a_missing_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 @pytest.mark.unit
-def test_an_unknown_set_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="kafka, mirror, tools"):
-        resolve_jars("zookeeper")
-
-
-@pytest.mark.unit
 def test_the_cache_is_where_it_is_asked_to_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FERRY_CACHE", str(tmp_path))
     assert cache_directory() == tmp_path
@@ -43,12 +37,12 @@ def test_a_cache_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch, t
     (tmp_path / "file").touch()
     monkeypatch.setenv("FERRY_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(ArgumentError, match=r"cache cannot be made \(Not a directory\): set FERRY_CACHE"):
-        resolve_jars("kafka")
+        broker_jars()
 
 
 @pytest.mark.brokers
 def test_the_brokers_jars_can_log() -> None:
-    names = {jar.name for jar in resolve_jars().iterdir()}
+    names = {jar.name for jar in broker_jars().iterdir()}
     assert {f"{artifact}-{version}.jar" for _, artifact, version in BROKER} <= names
     assert f"kafka-clients-{KAFKA_VERSION}.jar" in names
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from tools.kafka import read_all
 
 from ferry.config import load_config
-from ferry.sandbox import down, fill, read_all, status, up
+from ferry.sandbox import down, fill, status, up
 from ferry.sandbox.broker_process import find_broker
 from ferry.sandbox.sample_data import SampleNotWritten
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tools.kafka import RecordSeen, SandboxCluster, read_all
 
-from ferry.sandbox import RecordSeen, SandboxCluster, load_sample_topics, read_all
+from ferry.sandbox import load_sample_topics
 
 pytestmark = pytest.mark.brokers
 

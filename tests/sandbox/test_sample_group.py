@@ -1,13 +1,14 @@
-"""The demo's group stands in the middle of its topic, and its next records tell."""
+"""The sample group stands in the middle of its topic."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
+from tools.kafka import SandboxCluster
+from tools.kafka.groups import next_records
 
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.sample_group import next_records, read_in_part
+from ferry.sandbox.sample_group import read_in_part
 
 pytestmark = pytest.mark.brokers
 

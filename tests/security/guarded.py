@@ -12,9 +12,9 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from tests.certificates import Authority, authority_of_tests, certified
 from tests.security.token_endpoint import AUDIENCE, TokenEndpoint
+from tools.kafka import SandboxCluster
 
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.cluster import free_ports
+from ferry.sandbox.ports import free_ports
 
 SECURITY = "org.apache.kafka.common.security."
 OAUTH = f"{SECURITY}oauthbearer.OAuthBearer"

@@ -9,11 +9,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.security.conftest import PLAIN, SNIPPETS, Grounds
+from tools.kafka import compare_topics
 
 from ferry.config import Flow
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import compare_topics
 
 pytestmark = pytest.mark.brokers
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 
 ROOT = Path(__file__).parents[2]
 CODE = [path for room in ("include", "dags", "spark_jobs", "benchmarks") for path in (ROOT / room).rglob("*.py")]

@@ -14,12 +14,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.security.conftest import SNIPPETS, Grounds
 from tests.security.guarded import BRIEF_SECONDS
 from tests.security.test_connections import unencrypted
+from tools.kafka import compare_topics
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.config import Flow
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import compare_topics
 
 pytestmark = pytest.mark.brokers
 

@@ -29,9 +29,8 @@ from tests.soak.report import Log
 from tests.soak.runs import FERRY
 from tests.soak.stage import FLOW, Stage
 from tests.soak.topics import COMPACTED, FIRST, REMOTE_PREFIX
-
-from ferry.sandbox import SandboxCluster, compare_topics
-from ferry.sandbox.reading import partition_bounds, read_partition
+from tools.kafka import SandboxCluster, compare_topics
+from tools.kafka.reading import partition_bounds, read_partition
 
 ANSWER_SECONDS = 60.0
 COMMAND_SECONDS = 600.0

@@ -22,8 +22,7 @@ from tests.proxy.rules import END_TXN, FETCH, PRODUCE, Action, Link, Rule, Way
 from tests.soak.report import Log
 from tests.soak.runs import Run, Schedule
 from tests.soak.stage import FLOW, Stage, run_again
-
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 
 PAUSE_SECONDS = (1.0, 6.0)
 # Until the lanes of the next run are at work.

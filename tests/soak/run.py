@@ -33,11 +33,11 @@ from tests.soak.settling import Operator
 from tests.soak.stage import Stage
 from tests.soak.summary import Figures, page
 from tests.soak.topics import COMPACTED, OURS, REMOTE_PREFIX, Topics
+from tools.kafka import SandboxCluster
+from tools.kafka.reading import partition_bounds
 
 from ferry import __version__
-from ferry.sandbox import SandboxCluster
 from ferry.sandbox.jars import KAFKA_VERSION
-from ferry.sandbox.reading import partition_bounds
 
 # Records a second of each writer: what two cores bear beside brokers, Spark and checks.
 RATE = 70.0

@@ -16,8 +16,7 @@ from tests.soak.faults import Faults
 from tests.soak.recording import Recorder
 from tests.soak.report import Log
 from tests.soak.stage import FLOW, Stage
-
-from ferry.sandbox.reading import partition_bounds
+from tools.kafka.reading import partition_bounds
 
 LOOK_SECONDS = 10.0
 UPKEEP_EVERY = 3

@@ -19,8 +19,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.proxy.broker_proxy import BrokerProxy
 from tests.proxy.listener import proxied_properties
 from tests.soak.topics import COMPACTED, COMPACTED_CONFIG, FIRST
+from tools.kafka import SandboxCluster
 
-from ferry.sandbox import SandboxCluster
 from ferry.sandbox.failure import SandboxFailed
 from ferry.sandbox.ports import free_ports
 

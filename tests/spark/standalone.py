@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from ferry.sandbox.cluster import free_ports
+from ferry.sandbox.ports import free_ports
 from ferry.spark.submit import spark_home
 
 START_SECONDS = 60.0

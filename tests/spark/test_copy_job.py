@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tests.spark.standalone import standalone
+from tools.kafka import SandboxCluster, compare_topics
 
-from ferry.sandbox import SandboxCluster, compare_topics
-from ferry.sandbox.cluster import free_ports
+from ferry.sandbox.ports import free_ports
 
 pytestmark = [pytest.mark.spark, pytest.mark.brokers]
 

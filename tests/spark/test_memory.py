@@ -15,9 +15,9 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 from tests.conftest import ClusterFactory, ConfigFile, TopicFactory
+from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
-from ferry.sandbox import SandboxCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.brokers]
 

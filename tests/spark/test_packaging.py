@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka import Producer
 from tests.faults.processes import command_of, tree_of
 from tests.spark.standalone import Standalone, standalone
+from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.config import load_config
-from ferry.sandbox import SandboxCluster, compare_topics
 
 pytestmark = [pytest.mark.spark_drill, pytest.mark.spark, pytest.mark.brokers]
 

@@ -17,10 +17,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.faults.processes import command_of, tree_of
 from tests.spark.standalone import Standalone, kill, standalone
+from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
-from ferry.sandbox import SandboxCluster, compare_topics
 
 pytestmark = [pytest.mark.spark_drill, pytest.mark.spark, pytest.mark.brokers]
 

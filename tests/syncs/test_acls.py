@@ -23,14 +23,15 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.both_clusters import both_clusters
+from tools.kafka import SandboxCluster
+from tools.kafka.jars import tools_jars
 
 from ferry.clusters.acls import AclAdmin, read_acls
 from ferry.config import Flow, load_config
 from ferry.errors import NotAuthorized
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.pipeline.syncs import SyncName, run_sync
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.jars import java, resolve_jars
+from ferry.sandbox.jars import java
 from ferry.syncs.acls import sync_acls
 from ferry.syncs.configs import sync_configs
 from ferry.syncs.topics import sync_topics
@@ -273,7 +274,7 @@ def kafka_acls(cluster: SandboxCluster) -> set[str]:
     file = cluster.directory / "tool.properties"
     settings = [line.replace("A.", "", 1) for line in login("A", "ferry")]
     file.write_text("\n".join(settings), encoding="latin-1")
-    command = [java(), "-XX:TieredStopAtLevel=1", "-cp", f"{resolve_jars('tools')}/*", COMMAND, "--list"]
+    command = [java(), "-XX:TieredStopAtLevel=1", "-cp", f"{tools_jars()}/*", COMMAND, "--list"]
     command += ["--bootstrap-server", cluster.bootstrap, "--command-config", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS, check=True)
     found, resource = set(), ""

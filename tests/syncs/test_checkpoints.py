@@ -9,10 +9,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.kafka import RecordSeen, SandboxCluster, read_all
 
 from ferry.config import Flow
-from ferry.sandbox import SandboxCluster, read_all
-from ferry.sandbox.reading import RecordSeen
 from ferry.syncs.checkpoints import checkpoint_key, is_due, newest_checkpoints, plan_checkpoints, sync_checkpoints
 from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.translation.model import Inexact, TranslatedPosition, Translation

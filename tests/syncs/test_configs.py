@@ -24,12 +24,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.both_clusters import both_clusters
+from tools.kafka import SandboxCluster
+from tools.kafka.mirror_maker import MirrorMaker
 
 from ferry.config import Flow
 from ferry.ledger.sync_outcome import SyncOutcome
-from ferry.sandbox import SandboxCluster
-from ferry.sandbox.jars import java, resolve_jars
-from ferry.sandbox.mirror_maker import MirrorMaker
+from ferry.sandbox.jars import broker_jars, java
 from ferry.syncs.acls import sync_acls
 from ferry.syncs.configs import sync_configs
 from ferry.syncs.topics import sync_topics
@@ -214,7 +214,7 @@ def kafka_configs(cluster: SandboxCluster) -> dict[str, dict[str, str]]:
 
 
 def config_command(cluster: SandboxCluster, *arguments: str) -> str:
-    command = [java(), "-XX:TieredStopAtLevel=1", "-cp", f"{resolve_jars()}/*", "kafka.admin.ConfigCommand"]
+    command = [java(), "-XX:TieredStopAtLevel=1", "-cp", f"{broker_jars()}/*", "kafka.admin.ConfigCommand"]
     command += ["--bootstrap-server", cluster.bootstrap, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS, check=True).stdout
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
+from tools.kafka import SandboxCluster
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
 from ferry.config import load_config
 from ferry.errors import ArgumentError
-from ferry.sandbox import SandboxCluster
 from ferry.syncs import group_explanation
 from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.translated_groups import TranslatedGroups

@@ -12,12 +12,12 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
+from tools.kafka import SandboxCluster
 
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.sandbox import SandboxCluster
 from ferry.syncs import group_offsets
 from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.group_offsets import sync_groups

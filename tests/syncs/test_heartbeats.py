@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
@@ -23,7 +24,6 @@ from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline.run import plan_run
 from ferry.pipeline.syncs import SyncName, run_sync
-from ferry.sandbox import SandboxCluster, read_all
 from ferry.syncs.heartbeats import sync_heartbeat
 
 pytestmark = pytest.mark.brokers

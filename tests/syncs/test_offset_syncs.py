@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.ledger.receipts import Receipt, ReceiptKind, Run
 from ferry.ledger.state import Head
-from ferry.sandbox import SandboxCluster, read_all
 from ferry.syncs.offset_syncs import copied_runs, new_syncs, offset_syncs_place, sync_offset_syncs
 from ferry.wire.internal_records import OffsetSync
 

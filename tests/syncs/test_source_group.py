@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tools.kafka import SandboxCluster
 
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.partitions import TopicPartition as Partition
@@ -16,7 +17,6 @@ from ferry.copying.request import RunRequest
 from ferry.ledger.state import Head
 from ferry.pipeline import run as pipeline
 from ferry.pipeline.syncs import SyncName, run_sync
-from ferry.sandbox import SandboxCluster
 from ferry.syncs.source_group import METADATA, published
 
 FlowFactory = Callable[..., Flow]

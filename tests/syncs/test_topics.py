@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     NewPartitions,
     ResourceType,
 )
+from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
@@ -23,7 +24,6 @@ from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.sync_outcome import Change
 from ferry.pipeline.run import plan_run, prepare_topics
-from ferry.sandbox import SandboxCluster, compare_topics
 from ferry.syncs.topics import sync_topics
 
 pytestmark = pytest.mark.brokers

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
+from tools.kafka import SandboxCluster, read_all
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
 from ferry.config import Flow, load_config
 from ferry.errors import ArgumentError
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, read_all
 from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
 from ferry.translation.model import Inexact, TranslatedPosition
 

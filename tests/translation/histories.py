@@ -13,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tools.kafka import RecordSeen, SandboxCluster, read_all
+from tools.kafka.reading import partition_bounds, read_partition
 
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster
-from ferry.sandbox import RecordSeen, SandboxCluster, read_all
-from ferry.sandbox.reading import partition_bounds, read_partition
 
 SOME_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 COMPACTED = {

@@ -14,12 +14,12 @@ from datetime import timedelta
 import pytest
 from confluent_kafka.admin import ResourceType
 from tests.translation.histories import COMPACTED, SOME_DAY, Histories, commit, contents, delete_before
+from tools.kafka import RecordSeen, SandboxCluster, read_all
+from tools.kafka.reading import partition_bounds, read_partition
 
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, read_all
-from ferry.sandbox.reading import RecordSeen, partition_bounds, read_partition
 from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.model import Inexact, TranslatedPosition
 

@@ -1,4 +1,4 @@
-"""`python tests/upgrades/capture.py VERSION`: what this Ferry writes into its internal topics, kept for the releases that come.
+"""`python -m tests.upgrades.capture VERSION`: what this Ferry writes into its internal topics, kept for the releases that come.
 
 A real flow over real brokers: starts, copies, aborted data, a loss that was seen, a backfill, an operator's seed, syncs. Beside it what
 such a flow does not show: a receipt of every kind with every field, and an ACL, as the codecs write them.
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tools.kafka import SandboxCluster
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.config import Flow, load_config
@@ -29,7 +30,6 @@ from ferry.pipeline import run as pipeline
 from ferry.pipeline.syncs import run_sync
 from ferry.recovery.seed_file import read_seed_file
 from ferry.recovery.seeding import seed
-from ferry.sandbox import SandboxCluster
 from ferry.syncs.names import SyncName
 
 TOPICS = {"ledger": "mm2-ferry-ledger.A.internal", "state": "mm2-ferry-state.A.internal", "runs": "mm2-ferry-runs.A.internal"}

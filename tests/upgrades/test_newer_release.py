@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.log_ends import log_ends
+from tools.kafka import SandboxCluster
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
@@ -36,7 +37,6 @@ from ferry.policy.naming import ledger_topic, runs_topic, state_topic
 from ferry.recovery.exporting import export_offsets
 from ferry.recovery.seed_file import read_seed_file
 from ferry.recovery.seeding import seed
-from ferry.sandbox import SandboxCluster
 from ferry.syncs.names import SyncName
 from ferry.syncs.translated_groups import translated_groups
 from ferry.verify.range_runner import InlineRangeRunner

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tests.both_clusters import both_clusters
+from tools.kafka import SandboxCluster
 
 from ferry.config import Flow, load_config
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster
 from ferry.verify.range_runner import InlineRangeRunner, RangeRunner
 from ferry.verify.report import VerifyReport
 from ferry.verify.request import VerifyRequest

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 from tests.verify.conftest import Pair, numbers, write
+from tools.kafka import SandboxCluster
 
 from ferry.errors import ExitCode
-from ferry.sandbox import SandboxCluster
 from ferry.verify import reasons
 from ferry.verify.report import VerifyReport
 

@@ -15,9 +15,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.verify.conftest import Pair, Row, write
+from tools.kafka import SandboxCluster
 
 from ferry.errors import ExitCode
-from ferry.sandbox import SandboxCluster
 from ferry.verify import range_runner, reasons
 from ferry.verify.digest_kind import DigestKind
 from ferry.verify.model import VerifyRange

@@ -7,14 +7,15 @@ rule finds a broker that nothing has recorded, after an interruption between its
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 
 MAIN_CLASS = "kafka.Kafka"
 STORAGE_TOOL = "kafka.tools.StorageTool"
-ZOOKEEPER_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
-MIRROR_MAKER_CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"
+# A storage tool may still write to a removed directory.
+BROKER_CLASSES = (MAIN_CLASS, STORAGE_TOOL)
 # psutil derives start times from the boot time, which Linux recomputes from a clock that is being adjusted.
 START_TOLERANCE_SECONDS = 5.0
 # A killed process is gone at once, unless the disk hangs; its caller then goes on.
@@ -29,7 +30,7 @@ def recorded_broker(pid: int, started: float, properties: Path) -> psutil.Proces
             return None
     except psutil.NoSuchProcess:
         return None
-    return process if _main_class(process, properties) == MAIN_CLASS else None
+    return process if _runs(process, properties, (MAIN_CLASS,)) else None
 
 
 def find_broker(properties: Path) -> psutil.Process | None:
@@ -39,22 +40,22 @@ def find_broker(properties: Path) -> psutil.Process | None:
 
 def find_process(properties: Path, main_class: str) -> psutil.Process | None:
     """The process that runs `main_class` with that file."""
-    return next((process for process in psutil.process_iter() if _main_class(process, properties) == main_class), None)
+    return next((process for process in psutil.process_iter() if _runs(process, properties, (main_class,))), None)
 
 
-def kill_all(properties: Path) -> None:
-    """Kill whatever works with that server.properties: the broker, and a storage tool that would still write to a removed directory."""
-    killed = [process for process in psutil.process_iter() if _main_class(process, properties)]
+def kill_all(properties: Path, main_classes: Sequence[str] = BROKER_CLASSES) -> None:
+    """Kill every process that runs one of `main_classes` with that file."""
+    killed = [process for process in psutil.process_iter() if _runs(process, properties, main_classes)]
     for process in killed:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(killed, KILL_SECONDS)
 
 
-def _main_class(process: psutil.Process, properties: Path) -> str | None:
-    """What of Kafka it runs with that file; None for all else, and for zombies: their command line is gone."""
+def _runs(process: psutil.Process, properties: Path, main_classes: Sequence[str]) -> bool:
+    """False for zombies: their command line is gone."""
     with contextlib.suppress(psutil.Error):
         arguments = process.cmdline()
         if str(properties) in arguments and process.status() != psutil.STATUS_ZOMBIE:
-            return next((name for name in (MAIN_CLASS, STORAGE_TOOL, ZOOKEEPER_CLASS, MIRROR_MAKER_CLASS) if name in arguments), None)
-    return None
+            return any(name in arguments for name in main_classes)
+    return False

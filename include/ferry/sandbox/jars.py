@@ -27,13 +27,6 @@ KAFKA_VERSION = "4.3.1"
 # The broker's jars bring no SLF4J binding; without one a broker logs nothing.
 LOGGING = ("org.slf4j", "slf4j-simple", "1.7.36")
 BROKER: Sequence[Coordinate] = (("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), LOGGING)
-MIRROR_MAKER: Sequence[Coordinate] = (
-    ("org.apache.kafka", "connect-mirror", KAFKA_VERSION),
-    ("org.apache.kafka", "connect-runtime", KAFKA_VERSION),
-    LOGGING,
-)
-TOOLS: Sequence[Coordinate] = (("org.apache.kafka", "kafka-tools", KAFKA_VERSION), LOGGING)
-SETS = {"kafka": BROKER, "mirror": MIRROR_MAKER, "tools": TOOLS}
 # A slow mirror needs minutes, not more: without a bound a dead network would hang everything that waits for the lock.
 RESOLVE_SECONDS = 600
 
@@ -42,18 +35,22 @@ class JarsMissing(FerryError):
     """The jars could not be resolved."""
 
 
-def resolve_jars(name: str = "kafka", coordinates: Sequence[Coordinate] | None = None) -> Path:
-    """Directory with the jars of `coordinates` (group, artifact, version) and of all that they depend on.
+def broker_jars() -> Path:
+    """The directory with the jars of a broker."""
+    return resolve_jars("kafka", BROKER)
 
-    Without coordinates `name` is one of `SETS`. JarsMissing when one cannot be downloaded; ArgumentError without Java or set.
+
+def resolve_jars(name: str, coordinates: Sequence[Coordinate]) -> Path:
+    """Directory with the jars of `coordinates` (group, artifact, version) and of all that they depend on; its name begins with `name`.
+
+    JarsMissing when one cannot be downloaded; ArgumentError without Java.
     """
-    wanted = _known(name) if coordinates is None else coordinates
-    directory = cache_directory() / f"{name}-{wanted[0][2]}-{_digest(wanted)}"
+    directory = cache_directory() / f"{name}-{coordinates[0][2]}-{_digest(coordinates)}"
     if directory.is_dir():
         return directory
     with _locked(cache_directory() / "resolve.lock"):
         if not directory.is_dir():
-            _resolve(directory, wanted)
+            _resolve(directory, coordinates)
     return directory
 
 
@@ -66,12 +63,6 @@ def java() -> str:
     if not os.access(found, os.X_OK):
         raise ArgumentError(f"JAVA_HOME={home} has no bin/java: set it to a Java 17 or newer, or unset it")
     return found
-
-
-def _known(name: str) -> Sequence[Coordinate]:
-    if name not in SETS:
-        raise ArgumentError(f"no set of jars is called {name}: there are {', '.join(SETS)}")
-    return SETS[name]
 
 
 def _digest(coordinates: Sequence[Coordinate]) -> str:

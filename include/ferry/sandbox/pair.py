@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ferry.sandbox.broker import PROPERTIES_FILE, LocalBroker
 from ferry.sandbox.broker_process import kill_all
-from ferry.sandbox.cluster import PROPERTIES_FILE, SandboxCluster
 from ferry.sandbox.mm2_properties import names_clusters, write_flow_config
 from ferry.sandbox.sample_data import SampleNotWritten, SampleSummary, load_sample_topics
 from ferry.sandbox.sample_group import GROUP, GROUP_TOPIC, read_in_part
@@ -78,7 +78,7 @@ def down(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
 def status(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
     """What runs now."""
     directory = directory.resolve()
-    clusters = [SandboxCluster.load(directory / name) for name in NAMES]
+    clusters = [LocalBroker.load(directory / name) for name in NAMES]
     running = [cluster if cluster is not None and cluster.running else None for cluster in clusters]
     source, target = running
     return SandboxStatus(
@@ -91,21 +91,20 @@ def status(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
     )
 
 
-def _running(directory: Path, name: str) -> SandboxCluster:
-    cluster = SandboxCluster.load(directory)
+def _running(directory: Path, name: str) -> LocalBroker:
+    cluster = LocalBroker.load(directory)
     if cluster is None:
         _remove(directory)  # what an interrupted first start left
-        return SandboxCluster.start(directory, name, detached=True)
+        return LocalBroker.start(directory, name)
     if cluster.running and not any(cluster.answers() for _ in range(LOOKS)):  # an interrupted start, or a paused broker
         cluster.stop()
     if not cluster.running:
-        cluster.detached = True
         cluster.run()
     return cluster
 
 
 def _remove(directory: Path) -> None:
-    cluster = SandboxCluster.load(directory)
+    cluster = LocalBroker.load(directory)
     if cluster is not None:
         cluster.stop()
     kill_all(directory / PROPERTIES_FILE)  # an interrupted format, or a broker whose state file was removed by hand

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ferry.sandbox.access import listener_properties
 from ferry.sandbox.broker_process import STORAGE_TOOL
 from ferry.sandbox.failure import SandboxFailed
 from ferry.sandbox.jars import java
@@ -16,20 +15,10 @@ from ferry.sandbox.jars import java
 # A storage tool that hangs would hang whoever starts a cluster.
 FORMAT_SECONDS = 60.0
 REASON_LINES = 5
-LISTENER_PROTOCOLS = "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT"
-KRAFT = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
-    "controller.listener.names": "CONTROLLER",
-}
-ZOOKEEPER = {
-    "broker.id": "1",
-    # A broker that was killed is not let in again before its last session ended; ten of ZooKeeper's ticks.
-    "zookeeper.session.timeout.ms": "5000",
-    "zookeeper.connection.timeout.ms": "30000",
-}
+NODE = 1
+# Of the directory in which the server.properties is.
+DATA = "data"
 SANDBOX = {
-    "listener.security.protocol.map": LISTENER_PROTOCOLS,
     # One broker: nothing can be replicated; few partitions start quickly.
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "5",
@@ -44,33 +33,30 @@ SANDBOX = {
 }
 
 
-def write_server_properties(
-    path: Path,
-    ports: tuple[int, int],
-    extra: Mapping[str, str],
-    users: Mapping[str, str],
-    *,
-    authorizer: bool,
-    zookeeper: bool = False,
-) -> None:
-    """Write the properties of a broker whose data lies beside `path`. `ports`: for clients, for the controller or ZooKeeper. `extra` wins.
-
-    The file may hold passwords: only its owner reads it.
-    """
-    port, controller_port = ports
-    kind = (
-        {**ZOOKEEPER, "zookeeper.connect": f"127.0.0.1:{controller_port}"}
-        if zookeeper
-        else {**KRAFT, "controller.quorum.voters": f"1@127.0.0.1:{controller_port}"}
-    )
-    settings = {
-        **kind,
+def server_settings(path: Path, port: int, controller_port: int) -> dict[str, str]:
+    """Settings of a broker whose server.properties is `path`. `port` is for clients."""
+    return {
+        **kraft_settings(controller_port),
         **SANDBOX,
-        "log.dirs": str(path.parent / "data"),
-        **listener_properties(users, port, None if zookeeper else controller_port, authorizer=authorizer),
-        **{key: value.replace("{port}", str(port)).replace("{controller_port}", str(controller_port)) for key, value in extra.items()},
+        "log.dirs": str(path.parent / DATA),
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
     }
-    path.touch(mode=0o600)
+
+
+def kraft_settings(controller_port: int) -> dict[str, str]:
+    """A broker that is its own controller."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(NODE),
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"{NODE}@127.0.0.1:{controller_port}",
+    }
+
+
+def write_settings(path: Path, settings: Mapping[str, str]) -> None:
+    """Write a server.properties."""
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="latin-1")
 
 
@@ -79,16 +65,13 @@ def new_cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-def format_storage(path: Path, jars: Path, features: Sequence[str], identity: str = "") -> None:
-    """Give the storage of that server.properties a cluster id (a new one by default). `features`: `name=level`; `jars`: of its release.
+def format_storage(path: Path, jars: Path, identity: str, options: Sequence[str] = ()) -> None:
+    """Give the storage of that server.properties its cluster id. `jars`: of its release. `options`: more of the storage tool's.
 
     SandboxFailed with what the tool said.
     """
-    identity = identity or new_cluster_id()
     command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", STORAGE_TOOL, "format"]
-    command += [f"--cluster-id={identity}", "--config", str(path)]  # an id may begin with a dash
-    for feature in features:
-        command += ["--feature", feature]
+    command += [f"--cluster-id={identity}", "--config", str(path), *options]  # an id may begin with a dash
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FORMAT_SECONDS)
     except subprocess.TimeoutExpired:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
+from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.config import Flow
 from ferry.copying import driver
-from ferry.sandbox import SandboxCluster, compare_topics
 
 
 @pytest.fixture(autouse=True)

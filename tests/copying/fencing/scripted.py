@@ -7,11 +7,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from tools.kafka import SandboxCluster
 
 from ferry.copying.lane import Lane
 from ferry.copying.lane_runner import More, run_lanes
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
-from ferry.sandbox import SandboxCluster
 
 Between = Callable[[], object]
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.copying.fencing.scripted import Scripted, never_ran, replace_topic, without_results
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner, More, run_lanes
@@ -16,7 +17,6 @@ from ferry.copying.lanes_out import LANE_ATTEMPTS
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.copying.fencing.scripted import Scripted, never_ran
+from tools.kafka import SandboxCluster
 
 from ferry.config import Flow
 from ferry.copying import driver
@@ -16,7 +17,6 @@ from ferry.copying.lane_runner import run_lanes
 from ferry.copying.lanes import upkeep_transactional_id
 from ferry.errors import ExitCode, Superseded
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 

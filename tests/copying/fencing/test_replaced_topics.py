@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 from tests.copying.fencing.scripted import at_commit, replace_topic
+from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox import SandboxCluster, read_all
 
 pytestmark = pytest.mark.brokers
 

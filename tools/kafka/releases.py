@@ -15,7 +15,7 @@ RELEASES: Sequence[str] = (OLDEST, "3.9.1", "4.0.0", NEWEST)
 FIRST_WITH_KRAFT = (3, 3)
 
 
-def broker_jars(version: str) -> Sequence[Coordinate]:
+def broker_coordinates(version: str) -> Sequence[Coordinate]:
     """The coordinates of a broker of that release, `kafka_2.13`."""
     return ("org.apache.kafka", "kafka_2.13", version), LOGGING
 

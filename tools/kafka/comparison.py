@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
-
-from ferry.sandbox.alignment import Aligned, Step, align
-from ferry.sandbox.reading import Address, RecordSeen, partition_bounds, read_partition
+from tools.kafka.alignment import Aligned, Step, align
+from tools.kafka.reading import Address, RecordSeen, partition_bounds, read_partition
 
 DIFFERENCES_A_PARTITION = 5
 # A partition that one side does not have.

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from tools.kafka.releases import NEWEST, OLDEST, RELEASES, needs_zookeeper
 
 from ferry.clusters.abilities import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES
-from ferry.sandbox.releases import NEWEST, OLDEST, RELEASES, needs_zookeeper
 
 pytestmark = pytest.mark.unit
 

@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ferry.sandbox.broker_process import MIRROR_MAKER_CLASS
-from ferry.sandbox.failure import SandboxFailed
-from ferry.sandbox.guard import guard
-from ferry.sandbox.jars import java, resolve_jars
-from ferry.sandbox.properties_file import write_properties
+from tools.kafka.guard import guard
+from tools.kafka.jars import mirror_maker_jars
+from tools.kafka.properties_file import write_properties
 
+from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.jars import java
+
+MIRROR_MAKER_CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"
 # It stops its connectors one after the other, each within Connect's five seconds; longer means that it hangs.
 STOP_SECONDS = 60.0
 JAVA_OPTIONS = ("-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
@@ -36,7 +38,7 @@ class MirrorMaker:
         config = write_properties(properties, config.resolve())
         log = config.with_suffix(".log")
         command = [java(), *java_options, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-        command += ["-cp", f"{resolve_jars('mirror')}/*", MIRROR_MAKER_CLASS, str(config)]
+        command += ["-cp", f"{mirror_maker_jars()}/*", MIRROR_MAKER_CLASS, str(config)]
         guard.watch(config)
         with log.open("ab") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, start_new_session=True)

@@ -20,6 +20,7 @@ from pathlib import Path
 EXIT_SECONDS = 10.0
 # Its last line says that the parent ends in order.
 ORDERLY = b"\n"
+ROOT = Path(__file__).parents[2]
 
 
 class Guard:
@@ -63,8 +64,8 @@ class Guard:
 
 def _start() -> subprocess.Popen[bytes]:
     # A session of its own: ctrl-C is for the parent, and the guard acts when that has ended.
-    command = [sys.executable, "-m", "ferry.sandbox.guard_process"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+    command = [sys.executable, "-m", "tools.kafka.guard_process"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, cwd=ROOT)
 
 
 guard = Guard()

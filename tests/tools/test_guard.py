@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 
 pytestmark = pytest.mark.brokers
 
@@ -20,7 +19,7 @@ START = """
 import os, signal, sys
 from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
-from ferry.sandbox import SandboxCluster
+from tools.kafka import SandboxCluster
 with ThreadPoolExecutor(1) as pool:
     cluster = pool.submit(SandboxCluster.start, Path(sys.argv[1]), "c", detached=sys.argv[2] == "detached").result()
 print(cluster.pid, flush=True)

@@ -12,13 +12,14 @@ import time
 from pathlib import Path
 
 import psutil
+from tools.kafka.guard import guard
 
-from ferry.sandbox.broker_process import ZOOKEEPER_CLASS, find_process, kill_all
+from ferry.sandbox.broker_process import find_process, kill_all
 from ferry.sandbox.failure import SandboxFailed
-from ferry.sandbox.guard import guard
 from ferry.sandbox.jars import java
 from ferry.sandbox.ports import listens
 
+ZOOKEEPER_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
 PROPERTIES_FILE = "zookeeper.properties"
 JAVA_OPTIONS = ("-Xms32m", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # Up in about a second; a loaded machine may need several times that.
@@ -31,6 +32,17 @@ REGISTERED = b"/brokers/ids/"
 
 # Children of this process: they must be waited for when they end.
 _children: dict[Path, subprocess.Popen[bytes]] = {}
+
+
+def zookeeper_settings(port: int) -> dict[str, str]:
+    """What a broker's server.properties says of its ZooKeeper, which listens on `port`."""
+    return {
+        "broker.id": "1",
+        "zookeeper.connect": f"127.0.0.1:{port}",
+        # A broker that was killed is not let in again before its last session ended; ten of ZooKeeper's ticks.
+        "zookeeper.session.timeout.ms": "5000",
+        "zookeeper.connection.timeout.ms": "30000",
+    }
 
 
 def run_zookeeper(directory: Path, port: int, jars: Path, *, detached: bool) -> None:
@@ -69,7 +81,7 @@ def stop_zookeeper(directory: Path) -> None:
     properties = directory / PROPERTIES_FILE
     if properties.exists():
         with contextlib.suppress(psutil.NoSuchProcess):
-            kill_all(properties)
+            kill_all(properties, (ZOOKEEPER_CLASS,))
     if child := _children.pop(properties, None):
         child.wait()
 

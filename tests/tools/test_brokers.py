@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-
-from ferry.sandbox import SandboxBrokers, read_all
+from tools.kafka import SandboxBrokers, read_all
 
 pytestmark = pytest.mark.brokers
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from tools.kafka.cluster import SandboxCluster
 
-from ferry.sandbox.cluster import SandboxCluster
 from ferry.sandbox.failure import SandboxFailed
 from ferry.sandbox.ports import free_ports
 from ferry.sandbox.server_properties import new_cluster_id

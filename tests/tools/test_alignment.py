@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from ferry.sandbox.alignment import WINDOW, Step, align
+from tools.kafka.alignment import WINDOW, Step, align
 
 pytestmark = pytest.mark.unit
 

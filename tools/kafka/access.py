@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 LISTENER = "SASL_PLAINTEXT"
+PROTOCOLS = "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT"
 LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -19,6 +20,7 @@ def listener_properties(users: Mapping[str, str], port: int, controller_port: in
     name = LISTENER if users else "PLAINTEXT"
     controller = "" if controller_port is None else f",CONTROLLER://127.0.0.1:{controller_port}"
     properties = {
+        "listener.security.protocol.map": PROTOCOLS,
         "listeners": f"{name}://127.0.0.1:{port}{controller}",
         "advertised.listeners": f"{name}://127.0.0.1:{port}",
         "inter.broker.listener.name": name,

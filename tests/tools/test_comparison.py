@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
-
-from ferry.sandbox import SandboxCluster, compare_topics, read_all
-from ferry.sandbox.comparison import DIFFERENCES_A_PARTITION
-from ferry.sandbox.reading import NotReadable, partition_bounds
+from tools.kafka import SandboxCluster, compare_topics, read_all
+from tools.kafka.comparison import DIFFERENCES_A_PARTITION
+from tools.kafka.reading import NotReadable, partition_bounds
 
 pytestmark = pytest.mark.brokers
 

@@ -8,11 +8,15 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from ferry.sandbox.broker_process import kill_all
-from ferry.sandbox.guard import ORDERLY
+from tools.kafka.guard import ORDERLY
+from tools.kafka.mirror_maker import MIRROR_MAKER_CLASS
+from tools.kafka.zookeeper import ZOOKEEPER_CLASS
+
+from ferry.sandbox.broker_process import BROKER_CLASSES, kill_all
 
 # A parent may die between fork and exec of a broker, when its command line does not yet show what it is.
 SECOND_LOOK_SECONDS = 0.5
+GUARDED = (*BROKER_CLASSES, ZOOKEEPER_CLASS, MIRROR_MAKER_CLASS)
 
 
 def main() -> None:
@@ -27,7 +31,7 @@ def main() -> None:
 
 def _kill(watched: Iterable[Path]) -> None:
     for properties in watched:
-        kill_all(properties)
+        kill_all(properties, GUARDED)
 
 
 if __name__ == "__main__":

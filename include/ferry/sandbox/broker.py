@@ -1,0 +1,201 @@
+"""A Kafka broker on 127.0.0.1 that is a cluster of its own and outlives the process that starts it.
+
+It runs in its own session, so signals meant for the caller do not reach it. It is only ever signalled after a look at what the process runs
+(`broker_process.py`): a stranger is never hit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Self
+
+import psutil
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from ferry.sandbox.broker_process import MAIN_CLASS, find_broker, recorded_broker
+from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.jars import broker_jars, java
+from ferry.sandbox.ports import free_ports, listens
+from ferry.sandbox.server_properties import NODE, format_storage, new_cluster_id, server_settings, write_settings
+
+# A broker is up in about five seconds; a loaded machine may need several times that.
+START_SECONDS = 90.0
+# A broker that does not end by SIGTERM within this is killed: it must not hold up the end of a test session.
+STOP_SECONDS = 20.0
+POLL_SECONDS = 0.1
+# One look for metadata, of many while it starts.
+ANSWER_SECONDS = 5.0
+LOG_TAIL_LINES = 15
+JAVA_OPTIONS = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+STATE_FILE = "cluster.json"
+PROPERTIES_FILE = "server.properties"
+
+# Children of this process: they must be waited for when they end, and may outlive it.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@dataclass
+class LocalBroker:
+    """A running (or stopped) broker; `started` is its start in seconds since the epoch."""
+
+    name: str
+    directory: Path
+    port: int
+    controller_port: int
+    pid: int = 0
+    started: float = 0.0
+
+    @classmethod
+    def start(cls, directory: Path, name: str) -> Self:
+        """Format and start one; returns when it answers. SandboxFailed with the end of its log otherwise, and no process stays."""
+        directory = directory.resolve()
+        directory.mkdir(parents=True, exist_ok=True)
+        port, controller_port = free_ports(2)
+        broker = cls(name, directory, port, controller_port)
+        write_settings(broker.properties_file, server_settings(broker.properties_file, port, controller_port))
+        format_storage(broker.properties_file, broker.jars, new_cluster_id())
+        broker.run()
+        return broker
+
+    @classmethod
+    def load(cls, directory: Path) -> Self | None:
+        """The broker that was started in `directory`, running or not; None when there is none. Finds a process that went unrecorded."""
+        directory = directory.resolve()
+        path = directory / STATE_FILE
+        if not path.exists():
+            return None
+        saved = json.loads(path.read_text(encoding="utf-8")) | {"directory": directory}
+        broker = cls(**{known.name: saved[known.name] for known in fields(cls)})
+        if not broker.running and (process := find_broker(broker.properties_file)):
+            broker.pid, broker.started = process.pid, process.create_time()
+        return broker
+
+    @property
+    def bootstrap(self) -> str:
+        """Address for clients."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def properties_file(self) -> Path:
+        """Its server.properties; absolute."""
+        return self.directory / PROPERTIES_FILE
+
+    @property
+    def jars(self) -> Path:
+        """The directory with the jars of its release."""
+        return broker_jars()
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives (paused counts)."""
+        return self._process() is not None
+
+    def answers(self) -> bool:
+        """Whether a client learns from it that it takes part."""
+        client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        try:
+            return NODE in client.list_topics(timeout=ANSWER_SECONDS).brokers
+        except KafkaException:
+            return False
+
+    def run(self) -> None:
+        """Start the process on the data that is there; returns when it answers. SandboxFailed when it runs already or does not start."""
+        if self.running:
+            raise SandboxFailed(f"cluster {self.name} runs already, as process {self.pid}: stop it first")
+        # Recorded first: whatever interrupts the start, the process is found by what it runs.
+        self.pid, self.started = 0, 0.0
+        self._save()
+        try:
+            self._launch()
+        except BaseException:
+            self._kill_found()
+            raise
+
+    def stop(self) -> None:
+        """Let it shut down; kill it when it takes too long. Nothing happens when it does not run."""
+        process = self._process()
+        if process is None:
+            return
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
+            process.resume()
+        if not self._ended(STOP_SECONDS):
+            self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL; returns when it is gone. Nothing happens when it does not run."""
+        if (process := self._process()) is not None:
+            process.send_signal(signal.SIGKILL)
+        if not self._ended(STOP_SECONDS):
+            raise SandboxFailed(f"cluster {self.name}: process {self.pid} survives SIGKILL")
+
+    def _java_options(self) -> Sequence[str]:
+        return JAVA_OPTIONS
+
+    def _launch(self) -> None:
+        command = [java(), *self._java_options(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        command += ["-cp", f"{self.jars}/*", MAIN_CLASS, str(self.properties_file)]
+        with (self.directory / "server.log").open("ab") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+        _children[process.pid] = process
+        self.pid = process.pid
+        with contextlib.suppress(psutil.NoSuchProcess):  # it may have ended at once: the wait below says why
+            self.started = psutil.Process(process.pid).create_time()
+        self._save()
+        self._wait_until_it_answers(process)
+
+    def _kill_found(self) -> None:
+        """Kill what was launched, recorded or not."""
+        if (process := find_broker(self.properties_file)) is not None:
+            self.pid, self.started = process.pid, process.create_time()
+            self.kill()
+
+    def _ended(self, seconds: float) -> bool:
+        """Wait for the process to end, as its parent or as a stranger."""
+        child = _children.get(self.pid)
+        try:
+            if child is not None:
+                child.wait(seconds)
+                _children.pop(self.pid, None)
+            elif (process := self._process()) is not None:
+                process.wait(seconds)
+        except (subprocess.TimeoutExpired, psutil.TimeoutExpired):
+            return False
+        except psutil.NoSuchProcess:
+            return True
+        return True
+
+    def _process(self) -> psutil.Process | None:
+        child = _children.get(self.pid)
+        if child is not None and child.poll() is None:  # poll reaps it if it has ended: a zombie does not run
+            return psutil.Process(child.pid)
+        return recorded_broker(self.pid, self.started, self.properties_file)
+
+    def _save(self) -> None:
+        content = {**asdict(self), "directory": str(self.directory)}
+        scratch = self.directory / f"{STATE_FILE}.new"
+        scratch.write_text(json.dumps(content), encoding="utf-8")
+        scratch.replace(self.directory / STATE_FILE)
+
+    def _wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                _children.pop(process.pid, None)
+                raise SandboxFailed(f"cluster {self.name} ended with code {process.returncode}; its log ends with:\n{self._log_tail()}")
+            if listens(self.port) and self.answers():
+                return
+            time.sleep(POLL_SECONDS)
+        raise SandboxFailed(f"cluster {self.name} did not answer within {START_SECONDS:.0f} s; its log ends with:\n{self._log_tail()}")
+
+    def _log_tail(self) -> str:
+        text = (self.directory / "server.log").read_text(encoding="utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-LOG_TAIL_LINES:])

@@ -1,0 +1,80 @@
+"""Brokers keep their data through kills, and are never mistaken for other processes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from tools.kafka import SandboxCluster, read_all
+
+from ferry.sandbox.broker import LocalBroker
+from ferry.sandbox.broker_process import find_broker
+from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.jars import broker_jars
+from ferry.sandbox.server_properties import format_storage, new_cluster_id, server_settings, write_settings
+
+pytestmark = pytest.mark.brokers
+
+
+def test_data_survives_kill_and_restart(
+    cluster_factory: Callable[..., SandboxCluster], topic_factory: Callable[..., str], produce: Callable[..., None]
+) -> None:
+    cluster = cluster_factory()
+    topic = topic_factory(cluster)
+    produce(cluster, topic, [(0, b"k", b"1"), (0, b"k", b"2")], acks="all")
+    address, first = cluster.bootstrap, cluster.pid
+    cluster.kill()
+    assert not cluster.running
+    assert not psutil.pid_exists(first)
+    cluster.run()
+    assert cluster.bootstrap == address
+    assert [record.value for record in read_all(cluster.bootstrap, topic)[0]] == [b"1", b"2"]
+    second = cluster.pid
+    cluster.restart()
+    assert cluster.pid not in {first, second}
+    assert [record.value for record in read_all(cluster.bootstrap, topic)[0]] == [b"1", b"2"]
+
+
+def test_a_cluster_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(SandboxFailed, match=r"num\.partitions"):
+        SandboxCluster.start(tmp_path / "refused", "refused", properties={"num.partitions": "nonsense"})
+    # This one passes the storage tool, so the message is the end of the broker's own log.
+    with pytest.raises(SandboxFailed, match=r"ended with code 1(.|\n)*no\.such\.Class"):
+        SandboxCluster.start(tmp_path / "ends", "ends", properties={"authorizer.class.name": "no.such.Class"})
+    ended = SandboxCluster.load(tmp_path / "ends")
+    assert ended is not None
+    assert not ended.running
+
+
+def test_a_cluster_id_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(bytes=b"\xfb" + bytes(14) + b"\x01"))
+    path = tmp_path / "server.properties"
+    write_settings(path, server_settings(path, 1, 2))
+    format_storage(path, broker_jars(), new_cluster_id())
+    assert "cluster.id=-w" in (tmp_path / "data" / "meta.properties").read_text()
+
+
+def test_a_recycled_pid_is_left_alone(tmp_path: Path) -> None:
+    """Neither the pid nor the start time is enough: the process must run this cluster."""
+    stranger = psutil.Process()
+    for started in (stranger.create_time() - 1000, stranger.create_time()):
+        cluster = LocalBroker("x", tmp_path, 1, 2, pid=stranger.pid, started=started)
+        assert not cluster.running
+        cluster.kill()  # would end this very process
+        cluster.stop()
+
+
+def test_an_unrecorded_process_is_found(cluster_factory: Callable[..., SandboxCluster]) -> None:
+    cluster = cluster_factory()
+    state = cluster.directory / "cluster.json"
+    state.write_text(state.read_text().replace(f'"pid": {cluster.pid}', '"pid": 0'))
+    assert SandboxCluster.load(cluster.directory) == cluster
+    found = LocalBroker.load(cluster.directory)
+    assert found is not None
+    assert (found.pid, found.running) == (cluster.pid, True)
+    found.stop()
+    assert not cluster.running
+    assert find_broker(cluster.properties_file) is None
