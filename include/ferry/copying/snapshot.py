@@ -23,10 +23,10 @@ from ferry.copying.plan import PartitionFacts
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
 from ferry.errors import ArgumentError, FerryError, NotAuthorized
-from ferry.ledger.reading import id_of, read_coverage, read_receipts, read_state
-from ferry.ledger.receipts import Receipt
+from ferry.ledger.reading import read_coverage, read_receipts, read_state
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.state import FlowState, Head
+from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import is_ferry_topic
 from ferry.policy.selection import Selection
@@ -98,14 +98,14 @@ def take_snapshot(
     selection = narrow(selection, request) if request.topics else _with_hidden(selection, hidden)
     remote = dict(selection.selected)
     wanted = [key for key, _ in places if key.topic in remote]
-    ids = {topic: (id_of(source_topics[topic]), id_of(target_topics.get(name))) for topic, name in selection.selected}
-    known = {key: head for key, head in state.heads.items() if (head.source_topic_id, head.remote_topic_id) == ids.get(head.topic)}
+    ids = {topic: TopicIds(id_of(source_topics[topic]), id_of(target_topics.get(name))) for topic, name in selection.selected}
+    known = {key: head for key, head in state.heads.items() if head.topic_ids == ids.get(head.topic)}
     rest = for_a_run and request.since is None
     offsets = _offsets(flow, request, source, wanted, state, known, rest=rest)
     ledger = target_topics.get(flow.ledger_topic)
     explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
     remote_ends = _remote_ends(target, wanted, remote, target_topics, explained)
-    coverage = read_coverage(flow, wanted, source_topics, target_topics, remote) if request.since is not None else {}
+    coverage = read_coverage(flow, {key: ids[key.topic] for key in wanted}) if request.since is not None else {}
     moving = {key.topic for key in wanted if key not in offsets.at_rest}
     truncations = _truncations(flow, [known[key] for key in wanted if key in known], offsets.stable_ends)
     configs, unread = _remote_configs(flow, target, {remote[topic] for topic in moving} & set(target_topics))
@@ -223,11 +223,7 @@ def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition
     }
     if not found:
         return {}
-    of_today: dict[tuple[str, int], list[Receipt]] = {}
-    for receipt in read_receipts(flow, found):
-        head = asked[TopicPartition(receipt.topic, receipt.partition)]
-        if (receipt.source_topic_id, receipt.remote_topic_id) == (head.source_topic_id, head.remote_topic_id):
-            of_today.setdefault((receipt.topic, receipt.partition), []).append(receipt)
+    of_today = valid_receipts(read_receipts(flow, found), {key: asked[key].topic_ids for key in found})
     return {key: truncation_of(asked[key], divergence, of_today.get(key, ())) for key, divergence in found.items()}
 
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.partitions import TopicPartition
 from ferry.ledger.coverage import covered
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipt_glance import glance
 from ferry.ledger.receipts import Receipt, decode_receipt, ledger_partition
 from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, FlowState, decode_state, fold_state
+from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX
 
 if TYPE_CHECKING:
@@ -75,22 +74,6 @@ def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -
     return list(newest.values())
 
 
-def read_coverage(
-    flow: Flow,
-    wanted: Iterable[TopicPartition],
-    source_topics: Mapping[str, TopicDescription],
-    target_topics: Mapping[str, TopicDescription],
-    remote: Mapping[str, str],
-) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
-    """What the ledger covers per source partition; receipts of topics that were recreated since, on either side, are void."""
-    by_partition: dict[tuple[str, int], list[Receipt]] = {}
-    for receipt in read_receipts(flow, wanted):
-        today = id_of(source_topics.get(receipt.topic)), id_of(target_topics.get(remote.get(receipt.topic, "")))
-        if (receipt.source_topic_id, receipt.remote_topic_id) == today:
-            by_partition.setdefault((receipt.topic, receipt.partition), []).append(receipt)
-    return {key: covered(receipts) for key, receipts in by_partition.items()}
-
-
-def id_of(description: TopicDescription | None) -> str:
-    """As receipts hold it: zeros for clusters without topic ids, empty when there is no such topic."""
-    return "" if description is None else str(UUID(description.topic_id or str(UUID(int=0))))
+def read_coverage(flow: Flow, today: Mapping[tuple[str, int], TopicIds]) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
+    """What the ledger covers of the source partitions that `today` names. Receipts of recreated topics are void (topic_ids.py)."""
+    return {key: covered(receipts) for key, receipts in valid_receipts(read_receipts(flow, today), today).items()}

@@ -26,6 +26,7 @@ from ferry.ledger.recovery_entries import (
     read_recovery_fields,
     recovery_fields,
 )
+from ferry.ledger.topic_ids import TopicIds
 from ferry.wire.documents import number, read_document, text
 
 PartitionKey = tuple[str, int]  # source topic, partition
@@ -49,6 +50,11 @@ class Head:
     run_id: str = ""
     series: str = ""
     record_bytes: int = 0
+
+    @property
+    def topic_ids(self) -> TopicIds:
+        """Of both topics when the position was written."""
+        return TopicIds(self.source_topic_id, self.remote_topic_id)
 
 
 @dataclass(frozen=True)

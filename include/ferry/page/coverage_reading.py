@@ -1,11 +1,13 @@
 """Reading what the ledger covers of one topic. Reads only.
 
-Receipts of a topic that was deleted and created again since, on either side, are void: they say nothing about today's offsets. A topic that
+A topic that
 the source no longer has, or that the flow no longer copies, is shown as the ledger knows it, with nothing missing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.admin import ClusterAdmin
@@ -14,6 +16,7 @@ from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ArgumentError
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt
+from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.monitoring.status import position_of
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, missing_document, timeline
 from ferry.page.missing_reading import missing_ranges
@@ -32,11 +35,12 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
         except ArgumentError as problem:
             seen, why = None, str(problem)
         if seen is None:
-            receipts = [receipt for receipt in read_receipts(flow) if receipt.topic == topic]
-            if not receipts:
+            known = [receipt for receipt in read_receipts(flow) if receipt.topic == topic]
+            if not known:
                 raise ArgumentError(why)
-            return {"remote_topic": receipts[-1].remote_topic, "partitions": timeline((), receipts, ()), "missing": [], "note": why}
-        receipts = _valid(seen, read_receipts(flow, [(facts.topic, facts.partition) for facts in seen.facts]))
+            return {"remote_topic": known[-1].remote_topic, "partitions": timeline((), known, ()), "missing": [], "note": why}
+        today = {(facts.topic, facts.partition): TopicIds(str(facts.topic_id), str(facts.remote_topic_id)) for facts in seen.facts}
+        receipts = valid_receipts(read_receipts(flow, today), today)
         places = [
             PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts), facts.guard.excluded)
             for facts in seen.facts
@@ -46,21 +50,23 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
     remote = dict(seen.selection.selected).get(topic, "")
     return {
         "remote_topic": remote,
-        "partitions": timeline([*places, *_untouched(seen)], receipts, missing),
+        "partitions": timeline([*places, *_untouched(seen)], chain.from_iterable(receipts.values()), missing),
         "missing": missing_document(missing),
         "note": "",
     }
 
 
 def _missing(  # noqa: PLR0917 - what was read, piece by piece
-    flow: Flow, source: ClusterAdmin, topic: str, seen: FlowSnapshot, places: list[PartitionPlace], receipts: list[Receipt]
+    flow: Flow,
+    source: ClusterAdmin,
+    topic: str,
+    seen: FlowSnapshot,
+    places: list[PartitionPlace],
+    receipts: Mapping[tuple[str, int], list[Receipt]],
 ) -> list[MissingRange]:
     if flow.policy.is_heartbeats_topic(topic):
         return []  # a backfill leaves them out: heartbeats say what was alive
-    by_partition: dict[int, list[Receipt]] = {}
-    for receipt in receipts:
-        by_partition.setdefault(receipt.partition, []).append(receipt)
-    found = [(place.partition, gap) for place in places for gap in gaps(place, by_partition.get(place.partition, []))]
+    found = [(place.partition, gap) for place in places for gap in gaps(place, receipts.get((topic, place.partition), ()))]
     obstacle = COMPACTED if any(facts.compacted for facts in seen.facts) else ""
     return missing_ranges(flow, source, topic, found, obstacle)
 
@@ -69,16 +75,4 @@ def _untouched(seen: FlowSnapshot) -> list[PartitionPlace]:
     """Partitions that no run has come to: all of them is ahead of the position, nothing is missing."""
     return [
         PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts)) for facts in seen.facts if facts.head is None
-    ]
-
-
-def _valid(seen: FlowSnapshot, receipts: list[Receipt]) -> list[Receipt]:
-    today = {
-        (facts.topic, facts.partition): (str(facts.topic_id), "" if facts.remote_topic_id is None else str(facts.remote_topic_id))
-        for facts in seen.facts
-    }
-    return [
-        receipt
-        for receipt in receipts
-        if (receipt.source_topic_id, receipt.remote_topic_id) == today.get((receipt.topic, receipt.partition))
     ]

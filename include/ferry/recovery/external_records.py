@@ -6,7 +6,7 @@ another replicator ran before Ferry, or took over from it. Reads only; a look in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from ferry.errors import ClusterUnreachable
 from ferry.ledger.coverage import Range, covered, uncovered
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import PartitionKey
+from ferry.ledger.topic_ids import TopicIds, valid_receipts
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -42,17 +43,12 @@ class Explained:
 NOTHING_EXPLAINED = Explained()
 
 
-def explained(facts: Iterable[PartitionFacts], receipts: Iterable[Receipt]) -> dict[PartitionKey, Explained]:
-    """By source partition (pure). Receipts of a remote topic that was recreated since are void; those of a source topic that was explain
-    records of its remote topic, but no upstream offsets of today's.
-    """
-    today = {(entry.topic, entry.partition): entry for entry in facts}
-    valid: dict[PartitionKey, list[Receipt]] = {key: [] for key in today}
-    for receipt in receipts:
-        entry = today.get((receipt.topic, receipt.partition))
-        if entry is not None and receipt.remote_topic_id == str(entry.remote_topic_id):
-            valid[entry.topic, entry.partition].append(receipt)
-    return {key: _explained(found, str(today[key].topic_id)) for key, found in valid.items()}
+def explained(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[PartitionKey, Explained]:
+    """By source partition (pure). Receipts of an older source topic explain records of the remote topic, but no offsets of today."""
+    source_ids = {(entry.topic, entry.partition): str(entry.topic_id) for entry in facts}
+    today = {(entry.topic, entry.partition): TopicIds(None, str(entry.remote_topic_id)) for entry in facts}
+    valid = valid_receipts(receipts, today)
+    return {key: _explained(valid.get(key, []), source_id) for key, source_id in source_ids.items()}
 
 
 def _explained(receipts: list[Receipt], source_topic_id: str) -> Explained:

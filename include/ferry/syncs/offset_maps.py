@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.ledger.formats import place_of
 from ferry.ledger.reading import read_receipts
-from ferry.ledger.receipts import Receipt
 from ferry.ledger.state import Head, PartitionKey, fold_state
+from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.translation.offset_map import LogBounds, OffsetMap, seeded_again
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def read_offset_maps(flow: Flow, remote: Mapping[PartitionKey, str], source_topi
             starts, problems = source.earliest_offsets(TopicPartition(*key) for key in wanted)
         return {(key.topic, key.partition): start for key, start in starts.items()}, problems
 
-    ids = {key: _id_of(source_topics[key[0]]) for key in remote}
+    ids = {key: id_of(source_topics[key[0]]) for key in remote}
     return _read(flow, remote, ids, target_topics, source_starts)
 
 
@@ -78,7 +77,8 @@ def _read(
         return OffsetMaps({}, problems)
     with ClusterAdmin(flow.target) as target:
         ends, end_problems = target.end_offsets(wanted.values())
-        receipts = _receipts_of_today(flow, ids, {key: _id_of(target_topics[remote[key]]) for key in remote}, wanted)
+        today = {key: TopicIds(ids[key], id_of(target_topics[remote[key]])) for key in wanted}
+        receipts = valid_receipts(read_receipts(flow, wanted), today)
         starts, start_problems = target.earliest_offsets(wanted.values())
     begins, source_problems = source_starts(wanted)
     positions = _positions(flow) if any(seeded_again(found) for found in receipts.values()) else {}
@@ -93,26 +93,9 @@ def _read(
     return OffsetMaps(maps, {**problems, **unread}, frozenset(unread))
 
 
-def _receipts_of_today(
-    flow: Flow, ids: Mapping[PartitionKey, str], remote_ids: Mapping[PartitionKey, str], wanted: Iterable[PartitionKey]
-) -> dict[PartitionKey, list[Receipt]]:
-    """Receipts by partition; those of topics that were recreated since, on either side, are void."""
-    found: dict[PartitionKey, list[Receipt]] = {}
-    for receipt in read_receipts(flow, wanted):
-        key = (receipt.topic, receipt.partition)
-        if (receipt.source_topic_id, receipt.remote_topic_id) == (ids[key], remote_ids[key]):
-            found.setdefault(key, []).append(receipt)
-    return found
-
-
 def _positions(flow: Flow) -> dict[PartitionKey, int]:
     """Positions as the heads say, after the ledger."""
     topic = flow.state_topic
     with InternalTopicReader(flow.target) as reader:
         state = fold_state(((record.key, record.value) for record in reader.read(topic)), place_of(flow.target, topic))
     return {key: head.position for key, head in state.heads.items()}
-
-
-def _id_of(description: TopicDescription) -> str:
-    """As receipts hold it: zeros for clusters without topic ids."""
-    return str(UUID(description.topic_id or str(UUID(int=0))))

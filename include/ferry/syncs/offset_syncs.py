@@ -25,6 +25,7 @@ from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt, ReceiptKind, Run
 from ferry.ledger.state import Head, fold_state
 from ferry.ledger.sync_outcome import Change, SyncOutcome
+from ferry.ledger.topic_ids import valid_receipts
 from ferry.syncs.mm2_topics import PARTITION, Contents, decoded, ensure_mm2_topic, write_mm2_records
 from ferry.wire.internal_records import OffsetSync
 
@@ -74,14 +75,9 @@ def read_offset_syncs(cluster: Cluster, topic: str) -> Contents[OffsetSync]:
 
 def copied_runs(receipts: Iterable[Receipt], heads: Mapping[PartitionKey, Head]) -> dict[PartitionKey, tuple[Run, ...]]:
     """What was copied in order, by partition, between the topics that the heads name; increasing on both sides (pure)."""
-    runs: dict[PartitionKey, list[Run]] = {}
-    for receipt in receipts:
-        key = receipt.topic, receipt.partition
-        head = heads.get(key)
-        ids = (receipt.source_topic_id, receipt.remote_topic_id)
-        if receipt.kind is ReceiptKind.COPIED and head is not None and ids == (head.source_topic_id, head.remote_topic_id):
-            runs.setdefault(key, []).extend(receipt.runs)
-    return {key: _increasing(found) for key, found in runs.items()}
+    copied = (receipt for receipt in receipts if receipt.kind is ReceiptKind.COPIED)
+    valid = valid_receipts(copied, {key: head.topic_ids for key, head in heads.items()})
+    return {key: _increasing(run for receipt in found for run in receipt.runs) for key, found in valid.items()}
 
 
 def _increasing(runs: Iterable[Run]) -> tuple[Run, ...]:

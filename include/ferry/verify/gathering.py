@@ -24,6 +24,7 @@ from ferry.errors import ArgumentError, LogChanged, PositionDisagrees, TargetRec
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.verify import reasons
 from ferry.verify.evidence import PartitionEvidence
 from ferry.verify.model import NotCovered, Side
@@ -68,7 +69,10 @@ def gather(flow: Flow, request: VerifyRequest) -> Gathered:
         there = [entry for entry in facts if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions]
         target_ends, target_problems = target.end_offsets(_remote(entry) for entry in there)
         narrow = bool(request.topics or request.partitions)
-        receipts = _by_partition(read_receipts(flow, [(entry.topic, entry.partition) for entry in there] if narrow else None))
+        # Receipts of an older source topic count: they explain records that are still in the remote topic.
+        today = {(entry.topic, entry.partition): TopicIds(None, str(entry.remote_topic_id)) for entry in there}
+        every = read_receipts(flow, today if narrow else None)
+        receipts = valid_receipts(every, today)
         broken += _truncated(there, receipts, target.end_offsets((_remote(entry) for entry in there), committed=False)[0])
         bounds, problems = _bounds(source, target, target_ends, there, request)
         compacted = _compacted(source, {entry.topic for entry in there})
@@ -80,11 +84,11 @@ def gather(flow: Flow, request: VerifyRequest) -> Gathered:
         if (entry.topic, entry.partition) not in problems
     )
     known = {(entry.topic, entry.partition) for entry in wanted}
-    left = [] if narrow else [key for key in sorted(receipts) if key not in known]
+    left = {} if narrow else _by_partition(receipt for receipt in every if (receipt.topic, receipt.partition) not in known)
     absent = [entry for entry in facts if entry not in there]
     failed = [*seen.denied, *broken, *(PartitionFailure(*key, "PartitionUnavailable", text) for key, text in problems.items())]
     failed += [PartitionFailure(*key, "PartitionUnavailable", text) for key, text in seen.partition_problems.items()]
-    return Gathered(partitions, (*_absent(absent), *(_left(key, receipts[key]) for key in left)), tuple(failed))
+    return Gathered(partitions, (*_absent(absent), *(_left(key, found) for key, found in sorted(left.items()))), tuple(failed))
 
 
 def _asked(seen: FlowSnapshot, request: VerifyRequest) -> list[PartitionFacts]:
@@ -117,8 +121,7 @@ def _truncated(
     found = []
     for entry in facts:
         key = (entry.topic, entry.partition)
-        mine = (receipt for receipt in receipts.get(key, ()) if receipt.remote_topic_id == str(entry.remote_topic_id))
-        reached = max((run[1] + run[2] for receipt in mine for run in receipt.runs[-1:]), default=0)
+        reached = max((run[1] + run[2] for receipt in receipts.get(key, ()) for run in receipt.runs[-1:]), default=0)
         end = ends.get(_remote(entry), reached)
         if end < reached:
             text = (
@@ -190,19 +193,18 @@ def _evidence(  # noqa: PLR0917 - one partition, from everything that was asked
     flow: Flow, entry: PartitionFacts, receipts: Iterable[Receipt], bounds: _Bounds, excluded: Mapping[Key, Ranges], compacted: bool
 ) -> PartitionEvidence:
     key, remote = TopicPartition(entry.topic, entry.partition), _remote(entry)
-    remote_id = str(entry.remote_topic_id)
     stays = entry.remote_topic == entry.topic and (entry.guard.two_way or flow.on_unexplained == "local")
     return PartitionEvidence(
         topic=entry.topic,
         partition=entry.partition,
         source_topic_id=str(entry.topic_id),
         remote_topic=entry.remote_topic,
-        remote_topic_id=remote_id,
+        remote_topic_id=str(entry.remote_topic_id),
         source_start=bounds.source_starts[key],
         source_end=bounds.source_ends[key],
         target_start=bounds.target_starts[remote],
         target_end=bounds.target_ends[remote],
-        receipts=tuple(receipt for receipt in receipts if receipt.remote_topic_id == remote_id),
+        receipts=tuple(receipts),
         position=entry.head.position if entry.head is not None and entry.head.source_topic_id == str(entry.topic_id) else -1,
         excluded=excluded.get((entry.topic, entry.partition), ()),
         local=stays,
