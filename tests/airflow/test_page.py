@@ -26,7 +26,6 @@ from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ConfigError
 from ferry.ledger.run_summary import RunLag
-from ferry.monitoring.run_lag import lag_of
 from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import status_after_run
 from ferry.page.problem import problem_of
@@ -153,7 +152,7 @@ def run(flow: Flow, run_id: str) -> None:
     if planned.needs_copy:
         pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
     report = pipeline.read_report(flow, request)
-    assert keep_run(flow, report, lag_of(status_after_run(flow, report))) == ""
+    assert keep_run(flow, report, status_after_run(flow, report).lag.of_run) == ""
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from ferry.doctor.flow_checks import flow_findings, memory_finding
 from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.machine import MachineFacts
 from ferry.errors import ExitCode, PartitionsFailed
-from ferry.monitoring.status import FlowStatus, PartitionStatus
+from ferry.monitoring.lag import PartitionStatus
+from ferry.monitoring.status import FlowStatus
 from ferry.syncs.few_replicas import FewReplicas
 
 pytestmark = pytest.mark.unit

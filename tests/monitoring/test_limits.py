@@ -8,8 +8,8 @@ import pytest
 
 from ferry.config.alerts import LAG_RECORDS, LAG_SECONDS, AlertSettings
 from ferry.errors import ExitCode
+from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import NAMED, BrokenLimit, broken_limits, limit_alerts, limits_broken
-from ferry.monitoring.status import PartitionStatus
 
 pytestmark = pytest.mark.unit
 

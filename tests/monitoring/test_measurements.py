@@ -9,8 +9,9 @@ import pytest
 from ferry.ledger.measurement import Measurement
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.run_report import PartitionReport, RunReport
+from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.measurements import measurements, status_measurements
-from ferry.monitoring.status import FlowStatus, PartitionStatus
+from ferry.monitoring.status import FlowStatus
 
 pytestmark = pytest.mark.unit
 

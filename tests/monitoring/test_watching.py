@@ -9,7 +9,8 @@ import pytest
 from ferry.cli.watch_screen import one_line
 from ferry.ledger.run_report import PartitionFailure
 from ferry.monitoring.durations import span
-from ferry.monitoring.status import FlowStatus, PartitionStatus
+from ferry.monitoring.lag import PartitionStatus
+from ferry.monitoring.status import FlowStatus
 from ferry.monitoring.watching import MOVED_SECONDS, STOPPED_SHOWN, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, frame
 
 pytestmark = pytest.mark.unit

@@ -16,12 +16,13 @@ from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_summary
 from ferry.ledger.sync_outcome import Change, SyncOutcome
+from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.runs_reading import sorted_out
 from ferry.page.coverage_reading import COMPACTED
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, missing_document, timeline
 from ferry.page.drift_reading import drift_of
 from ferry.page.groups_reading import _row
-from ferry.page.overview import Overview, PartitionRow
+from ferry.page.overview import Overview
 from ferry.syncs.group_explanation import ExplainedPartition, GroupExplanation, GroupSide
 from ferry.verify.model import Difference, DifferenceKind, NotCovered
 from ferry.verify.report import VerifyReport
@@ -41,9 +42,9 @@ def began_ms() -> int:
     return round(time.time() * 1000) - END * MS_A_RECORD
 
 
-def partition_row(topic: str, partition: int, lag: int = 0, *, alias: str = "A", seconds_a_record: float = 1.0) -> PartitionRow:
+def partition_row(topic: str, partition: int, lag: int = 0, *, alias: str = "A", seconds_a_record: float = 1.0) -> PartitionStatus:
     """One partition that lags by `lag` records of 400 bytes."""
-    return PartitionRow(
+    return PartitionStatus(
         topic=topic,
         partition=partition,
         remote_topic=f"{alias}.{topic}",

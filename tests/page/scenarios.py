@@ -10,9 +10,9 @@ from typing import Any
 from tests.page import made_up_reads as made_up
 
 from ferry.airflow.page_flows import Known
+from ferry.config.alerts import AlertSettings
 from ferry.monitoring.runs import DagRunFacts
 from ferry.page.flow_facts import FlowFacts
-from ferry.page.health import Limits
 from ferry.page.overview import Overview
 from ferry.page.problem import Problem
 from ferry.page.reads import ReadName
@@ -32,10 +32,10 @@ SLOW_SECONDS = 3.0
 MANY = 2_000
 
 
-def facts(source: str = "A", target: str = "B", limits: Limits | None = None) -> FlowFacts:
+def facts(source: str = "A", target: str = "B", limits: AlertSettings | None = None) -> FlowFacts:
     """An hourly flow."""
     dag = f"ferry.{source}.{target}"
-    return FlowFacts(f"{source}->{target}", source, target, dag, f"{dag}.verify", "0 * * * *", 3600.0, True, limits or Limits())
+    return FlowFacts(f"{source}->{target}", source, target, dag, f"{dag}.verify", "0 * * * *", 3600.0, True, limits or AlertSettings())
 
 
 def reads(**changed: Any) -> Reads:
@@ -100,7 +100,7 @@ def lagging() -> Stage:
     """Beyond a limit, and behind its schedule."""
     behind = [made_up.run_summary(number) for number in range(3, 72)]
     found = {"landscape": made_up.landscape(lag=5_000), "runs": made_up.runs(behind)}
-    return Stage(Known((facts(limits=Limits(lag_records=10_000)),)), {"A->B": reads(**found)})
+    return Stage(Known((facts(limits=AlertSettings(lag_records=10_000)),)), {"A->B": reads(**found)})
 
 
 def loss() -> Stage:

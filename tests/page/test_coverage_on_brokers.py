@@ -158,7 +158,7 @@ def test_a_run_over_the_interval_closes_what_is_missing(
     both = (read_all(source_cluster.bootstrap, topic), read_all(target_cluster.bootstrap, seen["remote_topic"]))
     here, there = ([Counter(record.value for record in partition) for partition in side] for side in both)
     assert here == there
-    assert not landscape_from(read_landscape(flow)).totals.lag_records
+    assert not landscape_from(read_landscape(flow)).lag.records
 
 
 def test_a_compacted_remote_topic_says_why_its_gap_stays(

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from ferry.page.health import Health, Limits, Signs, duration, health_of
-from ferry.page.overview import Overview, PartitionRow
+from ferry.config.alerts import AlertSettings
+from ferry.monitoring.lag import PartitionStatus
+from ferry.page.health import Health, Signs, duration, health_of
+from ferry.page.overview import Overview
 from ferry.page.problem import Problem
 
 pytestmark = pytest.mark.unit
 
-IDLE = PartitionRow("orders", 0, "A.orders", 100, 100, 0, 0, 0.0, None, None, 0)
+IDLE = PartitionStatus("orders", 0, "A.orders", 100, 100, 0, 0, 0.0, None, None, 0)
+BEHIND = replace(IDLE, topic="clicks", lag_records=10, lag_seconds=30.0)
 LOSS = {"topic": "orders", "partition": 0, "upstream_start": 5, "upstream_end": 9, "acknowledged": False}
 SEEN_LOSS = {**LOSS, "acknowledged": True}
 STOPPED = {"topic": "orders", "partition": 1, "error": "TargetRecreated", "problem": "deleted"}
@@ -24,7 +27,7 @@ HEALTHY = Signs(Overview((IDLE,)), interval_seconds=600.0)
 
 
 def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = None) -> Overview:
-    return Overview((IDLE, replace(IDLE, topic="clicks", lag_records=records, lag_seconds=seconds, headroom_seconds=headroom)))
+    return Overview((IDLE, replace(BEHIND, lag_records=records, lag_seconds=seconds, headroom_seconds=headroom)))
 
 
 def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -79,19 +82,27 @@ def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[s
         ),
         (Signs(lagging(seconds=1e6)), Health.HEALTHY, None),
         (
-            Signs(replace(lagging(seconds=1e6), heartbeats=frozenset({"clicks"})), limits=Limits(0, 0), interval_seconds=600.0),
+            Signs(Overview((replace(BEHIND, lag_seconds=1e6, heartbeats=True),)), limits=AlertSettings(0, 0), interval_seconds=600.0),
             Health.HEALTHY,
             None,
         ),
-        (Signs(lagging(records=10), limits=Limits(lag_records=10)), Health.HEALTHY, None),
-        (Signs(lagging(records=11), limits=Limits(lag_records=10)), Health.LAGGING, "1 topic beyond ferry.alert.lag.records=10: clicks"),
-        (Signs(lagging(seconds=61.0), limits=Limits(lag_seconds=60)), Health.LAGGING, "1 topic beyond ferry.alert.lag.seconds=60: clicks"),
+        (Signs(lagging(records=10), limits=AlertSettings(lag_records=10)), Health.HEALTHY, None),
         (
-            Signs(lagging(headroom=99.0), limits=Limits(headroom_seconds=100)),
+            Signs(lagging(records=11), limits=AlertSettings(lag_records=10)),
+            Health.LAGGING,
+            "1 topic beyond ferry.alert.lag.records=10: clicks",
+        ),
+        (
+            Signs(lagging(seconds=61.0), limits=AlertSettings(lag_seconds=60)),
+            Health.LAGGING,
+            "1 topic beyond ferry.alert.lag.seconds=60: clicks",
+        ),
+        (
+            Signs(lagging(headroom=99.0), limits=AlertSettings(headroom_seconds=100)),
             Health.LAGGING,
             "1 topic beyond ferry.alert.headroom.seconds=100: clicks",
         ),
-        (Signs(lagging(headroom=100.0), limits=Limits(headroom_seconds=100)), Health.HEALTHY, None),
+        (Signs(lagging(headroom=100.0), limits=AlertSettings(headroom_seconds=100)), Health.HEALTHY, None),
         (
             Signs(lagging(records=1000, headroom=500.0), interval_seconds=600.0, records_per_second=100.0),
             Health.LAGGING,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.page.overview import ROW_FIELDS, SORTS, Overview, PartitionRow, lag_totals, landscape_from, page_of_topics
+from ferry.monitoring.lag import PartitionStatus
+from ferry.page.overview import SORTS, Overview, landscape_from, page_of_topics
 
 pytestmark = pytest.mark.unit
 
 
 def row(
     topic: str, number: int = 0, *, records: int = 0, size: int = 0, seconds: float = 0.0, headroom: float | None = None
-) -> PartitionRow:
-    return PartitionRow(topic, number, f"A.{topic}", 0, records, records, size, seconds, headroom, None, 0)
+) -> PartitionStatus:
+    return PartitionStatus(topic, number, f"A.{topic}", 0, records, records, size, seconds, headroom, None, 0)
 
 
 rows = st.builds(
@@ -32,15 +34,15 @@ rows = st.builds(
 
 def test_totals_say_what_is_not_known() -> None:
     known, unknown = row("a", records=5, size=50, seconds=9.0, headroom=3.0), row("b", records=2, size=-1, seconds=-1.0)
-    assert lag_totals([known, unknown]).lag_bytes == -1
-    assert lag_totals([known, unknown]).lag_seconds == 9.0
-    assert lag_totals([unknown]).lag_seconds == -1.0
-    assert (lag_totals([row("c")]).lag_seconds, lag_totals([row("c")]).headroom_seconds) == (0.0, None)
-    assert (lag_totals([known, unknown]).lag_records, lag_totals([known, unknown]).headroom_seconds) == (7, 3.0)
+    lag = {"lag_records": 7, "lag_bytes": -1, "lag_seconds": 9.0, "headroom_seconds": 3.0}
+    assert Overview((known, unknown)).totals == {"topics": 2, "partitions": 2, **lag}
+    assert Overview((unknown,)).totals["lag_seconds"] == -1.0
+    lag = {"lag_records": 0, "lag_bytes": 0, "lag_seconds": 0.0, "headroom_seconds": None}
+    assert Overview((row("c"),)).totals == {"topics": 1, "partitions": 1, **lag}
 
 
 @given(st.lists(rows, max_size=30), st.sampled_from(sorted(SORTS)), st.booleans(), st.sampled_from(["", "A", "c", "nowhere"]))
-def test_pages_are_one_ordered_list_cut_in_pieces(partitions: list[PartitionRow], sort: str, descending: bool, search: str) -> None:
+def test_pages_are_one_ordered_list_cut_in_pieces(partitions: list[PartitionStatus], sort: str, descending: bool, search: str) -> None:
     landscape = Overview(tuple(partitions))
     whole = page_of_topics(landscape.topics, search=search, sort=sort, descending=descending, limit=500)
     wanted = {entry.topic for entry in partitions if search.lower() in f"{entry.topic} {entry.remote_topic}".lower()}
@@ -58,9 +60,10 @@ def test_pages_are_one_ordered_list_cut_in_pieces(partitions: list[PartitionRow]
 
 
 @given(st.lists(rows, max_size=20))
-def test_a_landscape_travels_as_json(partitions: list[PartitionRow]) -> None:
+def test_a_landscape_travels_as_json(partitions: list[PartitionStatus]) -> None:
+    beside_heartbeats = [replace(entry, heartbeats=entry.topic == "a") for entry in partitions]
     document = {
-        "rows": [[getattr(entry, name) for name in ROW_FIELDS] for entry in partitions],
+        "rows": [astuple(entry) for entry in beside_heartbeats],
         "losses": [],
         "losses_total": 3,
         "losses_open": 2,
@@ -68,10 +71,9 @@ def test_a_landscape_travels_as_json(partitions: list[PartitionRow]) -> None:
         "stopped_total": 0,
         "open_transactions": [],
         "losses_by_topic": {"a": 2},
-        "heartbeats": ["a"],
     }
     found = landscape_from(json.loads(json.dumps(document)))
-    assert found.partitions == tuple(partitions)
-    assert found.totals.lag_records == sum(entry.lag_records for entry in partitions if entry.topic != "a")
-    assert (found.totals.topics, found.totals.partitions) == (len(found.by_topic), len(partitions))
+    assert found.partitions == tuple(beside_heartbeats)
+    assert found.totals["lag_records"] == sum(entry.lag_records for entry in partitions if entry.topic != "a")
+    assert (found.totals["topics"], found.totals["partitions"]) == (len(found.by_topic), len(partitions))
     assert {entry.topic: entry.losses for entry in found.topics} == {name: 2 if name == "a" else 0 for name in found.by_topic}

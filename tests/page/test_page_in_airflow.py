@@ -23,7 +23,6 @@ from ferry.airflow.flows import dag_id
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.monitoring.run_lag import lag_of
 from ferry.monitoring.status import status_after_run
 from ferry.pipeline import run as pipeline
 from ferry.pipeline.history import keep_run
@@ -67,7 +66,7 @@ def run(flow: Flow, run_id: str) -> None:
     if planned.needs_copy:
         pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
     report = pipeline.read_report(flow, request)
-    assert keep_run(flow, report, lag_of(status_after_run(flow, report))) == ""
+    assert keep_run(flow, report, status_after_run(flow, report).lag.of_run) == ""
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from ferry.airflow.retries import EarlierTaskFailed, typed_retries
 from ferry.airflow.steps import request_of
 from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import status_measurements
-from ferry.monitoring.run_lag import lag_of
 from ferry.monitoring.status import status_after_run
 from ferry.pipeline import run as pipeline
 from ferry.pipeline.history import keep_lag
@@ -34,11 +33,11 @@ def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]
         request = request_of(flow, get_current_context())
         report = pipeline.read_report(settings, request) if planned["needs_copy"] else None
         status = status_after_run(settings, report)
-        if trouble := keep_lag(settings, request.run_id, lag_of(status)):
+        if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
             print(trouble)  # noqa: T201
         emit(status_measurements(status, settings.source.alias, settings.target.alias))
         totals: dict[str, Any] = status.document()["totals"]
-        headroom = min((entry.headroom_seconds for entry in status.judged if entry.headroom_seconds is not None), default=None)
+        headroom = status.lag.headroom_seconds
         print(f"lag after the run: {totals}; least headroom: {'endless' if headroom is None else f'{headroom:.0f} s'}")  # noqa: T201
         if status.broken:
             raise limits_broken(flow, status.broken)

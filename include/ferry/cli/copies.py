@@ -194,7 +194,6 @@ def _sync(flow: Flow, request: RunRequest) -> None:
 
 def _look_back(flow: Flow, outcome: RunReport, *, judge: bool) -> ExitCode:
     """How far behind the flow is now: for the history, and, with `judge`, for whom the config names when it is beyond its limits."""
-    from ferry.monitoring.run_lag import lag_of  # noqa: PLC0415 - see plan
     from ferry.monitoring.status import status_after_run  # noqa: PLC0415 - see plan
     from ferry.pipeline.history import NOT_KNOWN, keep_run  # noqa: PLC0415 - see plan
 
@@ -202,7 +201,7 @@ def _look_back(flow: Flow, outcome: RunReport, *, judge: bool) -> ExitCode:
     lag, code = NOT_KNOWN, ExitCode.DONE
     try:
         status = status_after_run(flow, outcome)
-        lag = lag_of(status)
+        lag = status.lag.of_run
         if judge and status.broken:
             code = _tell_limits(flow, outcome, status.broken)
     except FerryError as problem:

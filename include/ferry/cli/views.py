@@ -16,7 +16,8 @@ from ferry.errors import ArgumentError, ExitCode, UnreadableRecord, next_step_of
 
 if TYPE_CHECKING:
     from ferry.config import Cluster, Flow
-    from ferry.monitoring.status import FlowStatus, PartitionStatus
+    from ferry.monitoring.lag import PartitionStatus
+    from ferry.monitoring.status import FlowStatus
 
 VIEW_VERSION = 1
 Decode = Callable[[Any, Any], Any]

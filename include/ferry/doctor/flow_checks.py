@@ -15,7 +15,6 @@ from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
 from ferry.errors import ExitCode, NotAuthorized, next_step_of
 from ferry.monitoring.durations import span
-from ferry.monitoring.watching import headroom_unknown
 from ferry.permissions.commands import commands
 from ferry.permissions.required import required_rights
 from ferry.syncs.few_replicas import reassignment, told
@@ -196,11 +195,11 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
 
 
 def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: bool) -> Iterator[Finding]:
-    unread = [f"{entry.topic}-{entry.partition}" for entry in status.judged if headroom_unknown(entry)]
+    unread = [f"{entry.topic}-{entry.partition}" for entry in status.counted if entry.age_unknown]
     if unread:
         found = f"cannot be told for {len(unread)} partitions, whose first uncopied record could not be read: {_names(unread)}"
         yield warning(where, "headroom", found, "look again; see that the source's brokers answer, and that Read on the topics is granted")
-    left = [(entry.headroom_seconds, f"{entry.topic}-{entry.partition}") for entry in status.judged if entry.headroom_seconds is not None]
+    left = [(entry.headroom_seconds, f"{entry.topic}-{entry.partition}") for entry in status.counted if entry.headroom_seconds is not None]
     if not left:
         if not unread:
             yield ok(where, "headroom", "nothing that waits to be copied is about to expire")

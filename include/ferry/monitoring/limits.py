@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.alerting.alert import Alert, AlertKind, Severity
-from ferry.config.alerts import DEADLINE_SECONDS, HEADROOM_SECONDS, LAG_RECORDS, LAG_SECONDS
+from ferry.config.alerts import DEADLINE_SECONDS, HEADROOM_SECONDS, LAG_RECORDS, LAG_SECONDS, AlertSettings
 from ferry.errors import LimitsBroken
-
-if TYPE_CHECKING:
-    from ferry.config.alerts import AlertSettings
-    from ferry.monitoring.status import PartitionStatus
+from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 
 # In one message: a flow of thousands of topics that has stood still would fill pages.
 NAMED = 5
@@ -49,9 +46,10 @@ class BrokenLimit:
 
 def broken_limits(settings: AlertSettings, partitions: Iterable[PartitionStatus]) -> tuple[BrokenLimit, ...]:
     """Every topic beyond a limit; by key, worst first."""
-    judged = [entry for entry in partitions if not entry.heartbeats]
-    by_topic = groupby(sorted(judged, key=lambda entry: entry.topic), lambda entry: entry.topic)
-    found = [broken for topic, entries in by_topic for broken in _of_topic(settings, topic, list(entries))]
+    if not settings.has_limits:
+        return ()
+    topics = by_topic(counted(partitions))
+    found = [broken for topic, entries in topics.items() for broken in _of_topic(settings, topic, lag_of(entries))]
     return tuple(sorted(found, key=lambda entry: (_ORDER.index(entry.key), -abs(entry.value - entry.limit), entry.topic)))
 
 
@@ -95,15 +93,13 @@ def described(broken: list[BrokenLimit]) -> str:
 _ORDER = (HEADROOM_SECONDS, LAG_SECONDS, LAG_RECORDS)
 
 
-def _of_topic(settings: AlertSettings, topic: str, partitions: list[PartitionStatus]) -> list[BrokenLimit]:
+def _of_topic(settings: AlertSettings, topic: str, lag: Lag) -> list[BrokenLimit]:
     found = []
-    records = sum(entry.lag_records for entry in partitions)
-    seconds = max(entry.lag_seconds for entry in partitions)
-    headroom = min((entry.headroom_seconds for entry in partitions if entry.headroom_seconds is not None), default=None)
+    headroom = lag.headroom_seconds
     if settings.headroom_seconds is not None and headroom is not None and headroom < settings.headroom_seconds:
         found.append(BrokenLimit(HEADROOM_SECONDS, topic, headroom, settings.headroom_seconds))
-    if settings.lag_seconds is not None and seconds > settings.lag_seconds:
-        found.append(BrokenLimit(LAG_SECONDS, topic, seconds, settings.lag_seconds))
-    if settings.lag_records is not None and records > settings.lag_records:
-        found.append(BrokenLimit(LAG_RECORDS, topic, records, settings.lag_records))
+    if settings.lag_seconds is not None and lag.seconds > settings.lag_seconds:
+        found.append(BrokenLimit(LAG_SECONDS, topic, lag.seconds, settings.lag_seconds))
+    if settings.lag_records is not None and lag.records > settings.lag_records:
+        found.append(BrokenLimit(LAG_RECORDS, topic, lag.records, settings.lag_records))
     return found

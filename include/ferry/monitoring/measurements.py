@@ -18,7 +18,8 @@ from ferry.ledger.min_mean_max import MinMeanMax
 
 if TYPE_CHECKING:
     from ferry.ledger.run_report import PartitionReport, RunReport
-    from ferry.monitoring.status import FlowStatus, PartitionStatus
+    from ferry.monitoring.lag import PartitionStatus
+    from ferry.monitoring.status import FlowStatus
     from ferry.verify.report import VerifyReport
 
 

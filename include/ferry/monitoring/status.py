@@ -17,6 +17,7 @@ from ferry.ledger.losses import read_losses
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report
 from ferry.ledger.stages import Stage
+from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missed_schedule import overdue_run
 from ferry.monitoring.record_ages import first_ages
@@ -29,31 +30,6 @@ if TYPE_CHECKING:
     from ferry.config import Flow
 
 STATUS_VERSION = 1
-
-
-@dataclass(frozen=True)
-class PartitionStatus:
-    """One source partition; `log_start` is the first offset that the source still has.
-
-    Lags: records (offsets, so control records count too), bytes (by the average of the records that were copied last, -1 unknown), seconds
-    (age of the first uncopied record, -1 unknown). `headroom_seconds`: until the source drops it by time (None: never, or there is none);
-    `retention_seconds`: after what time it drops any (None: never). `open_transaction_at`: the source's last stable offset when an open
-    transaction holds it back (None: none does). `heartbeats`: it holds heartbeats, of which every run leaves some for the next one.
-    """
-
-    topic: str
-    partition: int
-    remote_topic: str
-    position: int
-    end: int
-    lag_records: int
-    lag_bytes: int
-    lag_seconds: float
-    headroom_seconds: float | None
-    open_transaction_at: int | None
-    log_start: int
-    retention_seconds: float | None = None
-    heartbeats: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,20 +49,22 @@ class FlowStatus:
     stopped: tuple[PartitionFailure, ...] = ()
 
     @property
-    def judged(self) -> tuple[PartitionStatus, ...]:
-        """The partitions whose lag counts: all but those of heartbeats, which never catch up."""
-        return tuple(entry for entry in self.partitions if not entry.heartbeats)
+    def counted(self) -> tuple[PartitionStatus, ...]:
+        """The partitions whose lag counts: all but those of heartbeats."""
+        return counted(self.partitions)
+
+    @property
+    def lag(self) -> Lag:
+        """Of all partitions whose lag counts."""
+        return lag_of(self.counted)
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
         fields = asdict(self)
         del fields["held_back"], fields["broken"]
         fields["lacking"] = [lack._asdict() for lack in self.lacking]
-        totals = {
-            "lag_records": sum(entry.lag_records for entry in self.judged),
-            "lag_bytes": sum(max(0, entry.lag_bytes) for entry in self.judged),
-            "lag_seconds": max((entry.lag_seconds for entry in self.judged if entry.lag_records), default=0.0),
-        }
+        lag = self.lag
+        totals = {"lag_records": lag.records, "lag_bytes": lag.known_bytes, "lag_seconds": lag.seconds}
         lists = {
             "open_transactions": [entry.document() for entry in self.held_back],
             "limits_broken": [entry.document() for entry in self.broken],

@@ -6,12 +6,14 @@ other, with a problem; the first good one after it says for how long.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ferry.monitoring.lag import Lag, by_topic, lag_of
+
 if TYPE_CHECKING:
-    from ferry.monitoring.status import FlowStatus, PartitionStatus
+    from ferry.monitoring.status import FlowStatus
 
 TOPICS_SHOWN = 8
 STOPPED_SHOWN = 3
@@ -88,26 +90,25 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     status = look.status
     copied, produced = _rates(look, earlier)
     moved_at = look.at if copied else before.moved_at if before is not None else None
-    lag = sum(entry.lag_records for entry in status.judged)
-    copying = moved_at is not None and look.at - moved_at <= MOVED_SECONDS and lag > 0
-    state = "copying" if copying else "behind" if lag else "up to date"
-    topics = _topics(status.judged)
-    unread = sum(headroom_unknown(entry) for entry in status.judged)
+    lag = status.lag
+    copying = moved_at is not None and look.at - moved_at <= MOVED_SECONDS and lag.records > 0
+    state = "copying" if copying else "behind" if lag.records else "up to date"
+    topics = _topics(status)
     return FlowFrame(
         look.flow,
         look.at,
         state,
         before.since if before is not None and before.state == state else look.at,
-        lag_records=lag,
-        lag_seconds=max((entry.seconds for entry in topics), default=0.0),
-        headroom_seconds=_least(entry.headroom_seconds for entry in topics),
+        lag_records=lag.records,
+        lag_seconds=lag.seconds,
+        headroom_seconds=_headroom(lag),
         copied_rate=copied,
         produced_rate=produced,
-        left_seconds=lag / copied if copied and lag else None,
+        left_seconds=lag.records / copied if copied and lag.records else None,
         topics=topics[:TOPICS_SHOWN],
         lagging_topics=len(topics),
         losses=look.losses,
-        warnings=(*map(str, status.broken), *(held.what for held in status.held_back if held.overdue), *_stopped(status), *_unread(unread)),
+        warnings=(*map(str, status.broken), *(held.what for held in status.held_back if held.overdue), *_stopped(status), *_unread(lag)),
         run=look.run,
         outage_seconds=look.at - before.since if before is not None and before.state == UNREACHABLE else None,
         moved_at=moved_at,
@@ -119,34 +120,23 @@ UNREACHABLE = "no answer"
 UNKNOWN = -1.0
 
 
-def headroom_unknown(entry: PartitionStatus) -> bool:
-    """Whether nobody knows when the source drops what waits there, because the age of the first record could not be read."""
-    return entry.lag_records > 0 and entry.lag_seconds < 0
-
-
 def _stopped(status: FlowStatus) -> tuple[str, ...]:
     more = len(status.stopped) - STOPPED_SHOWN
     named = tuple(f"stopped: {failure}" for failure in status.stopped[:STOPPED_SHOWN])
     return (*named, f"and {more} more partitions are stopped: ferry status names them") if more > 0 else named
 
 
-def _unread(partitions: int) -> tuple[str, ...]:
-    if not partitions:
+def _unread(lag: Lag) -> tuple[str, ...]:
+    if not lag.unknown_ages:
         return ()
-    return (f"headroom cannot be told for {partitions} partitions: their first uncopied record could not be read",)
+    return (f"headroom cannot be told for {lag.unknown_ages} partitions: their first uncopied record could not be read",)
 
 
-def _least(headrooms: Iterable[float | None]) -> float | None:
-    """The least that is known; a known one is worth more than UNKNOWN, and that more than None."""
-    found = [seconds for seconds in headrooms if seconds is not None]
-    return min((seconds for seconds in found if seconds != UNKNOWN), default=UNKNOWN if found else None)
-
-
-def _headroom(entry: PartitionStatus) -> float | None:
-    """Below 0 stands UNKNOWN only: what is overdue goes any moment."""
-    if headroom_unknown(entry):
-        return UNKNOWN
-    return None if entry.headroom_seconds is None else max(0.0, entry.headroom_seconds)
+def _headroom(lag: Lag) -> float | None:
+    """Headroom for people: UNKNOWN when none could be read, and never below 0: the source may drop overdue records any time."""
+    if lag.headroom_seconds is None:
+        return UNKNOWN if lag.unknown_ages else None
+    return max(0.0, lag.headroom_seconds)
 
 
 def _unseen(look: Look, before: FlowFrame | None) -> FlowFrame:
@@ -159,27 +149,16 @@ def _rates(look: Look, earlier: Look | None) -> tuple[float | None, float | None
     """Records/s that were copied, and that became visible at the source, since `earlier`."""
     if earlier is None or earlier.status is None or look.status is None or look.at <= earlier.at:
         return None, None
-    then = {(entry.topic, entry.partition): entry for entry in earlier.status.judged}
-    pairs = [(then[key], entry) for entry in look.status.judged if (key := (entry.topic, entry.partition)) in then]
+    then = {(entry.topic, entry.partition): entry for entry in earlier.status.counted}
+    pairs = [(then[key], entry) for entry in look.status.counted if (key := (entry.topic, entry.partition)) in then]
     seconds = look.at - earlier.at
     copied = sum(max(0, now.position - old.position) for old, now in pairs)
     produced = sum(max(0, now.end - old.end) for old, now in pairs)
     return copied / seconds, produced / seconds
 
 
-def _topics(partitions: Iterable[PartitionStatus]) -> tuple[TopicLag, ...]:
+def _topics(status: FlowStatus) -> tuple[TopicLag, ...]:
     """Topics with lag, the biggest first."""
-    found: dict[str, list[PartitionStatus]] = {}
-    for entry in partitions:
-        if entry.lag_records:
-            found.setdefault(entry.topic, []).append(entry)
-    lags = [
-        TopicLag(
-            topic,
-            sum(entry.lag_records for entry in entries),
-            max(entry.lag_seconds for entry in entries),
-            _least(_headroom(entry) for entry in entries),
-        )
-        for topic, entries in found.items()
-    ]
-    return tuple(sorted(lags, key=lambda entry: (-entry.records, entry.topic)))
+    lags = {topic: lag_of(entries) for topic, entries in by_topic(status.counted).items()}
+    topics = [TopicLag(topic, lag.records, lag.seconds, _headroom(lag)) for topic, lag in lags.items() if lag.records]
+    return tuple(sorted(topics, key=lambda entry: (-entry.records, entry.topic)))

@@ -7,14 +7,14 @@ last good read stay while a problem lasts; where nothing was read yet, lists are
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ferry.monitoring.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
 from ferry.page.flow_facts import FlowFacts
 from ferry.page.health import Signs, health_of
-from ferry.page.overview import Overview, page_of_topics
+from ferry.page.overview import SHOWN_FIELDS, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
 
@@ -86,7 +86,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "may_trigger": view.may_trigger,
         "health": health.value,
         "reasons": list(reasons),
-        "totals": None if landscape is None else asdict(landscape.totals),
+        "totals": None if landscape is None else landscape.totals,
         "losses": 0 if landscape is None else landscape.losses_open,
         "last_run": runs[0] if runs else None,
         "refreshing": view.landscape.refreshing,
@@ -103,7 +103,10 @@ def partitions(snapshot: Snapshot[Overview], now: float, topic: str) -> dict[str
     """All partitions of one topic."""
     rows = [] if snapshot.data is None else snapshot.data.by_topic.get(topic, [])
     stopped = () if snapshot.data is None else snapshot.data.stopped
-    data = {"partitions": [asdict(row) for row in rows], "stopped": [entry for entry in stopped if entry["topic"] == topic]}
+    data = {
+        "partitions": [{name: getattr(row, name) for name in SHOWN_FIELDS} for row in rows],
+        "stopped": [entry for entry in stopped if entry["topic"] == topic],
+    }
     return envelope(snapshot, now, data)
 
 

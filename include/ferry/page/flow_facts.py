@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ferry.config.alerts import AlertSettings
 from ferry.monitoring.schedule import longest_pause
-from ferry.page.health import Limits
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -24,11 +24,12 @@ class FlowFacts:
     schedule: str | None
     interval_seconds: float | None
     copies: bool
-    limits: Limits
+    limits: AlertSettings
 
 
 def flow_facts(flow: Flow, dag_id: str, verify_dag_id: str) -> FlowFacts:
     """From the config."""
-    limits = Limits(flow.alerts.lag_records, flow.alerts.lag_seconds, flow.alerts.headroom_seconds)
     interval = longest_pause(flow.schedule) if flow.schedule else None
-    return FlowFacts(flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id, flow.schedule, interval, flow.copies, limits)
+    return FlowFacts(
+        flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id, flow.schedule, interval, flow.copies, flow.alerts
+    )

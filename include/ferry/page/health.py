@@ -6,18 +6,22 @@ first, so that none hides behind another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 from typing import Any
 
-from ferry.page.overview import Overview, TopicRow
+from ferry.config.alerts import AlertSettings
+from ferry.monitoring.limits import broken_limits
+from ferry.page.overview import Overview
 from ferry.page.problem import Problem
 
 # A flow that is behind by more than this many intervals of its schedule missed at least one run.
 INTERVALS_BEHIND = 2
 # Reasons are read by people: the first of many name the rest by number.
 NAMED = 3
+NO_LIMITS = AlertSettings()
 
 
 class Health(StrEnum):
@@ -32,15 +36,6 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What the config allows of each topic; None: no limit."""
-
-    lag_records: int | None = None
-    lag_seconds: float | None = None
-    headroom_seconds: float | None = None
-
-
-@dataclass(frozen=True)
 class Signs:
     """What is known of a flow.
 
@@ -52,7 +47,7 @@ class Signs:
     problem: Problem | None = None
     last_run: Mapping[str, Any] | None = None
     last_verify: Mapping[str, Any] | None = None
-    limits: Limits = Limits()
+    limits: AlertSettings = NO_LIMITS
     interval_seconds: float | None = None
     records_per_second: float | None = None
 
@@ -109,33 +104,25 @@ def _failing(signs: Signs) -> Iterator[str]:
 def _lagging(signs: Signs) -> Iterator[str]:
     if signs.landscape is None:
         return
-    yield from _beyond_limits(signs.landscape.judged, signs.limits)
-    totals, interval = signs.landscape.totals, signs.interval_seconds
-    if interval is not None and totals.lag_seconds > INTERVALS_BEHIND * interval:
-        yield f"behind by {duration(totals.lag_seconds)}, more than {INTERVALS_BEHIND} intervals of its schedule ({duration(interval)})"
-    if totals.headroom_seconds is None:
+    yield from _beyond_limits(signs.landscape, signs.limits)
+    lag, interval = signs.landscape.lag, signs.interval_seconds
+    if interval is not None and lag.seconds > INTERVALS_BEHIND * interval:
+        yield f"behind by {duration(lag.seconds)}, more than {INTERVALS_BEHIND} intervals of its schedule ({duration(interval)})"
+    if lag.headroom_seconds is None:
         return
     # The next run begins up to an interval from now.
-    needs = (interval or 0.0) + (totals.lag_records / signs.records_per_second if signs.records_per_second else 0.0)
-    if totals.headroom_seconds <= 0:
+    needs = (interval or 0.0) + (lag.records / signs.records_per_second if signs.records_per_second else 0.0)
+    if lag.headroom_seconds <= 0:
         yield "the oldest records that are not copied are due to be dropped by the source"
-    elif needs and totals.headroom_seconds < needs:
-        yield f"the source drops uncopied records in {duration(totals.headroom_seconds)}; copying them takes about {duration(needs)}"
+    elif needs and lag.headroom_seconds < needs:
+        yield f"the source drops uncopied records in {duration(lag.headroom_seconds)}; copying them takes about {duration(needs)}"
 
 
-def _beyond_limits(topics: Iterable[TopicRow], limits: Limits) -> Iterator[str]:
-    rows = list(topics)
-    most, old, least = limits.lag_records, limits.lag_seconds, limits.headroom_seconds
-    beyond = {
-        f"ferry.alert.lag.records={most}": [row.topic for row in rows if most is not None and row.lag_records > most],
-        f"ferry.alert.lag.seconds={old}": [row.topic for row in rows if old is not None and row.lag_seconds > old],
-        f"ferry.alert.headroom.seconds={least}": [
-            row.topic for row in rows if least is not None and row.headroom_seconds is not None and row.headroom_seconds < least
-        ],
-    }
-    for limit, names in beyond.items():
-        if names:
-            yield f"{_count(len(names), 'topic')} beyond {limit}: {_named(names, len(names))}"
+def _beyond_limits(overview: Overview, limits: AlertSettings) -> Iterator[str]:
+    for key, found in groupby(broken_limits(limits, overview.partitions), lambda broken: broken.key):
+        broken = list(found)
+        names = [entry.topic for entry in broken]
+        yield f"{_count(len(names), 'topic')} beyond {key}={broken[0].limit}: {_named(names, len(names))}"
 
 
 def duration(seconds: float) -> str:

@@ -6,11 +6,14 @@ A flow may have thousands of topics: what is read is kept as compact rows, and a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-ROW_FIELDS = (
+from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
+
+# What the page shows of a partition.
+SHOWN_FIELDS = (
     "topic",
     "partition",
     "remote_topic",
@@ -23,36 +26,6 @@ ROW_FIELDS = (
     "open_transaction_at",
     "log_start",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionRow:
-    """One source partition, as of ferry.monitoring.status.PartitionStatus."""
-
-    topic: str
-    partition: int
-    remote_topic: str
-    position: int
-    end: int
-    lag_records: int
-    lag_bytes: int
-    lag_seconds: float
-    headroom_seconds: float | None
-    open_transaction_at: int | None
-    log_start: int
-
-
-@dataclass(frozen=True)
-class LagTotals:
-    """Over several partitions. Records and bytes are sums, seconds the most, headroom the least. -1: not known of some (bytes), of all that
-    lag (seconds)."""
-
-    topics: int
-    partitions: int
-    lag_records: int
-    lag_bytes: int
-    lag_seconds: float
-    headroom_seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -76,10 +49,10 @@ class Overview:
 
     `losses`: as LossReport with `run_id` and `acknowledged`, those that nobody acknowledged first; `losses_open` counts these, and
     `losses_by_topic` by topic. `stopped`: partitions that the next run will refuse, as PartitionFailure. `open_transactions`: as of
-    HeldBack.document. Lists are cut, totals are whole. `heartbeats`: topics that lag does not count of: every run leaves some for the next.
+    HeldBack.document. Lists are cut, totals are whole.
     """
 
-    partitions: tuple[PartitionRow, ...]
+    partitions: tuple[PartitionStatus, ...]
     losses: tuple[Mapping[str, Any], ...] = ()
     losses_total: int = 0
     losses_open: int = 0
@@ -87,31 +60,26 @@ class Overview:
     stopped_total: int = 0
     open_transactions: tuple[Mapping[str, Any], ...] = ()
     losses_by_topic: Mapping[str, int] = field(default_factory=dict)
-    heartbeats: frozenset[str] = frozenset()
 
     @cached_property
-    def by_topic(self) -> dict[str, list[PartitionRow]]:
+    def by_topic(self) -> dict[str, list[PartitionStatus]]:
         """Partitions of each topic."""
-        found: dict[str, list[PartitionRow]] = {}
-        for row in self.partitions:
-            found.setdefault(row.topic, []).append(row)
-        return found
+        return by_topic(self.partitions)
 
     @cached_property
     def topics(self) -> tuple[TopicRow, ...]:
         """One row for each topic, by name."""
         return tuple(_topic(name, rows, self.losses_by_topic.get(name, 0)) for name, rows in sorted(self.by_topic.items()))
 
-    @property
-    def judged(self) -> tuple[TopicRow, ...]:
-        """The topics whose lag counts."""
-        return tuple(row for row in self.topics if row.topic not in self.heartbeats)
-
     @cached_property
-    def totals(self) -> LagTotals:
-        """Over the whole flow; the lag without that of heartbeats."""
-        counted = lag_totals([row for row in self.partitions if row.topic not in self.heartbeats])
-        return replace(counted, topics=len(self.by_topic), partitions=len(self.partitions))
+    def lag(self) -> Lag:
+        """Of the whole flow."""
+        return lag_of(counted(self.partitions))
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """As JSON: how many topics and partitions there are, and their lag."""
+        return {"topics": len(self.by_topic), "partitions": len(self.partitions), **_shown(self.lag)}
 
     @property
     def overdue(self) -> tuple[Mapping[str, Any], ...]:
@@ -120,10 +88,10 @@ class Overview:
 
 
 def landscape_from(document: Mapping[str, Any]) -> Overview:
-    """From what the read sent: partitions as lists in the order of ROW_FIELDS."""
+    """From what the read sent: partitions as lists in the order of PartitionStatus."""
     names: dict[str, str] = {}
     rows = tuple(
-        PartitionRow(names.setdefault(row[0], row[0]), row[1], names.setdefault(row[2], row[2]), *row[3:]) for row in document["rows"]
+        PartitionStatus(names.setdefault(row[0], row[0]), row[1], names.setdefault(row[2], row[2]), *row[3:]) for row in document["rows"]
     )
     return Overview(
         rows,
@@ -134,37 +102,27 @@ def landscape_from(document: Mapping[str, Any]) -> Overview:
         document["stopped_total"],
         tuple(document["open_transactions"]),
         document["losses_by_topic"],
-        frozenset(document["heartbeats"]),
     )
 
 
-def lag_totals(rows: Sequence[PartitionRow]) -> LagTotals:
-    """Sums over partitions."""
-    seconds = [row.lag_seconds for row in rows if row.lag_records]
-    known = [second for second in seconds if second >= 0]
-    unknown_bytes = any(row.lag_bytes < 0 for row in rows)
-    return LagTotals(
-        topics=len({row.topic for row in rows}),
-        partitions=len(rows),
-        lag_records=sum(row.lag_records for row in rows),
-        lag_bytes=-1 if unknown_bytes else sum(row.lag_bytes for row in rows),
-        lag_seconds=round(max(known), 3) if known else -1.0 if seconds else 0.0,
-        headroom_seconds=min((row.headroom_seconds for row in rows if row.headroom_seconds is not None), default=None),
-    )
+def _shown(lag: Lag) -> dict[str, Any]:
+    """-1: not known, of some partition (bytes) or of all that lag (seconds)."""
+    return {
+        "lag_records": lag.records,
+        "lag_bytes": -1 if lag.unknown_sizes else lag.known_bytes,
+        "lag_seconds": round(lag.seconds, 3),
+        "headroom_seconds": lag.headroom_seconds,
+    }
 
 
-def _topic(name: str, rows: Sequence[PartitionRow], losses: int) -> TopicRow:
-    totals = lag_totals(rows)
+def _topic(name: str, rows: Sequence[PartitionStatus], losses: int) -> TopicRow:
     return TopicRow(
-        name,
-        rows[0].remote_topic,
-        totals.partitions,
-        totals.lag_records,
-        totals.lag_bytes,
-        totals.lag_seconds,
-        totals.headroom_seconds,
-        sum(row.open_transaction_at is not None for row in rows),
-        losses,
+        topic=name,
+        remote_topic=rows[0].remote_topic,
+        partitions=len(rows),
+        **_shown(lag_of(rows)),
+        open_transactions=sum(row.open_transaction_at is not None for row in rows),
+        losses=losses,
     )
 
 

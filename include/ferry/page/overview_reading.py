@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
-from operator import attrgetter
+from dataclasses import asdict, astuple
 from typing import TYPE_CHECKING, Any
 
 from ferry.ledger.acknowledgements import acknowledgement
 from ferry.ledger.run_report import loss_report
 from ferry.monitoring.status import Look, look_at
-from ferry.page.overview import ROW_FIELDS
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -24,12 +22,11 @@ OPEN_NAMED = 100
 def read_landscape(flow: Flow) -> dict[str, Any]:
     """As of landscape.landscape_from. ClusterUnreachable and its kin when a cluster cannot be read."""
     look = look_at(flow)
-    cells = attrgetter(*ROW_FIELDS)
     losses = _losses(look)
     stopped = look.status.stopped
     unseen = [loss for loss in losses if not loss["acknowledged"]]
     return {
-        "rows": [list(cells(entry)) for entry in look.status.partitions],
+        "rows": [list(astuple(entry)) for entry in look.status.partitions],
         "losses": sorted(losses, key=lambda loss: loss["acknowledged"])[:LOSSES_NAMED],
         "losses_total": len(losses),
         "losses_open": len(unseen),
@@ -37,7 +34,6 @@ def read_landscape(flow: Flow) -> dict[str, Any]:
         "stopped_total": len(stopped),
         "open_transactions": [entry.document() for entry in sorted(look.status.held_back, key=lambda held: not held.overdue)[:OPEN_NAMED]],
         "losses_by_topic": dict(Counter(loss["topic"] for loss in unseen)),
-        "heartbeats": sorted({entry.topic for entry in look.status.partitions if entry.heartbeats}),
     }
 
 

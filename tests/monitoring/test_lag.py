@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ferry.ledger.run_summary import RunLag
-from ferry.monitoring.run_lag import lag_of
-from ferry.monitoring.status import FlowStatus, PartitionStatus
+from ferry.monitoring.lag import PartitionStatus
+from ferry.monitoring.status import FlowStatus
 
 pytestmark = pytest.mark.unit
 
@@ -27,7 +27,7 @@ def behind(topic: str, records: int, seconds: float, headroom: float | None = No
 )
 def test_sums_without_heartbeats(partitions: tuple[PartitionStatus, ...], lag: RunLag) -> None:
     status = FlowStatus("A->B", partitions, ())
-    assert lag_of(status) == lag
+    assert status.lag.of_run == lag
     totals = status.document()["totals"]
     assert (totals["lag_records"], totals["lag_seconds"]) == (lag.records, lag.seconds)
     assert totals["lag_bytes"] == 0

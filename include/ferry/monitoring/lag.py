@@ -1,0 +1,91 @@
+"""How far partitions are behind, and the summary of it: for a topic, for a flow, for the end of a run (pure).
+
+Heartbeats do not count as lag: every run leaves some of them for the next run, so a flow would never be up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ferry.ledger.run_summary import RunLag
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """One source partition; `log_start` is the first offset that the source still has.
+
+    Lags: records (offsets, so control records count too), bytes (by the average of the records that were copied last, -1 unknown), seconds
+    (age of the first uncopied record, -1 unknown). `headroom_seconds`: until the source drops it by time (None: never, or there is none);
+    `retention_seconds`: after what time it drops any (None: never). `open_transaction_at`: the source's last stable offset when an open
+    transaction holds it back (None: none does). `heartbeats`: it holds heartbeats.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    position: int
+    end: int
+    lag_records: int
+    lag_bytes: int
+    lag_seconds: float
+    headroom_seconds: float | None
+    open_transaction_at: int | None
+    log_start: int
+    retention_seconds: float | None = None
+    heartbeats: bool = False
+
+    @property
+    def age_unknown(self) -> bool:
+        """Whether the first uncopied record could not be read: then nobody knows when the source drops it."""
+        return self.lag_records > 0 and self.lag_seconds < 0
+
+
+@dataclass(frozen=True)
+class Lag:
+    """The lag of several partitions together.
+
+    `known_bytes`: without the partitions whose size is not known, `unknown_sizes` of them.
+    `seconds`: age of the oldest uncopied record that could be read (-1: none could, 0: there is no lag).
+    `headroom_seconds`: the least that is known (None: the source drops nothing by time, or there is no lag).
+    `unknown_ages`: partitions whose first uncopied record could not be read.
+    """
+
+    records: int
+    known_bytes: int
+    unknown_sizes: int
+    seconds: float
+    headroom_seconds: float | None
+    unknown_ages: int
+
+    @property
+    def of_run(self) -> RunLag:
+        """As the history keeps it."""
+        headroom = self.headroom_seconds
+        return RunLag(self.records, round(self.seconds, 3), None if headroom is None else round(headroom, 3))
+
+
+def lag_of(partitions: Iterable[PartitionStatus]) -> Lag:
+    """The summary of these partitions, heartbeats too where they are among them."""
+    behind = [entry for entry in partitions if entry.lag_records]
+    return Lag(
+        records=sum(entry.lag_records for entry in behind),
+        known_bytes=sum(max(0, entry.lag_bytes) for entry in behind),
+        unknown_sizes=sum(entry.lag_bytes < 0 for entry in behind),
+        seconds=max((entry.lag_seconds for entry in behind), default=0.0),
+        headroom_seconds=min((entry.headroom_seconds for entry in behind if entry.headroom_seconds is not None), default=None),
+        unknown_ages=sum(entry.age_unknown for entry in behind),
+    )
+
+
+def counted(partitions: Iterable[PartitionStatus]) -> tuple[PartitionStatus, ...]:
+    """The partitions whose lag counts: all but those of heartbeats."""
+    return tuple(entry for entry in partitions if not entry.heartbeats)
+
+
+def by_topic(partitions: Iterable[PartitionStatus]) -> dict[str, list[PartitionStatus]]:
+    """The partitions of each topic."""
+    found: dict[str, list[PartitionStatus]] = {}
+    for entry in partitions:
+        found.setdefault(entry.topic, []).append(entry)
+    return found
