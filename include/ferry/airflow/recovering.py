@@ -34,6 +34,7 @@ from ferry.recovery.report import (
     RecoveryReport,
     group_rows,
     missing_rows,
+    notes,
 )
 from ferry.recovery.reverse import find_reverse, require_reverse
 from ferry.recovery.switch_over import SwitchOver
@@ -169,12 +170,7 @@ def report_outcome(flow: str, written: Mapping[str, Any] | None) -> dict[str, An
 
 def markdown(plan: RecoveryPlan, *, backwards: bool) -> str:
     """The question's body: what is not on the other side, then every group."""
-    lines = []
-    if plan.away:
-        lines.append(f"**The source does not answer**: {_cell(plan.away)}")
-    lines += [f"- {_cell(text)}" for text in (plan.copy, *plan.notices, *plan.problems, *plan.unread) if text]
-    if plan.losses:
-        lines.append(f"- lost at the source before: {_cell('; '.join(plan.losses))}")
+    lines = [f"- {_cell(text)}" for text in notes(plan)]
     lines += ["", "Not on the other side:", "", *_table(MISSING_COLUMNS, missing_rows(plan.missing, plan.known_until))]
     return "\n".join([*lines, "", "Groups:", "", *_table(GROUP_COLUMNS, group_rows(plan.moves, backwards=backwards)), ""])
 
@@ -226,12 +222,12 @@ def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]
     if command != FAILOVER:
         return ""
     if checked["away"]:
-        return f"last copy: none, {flow.source.alias} does not answer"
+        return f"none: {flow.source.alias} does not answer"
     report = pipeline.read_report(flow, RunRequest(flow.name, copy_run_id(run_id, "copy")))
     if any(failure.error == "RunUnfinished" for failure in report.failed):
-        return "last copy: none was asked for or needed, or it failed: its task's log says so"
+        return "none was asked for or needed, or it failed: the log of its task says so"
     problems = "".join(f"; {type(problem).__name__}: {problem}" for problem in report.problems())
-    return f"last copy: {report.records:,} records{problems}"
+    return f"{report.records:,} records{problems}"
 
 
 def _proven(passage: SwitchOver, run_id: str) -> str:

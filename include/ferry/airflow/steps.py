@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ from ferry.monitoring.measurements import measurements, run_measurements
 from ferry.pipeline import run as pipeline
 from ferry.pipeline.history import keep_run
 from ferry.pipeline.syncs import run_sync
+from ferry.pipeline.tables import Table as ShownTable
+from ferry.pipeline.tables import plan_parts, report_parts, sync_parts
 from ferry.syncs.names import SyncName
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def plan(flow: str) -> dict[str, Any]:
         dry_run = run_params(context).dry_run
         planned = pipeline.plan_run(flow_for_running(flow), request_of(flow, context))
     document = planned.document()
-    _log_plan(document)
+    _show(plan_parts(planned))
     # XCom is kept per run: partitions stay in the log, what later tasks need is small.
     return {
         "needs_copy": planned.needs_copy and not dry_run,
@@ -140,41 +142,27 @@ def _idle(flow: Flow, request: RunRequest) -> RunReport:
 
 
 def _log_sync(outcome: SyncOutcome) -> None:
-    rows = [(change.what, change.action, change.detail, change.reason) for change in outcome.changes[:LISTED]]
-    _print_table("would change" if outcome.dry_run else "changed", ("what", "action", "detail", "reason"), rows)
-    if outcome.skipped:
-        _print_table("left alone", ("what", "reason"), [(entry.what, entry.reason) for entry in outcome.skipped[:LISTED]])
+    _show(sync_parts(outcome, LISTED))
     for line in (*outcome.notices, *(str(failure) for failure in outcome.failed)):
         _print(line)
 
 
-def _log_plan(document: Mapping[str, Any]) -> None:
-    rows = [
-        (entry["topic"], entry["partition"], entry["remote_topic"], entry["position"], entry["end"], entry["offsets"])
-        for entry in document["partitions"]
-        if entry["offsets"] or entry["seed"]
-    ]
-    _print_table("to copy", ("topic", "partition", "remote topic", "position", "end", "offsets"), rows)
-    for failure in document["failed"]:
-        _print(f"{failure['topic']}-{failure['partition']}: {failure['error']}: {failure['problem']}")
-    for entry in document["open_transactions"]:
-        if not entry["overdue"]:
-            _print(f"{entry['held_topic']}-{entry['partition']} on {entry['cluster']}: a transaction is open at {entry['stable_end']}")
-
-
 def _log_report(found: RunReport) -> None:
-    rows = [
-        (entry.topic, entry.partition, entry.remote_topic, entry.upstream_start, entry.upstream_end, entry.records, entry.bytes)
-        for entry in found.partitions
-    ]
-    _print_table("copied", ("topic", "partition", "remote topic", "from", "until", "records", "bytes"), rows)
-    _print(f"{found.records:,} records, {found.bytes:,} bytes in {found.seconds:.1f} s (CPU {found.cpu_seconds:.1f} s)")
+    _show(report_parts(found))
     for name, outcome in found.syncs.items():
         counts = outcome["counts"]
         done = f"{counts['changes']} changed, {counts['skipped']} left alone, {counts['failed']} failed"
         _print(f"{name}: {'left out: ' + outcome['left_out'] if outcome['left_out'] else done}")
     for problem in found.problems():
         _print(f"{type(problem).__name__}: {problem}")
+
+
+def _show(parts: Iterable[str | ShownTable]) -> None:
+    for part in parts:
+        if isinstance(part, str):
+            _print(part)
+        else:
+            _print_table(*part)
 
 
 def _print_table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ferry.cli.completing import flow_names, topic_names
-from ferry.cli.output import complain, document, line, notice, table
+from ferry.cli.output import complain, document, notice, show
 from ferry.copying.request import RunRequest, parse_time
 from ferry.errors import ArgumentError, ExitCode, FerryError, worst_exit_code
+from ferry.pipeline.tables import plan_parts, report_parts
 
 if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.ledger.run_report import RunReport
     from ferry.monitoring.limits import BrokenLimit
-    from ferry.pipeline.run import RunPlan
 
 # Runs the lanes in this process: for small jobs where starting Spark would take longer than the copy.
 INLINE = "inline"
@@ -92,7 +92,7 @@ def plan(
     if as_json:
         document(planned.document())
     else:
-        _show_plan(planned)
+        show(plan_parts(planned))
     raise typer.Exit(ExitCode.PARTLY_FAILED if planned.failed else ExitCode.DONE)
 
 
@@ -128,7 +128,9 @@ def carry_out(
     if as_json:
         document(outcome.document())
     else:
-        _show_report(outcome)
+        show(report_parts(outcome))
+        for problem in outcome.problems():
+            complain(f"{type(problem).__name__}: {problem}")
     write_report_file(report_file, outcome.document())
     raise typer.Exit(worst_exit_code(codes))
 
@@ -274,48 +276,3 @@ def moment(option: str, text: str) -> datetime:
 def run_id(kind: str) -> str:
     """A run id of its own, as Airflow's look."""
     return f"{kind}__{datetime.now(UTC).isoformat(timespec='seconds')}__{secrets.token_hex(4)}"
-
-
-def _show_plan(planned: RunPlan) -> None:
-    for new in planned.topics.create:
-        line(f"create {new.remote_topic}: {new.partitions} partitions, replication factor {new.replication_factor}")
-    for growth in planned.topics.grow:
-        line(f"grow {growth.remote_topic}: {growth.now} to {growth.partitions} partitions")
-    for few in planned.few_replicas:
-        line(f"{few}: ferry doctor prints the command that adds the missing ones")
-    rows = [
-        (
-            plan.facts.topic,
-            plan.facts.partition,
-            plan.facts.remote_topic,
-            plan.position,
-            plan.facts.end,
-            plan.offsets,
-            "; ".join(plan.notes),
-        )
-        for plan in planned.partitions
-        if plan.failure is None and (plan.has_work or plan.notes)
-    ]
-    table(f"{planned.flow}: to copy", ("topic", "partition", "remote topic", "position", "end", "offsets", "notes"), rows)
-    for failure in planned.failed:
-        line(str(failure))
-    for held in planned.held_back:
-        if not held.overdue:
-            line(f"open: {held.what}")
-
-
-def _show_report(report: RunReport) -> None:
-    rows = [
-        (entry.topic, entry.partition, entry.remote_topic, entry.upstream_start, entry.upstream_end, entry.records, entry.bytes)
-        for entry in report.partitions
-    ]
-    if rows:
-        table(f"{report.flow}: {report.run_id}", ("topic", "partition", "remote topic", "from", "until", "records", "bytes"), rows)
-    if report.partitions or report.problems():
-        if report.from_target:
-            line(f"{report.from_target:,} records had come from the target: not sent back")
-        line(f"{report.records:,} records, {report.bytes:,} bytes in {report.seconds:.1f} s (CPU {report.cpu_seconds:.1f} s)")
-    else:
-        line("nothing to copy")
-    for problem in report.problems():
-        complain(f"{type(problem).__name__}: {problem}")

@@ -11,6 +11,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ferry.pipeline.tables import Table as ShownTable
+
 # A pipe has no width of its own; narrow columns would cut topic names.
 PIPED_WIDTH = 180
 
@@ -47,3 +49,12 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
 def line(text: str) -> None:
     """One line on stdout."""
     print(text)  # noqa: T201 - stdout is the interface
+
+
+def show(parts: Iterable[str | ShownTable]) -> None:
+    """Tables and lines on stdout."""
+    for part in parts:
+        if isinstance(part, str):
+            line(part)
+        else:
+            table(*part)

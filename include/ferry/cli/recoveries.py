@@ -156,16 +156,10 @@ def give_up(flow: Flow, options: RecoveryOptions, event: Event) -> None:
 
 def show_plan(plan: RecoveryPlan, *, backwards: bool, aside: bool = False) -> None:
     """The tables that a person confirms; on stderr (`aside`) where stdout is for the document."""
-    from ferry.recovery.report import GROUP_COLUMNS, MISSING_COLUMNS, group_rows, missing_rows  # noqa: PLC0415 - see failover
+    from ferry.recovery.report import GROUP_COLUMNS, MISSING_COLUMNS, group_rows, missing_rows, notes  # noqa: PLC0415 - see failover
 
-    if plan.away:
-        notice(f"without the source: {plan.away}")
-    if plan.copy:
-        notice(f"last copy: {plan.copy}")
-    for text in (*plan.notices, *plan.problems, *plan.unread, *(f"left out: {entry.what}: {entry.reason}" for entry in plan.left_out)):
+    for text in notes(plan):
         notice(text)
-    if plan.losses:
-        notice(f"lost at the source before, and not acknowledged: {'; '.join(plan.losses)}")
     rows = group_rows(plan.moves, backwards=backwards)
     missing = missing_rows(plan.missing, plan.known_until)
     if aside:  # stdout is for the document

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ferry.cli.copies import AsJson, Config, FlowName, load_flow
-from ferry.cli.output import complain, document, line, notice, table
+from ferry.cli.output import complain, document, notice, show
 from ferry.errors import worst_exit_code
+from ferry.pipeline.tables import sync_parts
 from ferry.syncs.names import SyncName
 
 if TYPE_CHECKING:
@@ -44,17 +45,8 @@ def sync(
 
 
 def show_sync(outcome: SyncOutcome) -> None:
-    """One sync for people: changes as a table, everything that was not done with its reason."""
-    if outcome.left_out:
-        line(f"{outcome.sync}: left out: {outcome.left_out}")
-        return
-    rows = [(change.what, change.action, change.detail, change.reason) for change in outcome.changes]
-    if rows:
-        table(f"{outcome.sync}: {'would change' if outcome.dry_run else 'changed'}", ("what", "action", "detail", "reason"), rows)
-    else:
-        line(f"{outcome.sync}: {'nothing failed, nothing to change' if not outcome.failed else 'nothing changed'}")
-    if outcome.skipped:
-        table(f"{outcome.sync}: left alone", ("what", "reason"), [(entry.what, entry.reason) for entry in outcome.skipped])
+    """One sync for people: what it changed and left alone on stdout, notices and failures on stderr."""
+    show(sync_parts(outcome))
     for text in outcome.notices:
         notice(f"{outcome.sync}: {text}")
     for failure in outcome.failed:

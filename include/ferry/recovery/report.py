@@ -166,6 +166,14 @@ class RecoveryReport:
         }
 
 
+def notes(plan: RecoveryPlan) -> list[str]:
+    """The lines that a person reads beside the tables."""
+    texts = [f"without the source: {plan.away}"] if plan.away else []
+    texts += [f"last copy: {plan.copy}"] if plan.copy else []
+    texts += [*plan.notices, *plan.problems, *plan.unread, *(f"left out: {entry.what}: {entry.reason}" for entry in plan.left_out)]
+    return texts + ([f"lost at the source before, and not acknowledged: {'; '.join(plan.losses)}"] if plan.losses else [])
+
+
 GROUP_COLUMNS = ("group", "partition", "is at", "goes on at", "there now", "how")
 MISSING_COLUMNS = ("topic", "partition", "from", "until", "offsets", "why")
 
