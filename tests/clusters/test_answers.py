@@ -22,11 +22,11 @@ from tests.copying import appender_bench, feed_bench
 from ferry.clusters.answers import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, REQUESTS, SASL, Action, Request
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.error_codes import NAMES, named
+from ferry.clusters.failures import is_refusal, reason
 from ferry.clusters.fetching import log_bounds
 from ferry.clusters.leaders import Leader, Leaders
 from ferry.clusters.offset_listing import LEADER_PAUSE_SECONDS, OffsetListing
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.refusals import is_refusal, reason
 from ferry.config import ClientRole
 from ferry.copying import source_feed
 from ferry.errors import FerryError, NotAuthorized, PartitionError

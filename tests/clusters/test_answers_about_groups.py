@@ -14,7 +14,7 @@ from kafka.protocol.consumer.group import OffsetCommitResponse
 from tests.clusters.test_answers import every_code_of
 from tests.clusters.test_answers_to_writes import Coordinators, looked, of_partition
 
-from ferry.clusters import acls, answers, capabilities, consumer_groups, group_requests, open_transactions
+from ferry.clusters import acls, answers, api_versions, consumer_groups, group_requests, open_transactions
 from ferry.clusters.answers import Action, Request
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.error_codes import CODES, named
@@ -196,9 +196,9 @@ def test_clock(code: int, whole: bool) -> None:
     topic = DescribeQuorumResponse.TopicData
     voter = topic.PartitionData.ReplicaState(replica_id=1, last_caught_up_timestamp=5_000)
     part = topic.PartitionData(partition_index=0, error_code=0 if whole else code, leader_id=1, current_voters=[voter])
-    told = capabilities._clock(DescribeQuorumResponse[1](error_code=code if whole else 0, topics=[topic(partitions=[part])]), 4_000, 4_002)
+    told = api_versions._clock(DescribeQuorumResponse[1](error_code=code if whole else 0, topics=[topic(partitions=[part])]), 4_000, 4_002)
     if code == 0:
-        assert told == capabilities.Clock(999, 2)
+        assert told == api_versions.Clock(999, 2)
     else:
         denied = answers.DESCRIBE_QUORUM.action(code) is Action.DENIED
         assert told == ("it tells only users with Describe on the cluster" if denied else f"it answers {named(code)}")
@@ -207,9 +207,7 @@ def test_clock(code: int, whole: bool) -> None:
 @every_code_of(answers.DESCRIBE_ACLS)
 def test_acls(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     broker = Broker(DescribeAclsResponse[1](error_code=code, error_message=None, resources=[]))
-    nothing = SimpleNamespace(open=refreshed, send=lambda *_, **__: broker.send(None, 3), close=lambda: None)
-    monkeypatch.setattr(acls, "EventLoop", lambda: SimpleNamespace(run=broker.run, close=lambda: None))
-    monkeypatch.setattr(acls, "ClusterConnection", lambda *_: nothing)
+    monkeypatch.setattr(acls, "ask_cluster", lambda *_: broker.run(broker.send, None, 3))
     match answers.DESCRIBE_ACLS.action(code):
         case Action.GO_ON:
             assert acls.read_acls(CLUSTER) == frozenset()
@@ -224,10 +222,6 @@ def test_acls(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
             with pytest.raises(ClusterUnreachable) as raised:
                 acls.read_acls(CLUSTER)
             assert named(code) in str(raised.value)
-
-
-async def refreshed() -> None:
-    """A connection that opens."""
 
 
 @every_code_of(answers.ADMIN)

@@ -25,8 +25,7 @@ from ferry.clusters.answers import FIND_COORDINATOR, PERHAPS_APPENDED, PRODUCE, 
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, Position, PositionsRefused, ProducerIdentity
 from ferry.clusters.error_codes import CODES, named
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.produce_frames import decode_answer
-from ferry.clusters.producing import Answer, produce_answers
+from ferry.clusters.producing import Answer, decode_answer, produce_answers
 from ferry.clusters.unreachable import Standstill
 from ferry.errors import ClusterUnreachable, ConfigError, FerryError, NotAuthorized, ReplicatorActive
 
@@ -99,7 +98,7 @@ class Coordinators:
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
 
-    async def send(self, request: Any, node: int | None = None) -> Any:
+    async def send(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Any:  # noqa: ARG002 - as of a connection
         if isinstance(request, FindCoordinatorRequest):
             self.looked_up += 1
             code = self._found.pop(0) if len(self._found) > 1 else self._found[0]
@@ -247,7 +246,7 @@ def test_lanes_that_follow_one_another_wait_once_for_coordinators_that_do_nothin
 
 def test_a_producer_id_of_no_transaction_comes_from_any_broker_and_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     class AnyBroker(Coordinators):
-        async def send(self, request: Any, node: int | None = None) -> Any:
+        async def send(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Any:  # noqa: ARG002 - as of a connection
             assert node is None
             return await super().send(request, 3)
 

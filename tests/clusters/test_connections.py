@@ -15,7 +15,7 @@ from tools.kafka import SandboxCluster
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestNotSent
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.produce_frames import BatchesRequest
+from ferry.clusters.producing import BatchesRequest
 from ferry.config import ClientRole, Flow
 
 pytestmark = pytest.mark.brokers

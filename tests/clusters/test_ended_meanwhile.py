@@ -40,11 +40,11 @@ def test_it_is_not_called_forgotten(later: tuple[OpenTransaction, ...] | str, le
     async def nothing() -> None:
         return None
 
-    leaders = SimpleNamespace(refresh=nothing, of=lambda *_: SimpleNamespace(node=1))
+    leaders = SimpleNamespace(refresh=nothing, by_node=lambda keys: {1: list(keys)})
     monkeypatch.setattr(looking, "_producers", producers)
     monkeypatch.setattr(looking, "_coordinated", coordinated)
     monkeypatch.setattr(looking, "Leaders", lambda *_: leaders)
     loop = EventLoop()
-    found: Any = loop.run(looking._ask, SimpleNamespace(open=nothing), [KEY])
+    found: Any = loop.run(looking._ask, SimpleNamespace(), [KEY])
     loop.close()
     assert [entry.forgotten for entry in found[KEY]] == [True] * left

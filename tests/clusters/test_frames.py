@@ -14,7 +14,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from kafka.protocol.parser import KafkaProtocol
 
 from ferry.clusters.frames import DIRECT_MINIMUM_BYTES, FrameParser
-from ferry.clusters.produce_frames import BatchesRequest
+from ferry.clusters.producing import BatchesRequest
 
 pytestmark = pytest.mark.unit
 

@@ -18,7 +18,7 @@ from kafka.future import Future
 from ferry.clusters.connections import RequestLost, RequestNotSent
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.leaders import Leader
-from ferry.clusters.produce_frames import BatchesAnswer, PartitionAnswer
+from ferry.clusters.producing import BatchesAnswer, PartitionAnswer
 from ferry.copying import appender as module
 from ferry.copying.appender import Accepted, Appender, Refused
 

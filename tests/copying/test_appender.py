@@ -18,8 +18,7 @@ from tests.copying.appender_bench import Bench, FakeUnit, Honest, new_bench
 from ferry.clusters.coordination import Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.error_codes import named
 from ferry.clusters.leaders import Leader
-from ferry.clusters.produce_frames import NEWEST, BatchesAnswer
-from ferry.clusters.producing import V1_PRODUCE
+from ferry.clusters.producing import NEWEST, V1_PRODUCE, BatchesAnswer
 from ferry.copying.appender import REQUEST_BYTES, REQUESTS_IN_FLIGHT, RETRY_PAUSE_SECONDS, RETRY_SECONDS, Refusal
 
 pytestmark = pytest.mark.unit

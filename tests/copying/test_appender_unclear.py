@@ -8,7 +8,7 @@ import pytest
 from tests.copying.appender_bench import Bench, new_bench
 
 from ferry.clusters.answers import PERHAPS_APPENDED
-from ferry.clusters.produce_frames import PartitionAnswer
+from ferry.clusters.producing import PartitionAnswer
 
 pytestmark = pytest.mark.unit
 

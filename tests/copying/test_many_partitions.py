@@ -8,8 +8,8 @@ import pytest
 from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.clusters.consumer_groups import ConsumerGroups
+from ferry.clusters.coordination import committed_positions
 from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.groups import committed_positions
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying import transaction_partitions as members

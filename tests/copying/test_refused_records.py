@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.copying.appender_bench import INVALID_TIMESTAMP, KEY, NOT_LEADER, TOO_LARGE, Broker, FakeUnit, new_bench
 
 from ferry.clusters.answers import PRODUCE
-from ferry.clusters.produce_frames import PartitionAnswer
+from ferry.clusters.producing import PartitionAnswer
 from ferry.wire.split import Indivisible
 
 pytestmark = pytest.mark.unit

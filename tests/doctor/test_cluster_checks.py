@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ferry.clusters.abilities import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES
-from ferry.clusters.capabilities import Capabilities, Clock
+from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Capabilities, Clock
 from ferry.doctor.cluster_checks import cluster_findings, release
 from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Verdict, exit_code

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ferry.clusters.capabilities import Capabilities
+from ferry.clusters.api_versions import Capabilities
 from ferry.config import Flow, load_config
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts
 from ferry.doctor.diagnosis import config_findings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tools.kafka.releases import NEWEST, OLDEST, RELEASES, needs_zookeeper
 
-from ferry.clusters.abilities import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES
+from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES
 
 pytestmark = pytest.mark.unit
 

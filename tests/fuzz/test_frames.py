@@ -17,7 +17,7 @@ from tests.fuzz.damage import damaged, fuzzed
 
 from ferry.clusters.fetching import FetchPosition, fetched_partitions
 from ferry.clusters.frames import MALFORMED, Frame, FrameParser
-from ferry.clusters.produce_frames import BatchesRequest, PartitionAnswer, decode_answer, encode_unsigned
+from ferry.clusters.producing import BatchesRequest, PartitionAnswer, decode_answer, encode_unsigned
 
 LEADERS: Any = SimpleNamespace(name_of=lambda name, _: name)
 

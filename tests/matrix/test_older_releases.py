@@ -12,7 +12,7 @@ from tests.matrix.stage import Stage
 from tools.kafka import compare_topics, read_all
 from tools.kafka.releases import NEWEST
 
-from ferry.clusters.abilities import SOURCE_WISHES, TARGET_WISHES
+from ferry.clusters.api_versions import SOURCE_WISHES, TARGET_WISHES
 
 pytestmark = [pytest.mark.matrix, pytest.mark.brokers]
 

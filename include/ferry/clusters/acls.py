@@ -7,7 +7,7 @@ a cluster without authorizer, looks like a cluster without ACLs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from confluent_kafka.admin import AclBinding as KafkaAcl
 from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
@@ -16,12 +16,10 @@ from kafka.protocol.admin import DescribeAclsRequest
 from ferry.clusters.acl_binding import OPERATIONS, AclBinding, AclPattern, AclResource
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.answers import DESCRIBE_ACLS, Action
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.failures import denied
+from ferry.config import Cluster
 from ferry.errors import ClusterUnreachable, FerryError
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
 
 # A controller refuses requests that add more than 10,000 ACLs, and answers large ones late.
 ACLS_A_REQUEST = 500
@@ -45,10 +43,6 @@ def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBindi
 
     `to_alter`: they will be changed, which needs another right that implies this one.
     """
-    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
-    loop = EventLoop()
-    connection = ClusterConnection(loop, cluster, ClientRole.ADMIN)
     request = DescribeAclsRequest(
         resource_type_filter=ANY,
         resource_name_filter=None,
@@ -59,19 +53,11 @@ def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBindi
         permission_type=ANY,
         min_version=1,  # names patterns; every broker since 2.0
     )
-
-    async def ask() -> Any:
-        await connection.open()
-        return await connection.send(request, milliseconds=ANSWER_MILLISECONDS)
-
     where = f"cluster {cluster.alias} ({cluster.bootstrap})"
     try:
-        answer = loop.run(ask)
+        answer = ask_cluster(cluster, ClusterConnection.send, request, None, ANSWER_MILLISECONDS)
     except (RequestNotSent, RequestLost) as problem:
         raise ClusterUnreachable(f"{where}: describing its ACLs failed: {problem}") from problem
-    finally:
-        connection.close()
-        loop.close()
     match DESCRIBE_ACLS.action(answer.error_code):
         case Action.GO_ON:
             return frozenset(_bindings(answer))

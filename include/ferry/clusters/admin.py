@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
+from typing import Any, Self, TypeGuard, TypeVar
 from uuid import UUID
 
 from confluent_kafka import (
@@ -42,10 +42,8 @@ from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, 
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.unreachable import PATIENCE_SECONDS
+from ferry.config import ClientRole, Cluster
 from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
 
 Key = TypeVar("Key")
 
@@ -94,15 +92,11 @@ class ClusterAdmin:
         self._offsets: OffsetListing
 
     def __enter__(self) -> Self:
-        from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
         self._client = self._new_client()
         self._offsets = OffsetListing(self._cluster, ClientRole.ADMIN)
         return self
 
     def _new_client(self) -> AdminClient:
-        from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
         # The client holds the deque's method, not this object: a cycle would let the garbage collector destroy the client in librdkafka's
         # own thread, which crashes the process (confluent-kafka-python, pull requests 2129 and 2131).
         settings = self._cluster.librdkafka(ClientRole.ADMIN)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Coroutine
 from copy import copy
 from itertools import cycle
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
 from kafka.future import Future
@@ -26,14 +26,11 @@ from kafka.net.transport import KafkaTCPTransport
 
 from ferry.clusters import unreachable as silence
 from ferry.clusters.answers import API_VERSIONS, Action
-from ferry.clusters.failures import denied, granting
+from ferry.clusters.failures import REFUSALS, denied, granting, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.frames import Meter
-from ferry.clusters.refusals import REFUSALS, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.transports import EncryptedTransport, PlainTransport, SocketSelector, connected_socket
+from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
-
-if TYPE_CHECKING:
-    from ferry.config import ClientRole, Cluster
 
 T = TypeVar("T")
 
@@ -164,7 +161,7 @@ class ClusterConnection:
 
     def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole) -> None:
         self.alias = cluster.alias
-        self._loop = loop
+        self.loop = loop
         self._cluster = cluster
         self._role = role
         settings = dict(cluster.kafka_python(role))
@@ -269,14 +266,14 @@ class ClusterConnection:
         Without `node` any broker may answer, and several may be asked: only for requests that may be done twice.
         """
         while self._must_wait(node):
-            await self._loop.sleep(THROTTLE_CHECK_SECONDS)
+            await self.loop.sleep(THROTTLE_CHECK_SECONDS)
         if node is None:
             return await self._answer_of_any(request, milliseconds)
         return await self.answer_to(self.submit(request, node, milliseconds))
 
     async def _answer_of_any(self, request: Any, milliseconds: int | None) -> Any:
         """The first answer. When a broker fails or is silent for NEXT_BROKER_SECONDS, another is asked. The last failure when all fail."""
-        wakeup = Wakeup(self._loop)
+        wakeup = Wakeup(self.loop)
         asked: dict[int, Future] = {}
         while True:
             node = self._any_node(asked)
@@ -361,6 +358,22 @@ class ClusterConnection:
             return refused(self._cluster, self._role, reason(cause), tls=is_tls_refusal(cause))
         where = f"cluster {self.alias} ({self._cluster.bootstrap})"
         return ClusterUnreachable(f"{where} does not answer: {reason(cause)}; check {self.alias}.bootstrap.servers and security.protocol")
+
+
+def ask_cluster(cluster: Cluster, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    """The result of `ask(connection, *arguments)` over a connection of its own. Raises what `open` and `ask` raise."""
+    loop = EventLoop()
+    connection = ClusterConnection(loop, cluster, ClientRole.ADMIN)
+
+    async def opened() -> T:
+        await connection.open()
+        return await ask(connection, *arguments)
+
+    try:
+        return loop.run(opened)
+    finally:
+        connection.close()
+        loop.close()
 
 
 class EventLoop:

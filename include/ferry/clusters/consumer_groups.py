@@ -1,6 +1,6 @@
 """Consumer groups of one cluster: which there are, what they have committed, who is in them, and writing their offsets.
 
-Over the raw data path, not over librdkafka (see groups.py), and for many groups at once: one request holds the groups of one coordinator.
+Over the raw data path, not over librdkafka (see offset_fetch.py), for many groups at once: one request holds the groups of one coordinator.
 One group's trouble is that group's error value and never keeps the others. Writing uses generation -1 and no member id: then the broker
 itself refuses a group that has members (ClassicGroup.validateOffsetCommit, ConsumerGroup.validateOffsetCommit), whatever was seen before.
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
-from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetFetchRequest
+from kafka.protocol.consumer.group import OffsetCommitRequest
 
 from ferry.clusters.answers import (
     ASKED_AGAIN,
@@ -40,11 +40,11 @@ from ferry.clusters.group_requests import (
 )
 from ferry.clusters.messages import ConsumerGroupDescribeRequest
 from ferry.clusters.offset_batches import OffsetBatches
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.offset_fetch import GroupAnswer, fetch_offsets
+from ferry.clusters.partitions import TopicPartition, by_topic
+from ferry.clusters.pauses import doubling
+from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
 
 T = TypeVar("T")
 
@@ -54,8 +54,8 @@ GROUPS_A_DESCRIPTION = 100
 # An offset commit is about one group, and the broker answers it when its log has taken it: several connections let it take several at once.
 COMMIT_CONNECTIONS = 4
 COMMITS_WORTH_CONNECTIONS = 16
-# By topic name; versions 10 go by topic id. Before version 8 a fetch names one group (KIP-709).
-OFFSET_FETCH_VERSION, FETCH_SEVERAL, OFFSET_COMMIT_VERSION = 9, 8, 9
+# By topic name; version 10 goes by topic id.
+OFFSET_COMMIT_VERSION = 9
 
 # Nobody has a topic of that name.
 NO_TOPIC = "ferry-asks-whether-it-may"
@@ -163,8 +163,6 @@ class ConsumerGroups:
         return self._loop.run(GroupRequests(self._loop, connections, self._coordinators).each, question, groups)
 
     async def _connect(self, count: int) -> None:
-        from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
         while len(self._connections) < count:
             connection = ClusterConnection(self._loop, self._cluster, ClientRole.ADMIN)
             self._connections.append(connection)
@@ -172,15 +170,14 @@ class ConsumerGroups:
 
     async def _list(self) -> tuple[GroupListing, ...]:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        pause = FIRST_PAUSE_SECONDS
+        pauses = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
             try:
                 return await self._list_once()
             except (RequestNotSent, RequestLost) as problem:
                 if time.monotonic() > deadline:
                     raise ClusterUnreachable(f"cluster {self._cluster.alias}: listing groups failed: {problem}") from problem
-            await self._loop.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            await self._loop.sleep(next(pauses))
 
     async def _list_once(self) -> tuple[GroupListing, ...]:
         connection = self._connections[0]
@@ -198,21 +195,8 @@ class ConsumerGroups:
     async def _fetch(
         self, stable: bool, connection: ClusterConnection, node: int, groups: Sequence[str]
     ) -> dict[str, Answer[GroupOffsets]]:
-        group_type = OffsetFetchRequest.OffsetFetchRequestGroup
-        answer = await connection.send(
-            OffsetFetchRequest(
-                group_id=groups[0],
-                topics=None,
-                groups=[group_type(group_id=group, member_id=None, member_epoch=-1, topics=None) for group in groups],
-                require_stable=stable,
-                max_version=OFFSET_FETCH_VERSION,
-            ),
-            node,
-            ANSWER_MILLISECONDS,
-        )
-        if answer.version < FETCH_SEVERAL:
-            return {groups[0]: _offsets(answer)}
-        return {entry.group_id: _offsets(entry) for entry in answer.groups}
+        found = await fetch_offsets(connection, node, groups, stable=stable, milliseconds=ANSWER_MILLISECONDS)
+        return {group: _offsets(answer) for group, answer in found.items()}
 
     async def _describe_classic(
         self, connection: ClusterConnection, node: int, groups: Sequence[str]
@@ -267,16 +251,11 @@ def _bound(method: Callable[..., Awaitable[Any]], first: Any) -> Callable[..., A
     return ask
 
 
-def _offsets(entry: Any) -> Answer[GroupOffsets]:
-    parts = [(TopicPartition(topic.name, part.partition_index), part) for topic in entry.topics for part in topic.partitions]
-    worst = OFFSET_FETCH.gravest([entry.error_code, *(part.error_code for _, part in parts)])
+def _offsets(answer: GroupAnswer) -> Answer[GroupOffsets]:
+    worst = OFFSET_FETCH.gravest([answer.code, *(code for code, _ in answer.partitions.values())])
     if OFFSET_FETCH.action(worst) not in {Action.GO_ON, Action.NOTHING}:
         return worst, None
-    return 0, {
-        key: CommittedOffset(part.committed_offset, part.committed_leader_epoch, part.metadata or "")
-        for key, part in parts
-        if part.error_code == 0
-    }
+    return 0, {key: committed for key, (code, committed) in answer.partitions.items() if code == 0}
 
 
 def _of_the_group(code: int) -> bool:
@@ -296,22 +275,24 @@ def _description(entry: Any, kind: GroupType, asked: Request) -> Answer[GroupDes
 
 def _commit_request(group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> OffsetCommitRequest:
     topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
-    by_topic: dict[str, list[Any]] = {}
-    for (topic, partition), committed in offsets.items():
-        by_topic.setdefault(topic, []).append(
-            topic_type.OffsetCommitRequestPartition(
-                partition_index=partition,
-                committed_offset=committed.offset,
-                committed_leader_epoch=committed.leader_epoch,
-                committed_metadata=committed.metadata,
-            )
+
+    def partition(number: int, committed: CommittedOffset) -> Any:
+        return topic_type.OffsetCommitRequestPartition(
+            partition_index=number,
+            committed_offset=committed.offset,
+            committed_leader_epoch=committed.leader_epoch,
+            committed_metadata=committed.metadata,
         )
+
     return OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=-1,
         member_id="",
         group_instance_id=None,
         retention_time_ms=-1,
-        topics=[topic_type(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
+        topics=[
+            topic_type(name=topic, partitions=[partition(number, offsets[TopicPartition(topic, number)]) for number in numbers])
+            for topic, numbers in by_topic(offsets).items()
+        ],
         max_version=OFFSET_COMMIT_VERSION,
     )

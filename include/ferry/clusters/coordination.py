@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from kafka.protocol.consumer.group import OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import (
     AddOffsetsToTxnRequest,
@@ -35,10 +34,14 @@ from ferry.clusters.answers import (
     Action,
     Request,
 )
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.leaders import GONE_SECONDS
 from ferry.clusters.offset_batches import BATCH_BYTES, OffsetBatches
+from ferry.clusters.offset_fetch import fetch_offsets
+from ferry.clusters.partitions import TopicPartition, by_topic
+from ferry.clusters.pauses import doubling
 from ferry.clusters.unreachable import PATIENCE_SECONDS
+from ferry.config import Cluster
 from ferry.errors import ClusterUnreachable
 
 # An abandoned transaction of ours is aborted by the broker after this long, so readers of the target never wait longer for it.
@@ -50,7 +53,7 @@ LONGEST_PAUSE_SECONDS = 1.0
 
 TRANSACTION_COORDINATOR, GROUP_COORDINATOR, ANY_BROKER = 1, 0, -1
 # Names instead of topic ids, and the protocol before KIP-890 where the cluster's feature level asks for it.
-OFFSET_FETCH_BY_NAME, TXN_OFFSET_COMMIT_BY_NAME, V1_TXN_OFFSET_COMMIT, V1_END_TXN = 9, 5, 4, 4
+TXN_OFFSET_COMMIT_BY_NAME, V1_TXN_OFFSET_COMMIT, V1_END_TXN = 5, 4, 4
 
 
 class ProducerIdentity(NamedTuple):
@@ -157,8 +160,8 @@ class Coordinator:
 
     async def add_partitions(self, identity: ProducerIdentity, partitions: Iterable[tuple[str, int]]) -> None:
         """Register remote partitions with the transaction (needed before KIP-890's protocol only). PositionsRefused without Write."""
-        by_topic = _grouped(partitions)
         topic_type = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+        topics = [topic_type(name=topic, partitions=numbers) for topic, numbers in by_topic(partitions).items()]
 
         async def ask(node: int | None) -> tuple[Codes, Any]:
             answer = await self._connection.send(
@@ -166,7 +169,7 @@ class Coordinator:
                     v3_and_below_transactional_id=self._transactional_id,
                     v3_and_below_producer_id=identity.producer_id,
                     v3_and_below_producer_epoch=identity.epoch,
-                    v3_and_below_topics=[topic_type(name=topic, partitions=numbers) for topic, numbers in by_topic.items()],
+                    v3_and_below_topics=topics,
                     max_version=3,
                 ),
                 node,
@@ -224,7 +227,6 @@ class Coordinator:
     ) -> bool:
         """Whether the broker took them all; False: none of them, and fewer at once may do."""
         topic_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
-        by_topic = _grouped(positions)
         topics = [
             topic_type(
                 name=topic,
@@ -238,7 +240,7 @@ class Coordinator:
                     for number in numbers
                 ],
             )
-            for topic, numbers in by_topic.items()
+            for topic, numbers in by_topic(positions).items()
         ]
 
         async def ask(node: int | None) -> tuple[Codes, Any]:
@@ -299,45 +301,17 @@ class Coordinator:
 
         `settled`: wait for offset commits of transactions that are not decided yet, instead of taking the ones before them.
         """
-        topic_type = OffsetFetchRequest.OffsetFetchRequestTopic
-        group_type = OffsetFetchRequest.OffsetFetchRequestGroup
-        by_topic = None if partitions is None else _grouped(partitions)
+        wanted = None if partitions is None else tuple(partitions)
 
         async def ask(node: int | None) -> tuple[Codes, Any]:
-            answer = await self._connection.send(
-                OffsetFetchRequest(
-                    group_id=self._group,
-                    topics=None
-                    if by_topic is None
-                    else [topic_type(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()],
-                    groups=[
-                        group_type(
-                            group_id=self._group,
-                            member_id=None,
-                            member_epoch=-1,
-                            topics=None
-                            if by_topic is None
-                            else [
-                                group_type.OffsetFetchRequestTopics(name=topic, partition_indexes=numbers)
-                                for topic, numbers in by_topic.items()
-                            ],
-                        )
-                    ],
-                    require_stable=settled,
-                    max_version=OFFSET_FETCH_BY_NAME,
-                ),
-                node,
-            )
-            group = answer.groups[0] if answer.groups else answer
-            codes = [(topic.name, part.partition_index, part.error_code) for topic in group.topics for part in topic.partitions]
-            return [*_whole(group.error_code), *codes], group
+            found = (await fetch_offsets(self._connection, node, [self._group], wanted, stable=settled))[self._group]
+            return [*_whole(found.code), *((*key, code) for key, (code, _) in found.partitions.items())], found
 
-        group = await self._until_settled(OFFSET_FETCH, GROUP_COORDINATOR, ask)
+        found = await self._until_settled(OFFSET_FETCH, GROUP_COORDINATOR, ask)
         return {
-            (topic.name, part.partition_index): Position(part.committed_offset, part.committed_leader_epoch, part.metadata or "")
-            for topic in group.topics
-            for part in topic.partitions
-            if part.committed_offset >= 0
+            key: Position(committed.offset, committed.leader_epoch, committed.metadata)
+            for key, (_, committed) in found.partitions.items()
+            if committed.offset >= 0
         }
 
     async def idempotent_identity(self) -> ProducerIdentity:
@@ -356,7 +330,7 @@ class Coordinator:
     async def _until_settled(self, request: Request, kind: int, ask: Callable[[int | None], Awaitable[tuple[Codes, Any]]]) -> Any:
         seconds = COORDINATION_SECONDS if self.patience_seconds is None else self.patience_seconds
         deadline = time.monotonic() + seconds
-        pause, problem, gone_until = FIRST_PAUSE_SECONDS, "", 0.0
+        pauses, problem, gone_until = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), "", 0.0
         while (now := time.monotonic()) < deadline:
             try:
                 codes, answer = await ask(await self._node(kind))
@@ -380,8 +354,7 @@ class Coordinator:
             self._connection.require_answers()
             if self._connection.standstill.seconds(time.monotonic()) >= seconds:
                 break
-            await self._loop.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            await self._loop.sleep(next(pauses))
         raise ClusterUnreachable(
             f"cluster {self._connection.alias}: {request.name} for {self._transactional_id} did not succeed in {seconds:.0f} s: {problem}"
         )
@@ -429,8 +402,13 @@ def _whole(code: int) -> Codes:
     return [("", -1, code)]
 
 
-def _grouped(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        by_topic.setdefault(topic, []).append(number)
-    return by_topic
+def committed_positions(
+    cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None = None, *, settled: bool = True
+) -> dict[TopicPartition, int]:
+    """Committed offsets of these partitions (None: all) of `group`, as `Coordinator.positions` reads them; empty for an unknown group."""
+
+    async def ask(connection: ClusterConnection) -> dict[TopicPartition, int]:
+        found = await Coordinator(connection.loop, connection, "", group).positions(partitions, settled=settled)
+        return {TopicPartition(*key): position.offset for key, position in found.items()}
+
+    return ask_cluster(cluster, ask)

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from kafka.protocol.consumer import FetchRequest
 
 from ferry.clusters.answers import FETCH, LIST_OFFSETS, METADATA, Action
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
+from ferry.clusters.offset_listing import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, list_offsets_request
+from ferry.clusters.partitions import TopicPartition
 from ferry.errors import PartitionError
 from ferry.wire.batch import read_entry
 
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-EARLIEST, LATEST = -2, -1
 # How long a broker may hold an empty answer; bounded copies always have something to read, unless a leader is changing.
 FETCH_WAIT_MILLISECONDS = 500
 LIST_OFFSETS_MILLISECONDS = 30_000
@@ -161,24 +161,9 @@ async def _offset(connection: ClusterConnection, leaders: Leaders, topic: str, p
     leader = leaders.of(topic, partition)
     if leader.node < 0:
         raise without_leader(connection, leaders, topic, partition)
-    topic_type = ListOffsetsRequest.ListOffsetsTopic
-    answer = await connection.send(
-        ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=READ_UNCOMMITTED,
-            topics=[
-                topic_type(
-                    name=topic,
-                    partitions=[
-                        topic_type.ListOffsetsPartition(partition_index=partition, current_leader_epoch=leader.epoch, timestamp=which)
-                    ],
-                )
-            ],
-            timeout_ms=LIST_OFFSETS_MILLISECONDS,
-        ),
-        leader.node,
-    )
-    part = answer.topics[0].partitions[0]
+    asked = {TopicPartition(topic, partition): leader.epoch}
+    request = list_offsets_request(asked, which, READ_UNCOMMITTED, LIST_OFFSETS_MILLISECONDS)
+    part = (await connection.send(request, leader.node)).topics[0].partitions[0]
     match LIST_OFFSETS.action(part.error_code):
         case Action.GO_ON:
             return int(part.offset)

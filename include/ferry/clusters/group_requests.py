@@ -18,6 +18,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from ferry.clusters.answers import ASKED_AGAIN, FIND_COORDINATOR, Action, Request
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.leaders import ELECTION_SECONDS
+from ferry.clusters.pauses import doubling
 from ferry.errors import FerryError, GroupFailed
 
 T = TypeVar("T")
@@ -78,19 +79,18 @@ class GroupRequests:
     async def each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
         """The outcome of every group. AuthenticationFailed when the cluster refuses the login."""
         state: _State[T] = _State(dict.fromkeys(groups, "no answer"))
-        answered, quiet, pause = 0, time.monotonic(), FIRST_PAUSE_SECONDS
+        answered, quiet, pauses = 0, time.monotonic(), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
             state.silent.clear()
             await self._locate(question, state)
             await self._ask_all(question, state)
             if state.answered > answered:
-                answered, quiet, pause = state.answered, time.monotonic(), FIRST_PAUSE_SECONDS
+                answered, quiet, pauses = state.answered, time.monotonic(), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
             if not state.open or time.monotonic() - quiet > PATIENCE_SECONDS:
                 break
             await self._learn_brokers(state)
             if quiet < time.monotonic() - FIRST_PAUSE_SECONDS:  # brokers that take one group a request are asked without pauses
-                await self._loop.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                await self._loop.sleep(next(pauses))
         alias = self._connections[0].alias
         for group, problem in state.open.items():
             state.done[group] = GroupFailed(f"cluster {alias}: {question.doing} group {group}: {problem}, for {PATIENCE_SECONDS:.0f} s")

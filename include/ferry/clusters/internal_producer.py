@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ferry.clusters.failures import explained, made
+from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
 
 # Worth waiting for a leader election, not more.
 WRITE_SECONDS = 60.0
@@ -35,8 +32,6 @@ def append_records(
     `partition` -1: by the key, as Java's producer does it. `timestamp` in ms, 0: now. `in_order`: where the order tells something, a retry
     must not change it. `seconds`: how long to wait for a leader, by default WRITE_SECONDS.
     """
-    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
     # Idempotent only where it is needed: asking for a producer id costs half a second, and a record that stands there twice says the same.
     settings = {
         "socket.timeout.ms": ANSWER_MILLISECONDS,

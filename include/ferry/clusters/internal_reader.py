@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
@@ -20,10 +20,8 @@ from confluent_kafka import TopicPartition as Place
 from ferry.clusters.failures import explained, made
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
 
 # Longer than the 60 s after which a broker aborts an abandoned transaction of ours, which is what may hold the last stable offset back.
 STALLED_SECONDS = 90.0
@@ -70,8 +68,6 @@ class InternalTopicReader:
     """
 
     def __init__(self, cluster: Cluster, *, committed: bool = True) -> None:
-        from ferry.config import ClientRole  # noqa: PLC0415 - config imports nothing of clusters, kept lazy for Spark workers' start
-
         self._cluster = cluster
         self._closed = False
         settings = {"socket.timeout.ms": ANSWER_MILLISECONDS, **cluster.librdkafka(ClientRole.CONSUMER)}

@@ -13,21 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
+from uuid import UUID
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from ferry.clusters.answers import OFFSET_FOR_LEADER_EPOCH, Action
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.fetching import epoch_before, log_bounds
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from ferry.config import Cluster
-
+from ferry.clusters.partitions import TopicPartition, by_topic
+from ferry.config import Cluster
 
 T = TypeVar("T")
 
@@ -95,50 +91,31 @@ def _of_all(
     cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], ask: Asking[T], topic_ids: Mapping[str, UUID] | None = None
 ) -> dict[TopicPartition, T]:
     """What the leaders tell; those that do not tell are asked again once."""
-    if not wanted:
-        return {}
-    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
-    loop = EventLoop()
-    connection = ClusterConnection(loop, cluster, ClientRole.ADMIN)
-    try:
-        return loop.run(_ask_all, connection, wanted, ask, topic_ids)
-    finally:
-        connection.close()
-        loop.close()
+    return ask_cluster(cluster, _ask_all, wanted, ask, topic_ids) if wanted else {}
 
 
 async def _ask_all(
     connection: ClusterConnection, wanted: Mapping[TopicPartition, ReadTo], ask: Asking[T], topic_ids: Mapping[str, UUID] | None
 ) -> dict[TopicPartition, T]:
-    await connection.open()
     leaders = Leaders(connection, {key.topic for key in wanted}, topic_ids)
     found: dict[TopicPartition, T] = {}
     for _ in range(TRIES):
         with suppress(RequestNotSent, RequestLost):
             await leaders.refresh()
-        for share in _by_leader(leaders, {key: read_to for key, read_to in wanted.items() if key not in found}).values():
+        for keys in leaders.by_node(key for key in wanted if key not in found).values():
             with suppress(RequestNotSent, RequestLost):
-                found.update(await ask(connection, leaders, share))
+                found.update(await ask(connection, leaders, {key: wanted[key] for key in keys}))
         if len(found) == len(wanted):
             break
     return found
 
 
-def _by_leader(leaders: Leaders, wanted: Mapping[TopicPartition, ReadTo]) -> dict[int, dict[TopicPartition, ReadTo]]:
-    """Without the partitions that have none."""
-    by_node: dict[int, dict[TopicPartition, ReadTo]] = {}
-    for key, read_to in wanted.items():
-        by_node.setdefault(leaders.of(*key).node, {})[key] = read_to
-    return {node: share for node, share in by_node.items() if node >= 0}
-
-
 async def still_led(connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
     """Those partitions whose leader epoch is still the one that `leaders` knows: the leader refuses a request with an older one."""
     found: set[TopicPartition] = set()
-    for share in _by_leader(leaders, {key: ReadTo(0, leaders.of(*key).epoch) for key in partitions}).values():
+    for keys in leaders.by_node(partitions).values():
         with suppress(RequestNotSent, RequestLost):
-            found.update(await _ends(connection, leaders, share))
+            found.update(await _ends(connection, leaders, {key: ReadTo(0, leaders.of(*key).epoch) for key in keys}))
     return found
 
 
@@ -187,9 +164,6 @@ async def _ends(
     if not wanted:
         return {}
     topic_type = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-    by_topic: dict[str, list[TopicPartition]] = {}
-    for key in wanted:
-        by_topic.setdefault(key.topic, []).append(key)
     (node,) = {leaders.of(*key).node for key in wanted}
     if node < 0:
         raise RequestNotSent("OffsetForLeaderEpoch: the partition has no leader")
@@ -200,12 +174,14 @@ async def _ends(
                 topic=topic,
                 partitions=[
                     topic_type.OffsetForLeaderPartition(
-                        partition=key.partition, current_leader_epoch=leaders.of(*key).epoch, leader_epoch=wanted[key].epoch
+                        partition=number,
+                        current_leader_epoch=leaders.of(topic, number).epoch,
+                        leader_epoch=wanted[TopicPartition(topic, number)].epoch,
                     )
-                    for key in keys
+                    for number in numbers
                 ],
             )
-            for topic, keys in by_topic.items()
+            for topic, numbers in by_topic(wanted).items()
         ],
     )
     answer = await connection.send(request, node)

@@ -15,6 +15,8 @@ from kafka.protocol.metadata import MetadataRequest
 
 from ferry.clusters.answers import METADATA, Action
 from ferry.clusters.connections import ClusterConnection
+from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.pauses import doubling
 
 NO_TOPIC_ID = UUID(int=0)  # what clusters older than 2.8 answer
 # Whoever has no leader asks again and again: brokers that elect thousands of them must not also answer every lane ten times a second.
@@ -53,6 +55,7 @@ class Leaders:
         self._names: dict[UUID, str] = {}
         self._gone_since: dict[str, float] = {}
         self._refused: dict[str, int] = {}
+        self._pauses = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         self._pause, self._asked = 0.0, float("-inf")
 
     @property
@@ -63,9 +66,9 @@ class Leaders:
     async def refresh(self) -> None:
         """Ask again, now. Topics that are gone lose their entries; the connection learns the brokers. RequestNotSent, RequestLost."""
         now = time.monotonic()
-        quiet = now - self._asked > QUIET_SECONDS
-        self._pause = FIRST_PAUSE_SECONDS if quiet else min(2 * self._pause, LONGEST_PAUSE_SECONDS)
-        self._asked = now
+        if now - self._asked > QUIET_SECONDS:
+            self._pauses = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        self._pause, self._asked = next(self._pauses), now
         answer = await self._connection.send(
             MetadataRequest(
                 topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in self._topics], allow_auto_topic_creation=False
@@ -98,6 +101,15 @@ class Leaders:
     def of(self, topic: str, partition: int) -> Leader:
         """The leader, or NO_LEADER."""
         return self._leaders.get((topic, partition), NO_LEADER)
+
+    def by_node(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        """The partitions by the broker that leads them; without those that have no leader."""
+        found: dict[int, list[TopicPartition]] = {}
+        for key in partitions:
+            node = self.of(key.topic, key.partition).node
+            if node >= 0:
+                found.setdefault(node, []).append(key)
+        return found
 
     def topic_id(self, topic: str) -> UUID | None:
         """Today's id of `topic`; None when it does not exist."""

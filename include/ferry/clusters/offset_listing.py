@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
@@ -17,10 +17,8 @@ from kafka.protocol.metadata import MetadataRequest
 from ferry.clusters.answers import LIST_OFFSETS, Action
 from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.leaders import ELECTION_SECONDS, GONE_SECONDS
-from ferry.clusters.partitions import TopicPartition
-
-if TYPE_CHECKING:
-    from ferry.config import ClientRole, Cluster
+from ferry.clusters.partitions import TopicPartition, by_topic
+from ferry.config import ClientRole, Cluster
 
 # The last: the record with the largest time (KIP-734).
 EARLIEST, LATEST, NEWEST = -2, -1, -3
@@ -148,7 +146,10 @@ class OffsetListing:
             if key in self._leaders:
                 by_node.setdefault(self._leaders[key], []).append(key)
         asked = [(chunk, node) for node, members in by_node.items() for chunk in _chunks(members)]
-        waiting = [(chunk, connection.submit(_request(chunk, how), node, how[-1])) for chunk, node in asked]
+        at, isolation, milliseconds = how
+        broker_milliseconds = round(milliseconds * BROKER_SHARE)
+        requests = [list_offsets_request(dict.fromkeys(chunk, -1), at, isolation, broker_milliseconds) for chunk, _ in asked]
+        waiting = [(chunk, connection.submit(request, node, milliseconds)) for request, (chunk, node) in zip(requests, asked, strict=True)]
         for chunk, future in waiting:
             try:
                 answer = await future
@@ -218,21 +219,24 @@ def _chunks(keys: Sequence[TopicPartition]) -> Iterable[Sequence[TopicPartition]
     return (keys[start : start + PARTITIONS_A_REQUEST] for start in range(0, len(keys), PARTITIONS_A_REQUEST))
 
 
-def _request(keys: Iterable[TopicPartition], how: tuple[int, int, int]) -> ListOffsetsRequest:
-    at, isolation, milliseconds = how
+def list_offsets_request(epochs: Mapping[TopicPartition, int], at: int, isolation: int, milliseconds: int) -> ListOffsetsRequest:
+    """The request for partitions that one broker leads, each with its leader epoch (-1: unknown). `milliseconds`: the broker may take."""
     topic = ListOffsetsRequest.ListOffsetsTopic
-    by_topic: dict[str, list[int]] = {}
-    for name, number in keys:
-        by_topic.setdefault(name, []).append(number)
-    wanted = topic.ListOffsetsPartition
+    partition = topic.ListOffsetsPartition
     return ListOffsetsRequest(
         replica_id=-1,
         isolation_level=isolation,
         topics=[
-            topic(name=name, partitions=[wanted(partition_index=number, current_leader_epoch=-1, timestamp=at) for number in numbers])
-            for name, numbers in by_topic.items()
+            topic(
+                name=name,
+                partitions=[
+                    partition(partition_index=number, current_leader_epoch=epochs[TopicPartition(name, number)], timestamp=at)
+                    for number in numbers
+                ],
+            )
+            for name, numbers in by_topic(epochs).items()
         ],
-        timeout_ms=round(milliseconds * BROKER_SHARE),
+        timeout_ms=milliseconds,
     )
 
 

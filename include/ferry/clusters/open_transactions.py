@@ -12,18 +12,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka.protocol.admin.transactions import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 
 from ferry.clusters.answers import ASKED_AGAIN, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Action
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.partitions import TopicPartition, by_topic
+from ferry.config import Cluster
 from ferry.errors import FerryError
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
 
 # States in which a coordinator still means to write markers (org.apache.kafka.coordinator.transaction.TransactionState).
 UNDECIDED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
@@ -58,19 +56,10 @@ Found = Mapping[TopicPartition, tuple[OpenTransaction, ...] | str]
 def open_transactions(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Found:
     """The open transactions of each partition, first offset first; a text says why they cannot be seen. Raises nothing."""
     wanted = sorted(partitions)
-    if not wanted:
-        return {}
-    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
-    loop = EventLoop()
-    connection = ClusterConnection(loop, cluster, ClientRole.ADMIN)
     try:
-        return loop.run(_ask, connection, wanted)
+        return ask_cluster(cluster, _ask, wanted) if wanted else {}
     except (FerryError, RequestNotSent, RequestLost) as problem:
         return dict.fromkeys(wanted, str(problem))
-    finally:
-        connection.close()
-        loop.close()
 
 
 async def open_of(
@@ -91,7 +80,6 @@ async def open_of(
 
 
 async def _ask(connection: ClusterConnection, wanted: list[TopicPartition]) -> Found:
-    await connection.open()
     leaders = Leaders(connection, {key.topic for key in wanted})
     await leaders.refresh()
     found: dict[TopicPartition, tuple[OpenTransaction, ...] | str] = dict.fromkeys(
@@ -118,26 +106,19 @@ async def _of_leaders(
     connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, tuple[OpenTransaction, ...] | str]:
     """What the leaders show; without the partitions that have none, or whose leader does not tell now."""
-    by_node: dict[int, list[TopicPartition]] = {}
-    for key in partitions:
-        by_node.setdefault(leaders.of(key.topic, key.partition).node, []).append(key)
     found: dict[TopicPartition, tuple[OpenTransaction, ...] | str] = {}
-    for node, keys in by_node.items():
-        if node >= 0:
-            with suppress(RequestNotSent, RequestLost):
-                found.update(await _producers(connection, node, keys))
+    for node, keys in leaders.by_node(partitions).items():
+        with suppress(RequestNotSent, RequestLost):
+            found.update(await _producers(connection, node, keys))
     return found
 
 
 async def _producers(
     connection: ClusterConnection, node: int, keys: Iterable[TopicPartition]
 ) -> dict[TopicPartition, tuple[OpenTransaction, ...] | str]:
-    by_topic: dict[str, list[int]] = {}
-    for key in keys:
-        by_topic.setdefault(key.topic, []).append(key.partition)
     topic_type = DescribeProducersRequest.TopicRequest
-    request = DescribeProducersRequest(topics=[topic_type(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()])
-    answer = await connection.send(request, node)
+    topics = [topic_type(name=topic, partition_indexes=numbers) for topic, numbers in by_topic(keys).items()]
+    answer = await connection.send(DescribeProducersRequest(topics=topics), node)
     return {
         TopicPartition(topic.name, part.partition_index): _refusal(connection, topic.name, part) if part.error_code else _open(part)
         for topic in answer.topics

@@ -1,23 +1,217 @@
-"""Produce requests to the target and what their answers mean.
+"""Produce requests to the target, what their answers mean, and both as frames.
 
 One batch per partition and request, as brokers demand. The lane acts by what `ferry.clusters.answers` says of a code, never by the code.
+
+A request is a list of buffers: the batches are sent from where they are, not copied into one buffer first. Its class and the one of its
+answer replace kafka-python's ProduceRequest and ProduceResponse on a connection, because their general codec costs several times what
+sending a batch costs. Versions before 9, which had other lengths, are left to kafka-python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from ferry.clusters.answers import PERHAPS_APPENDED, PRODUCE, Action
 from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
-from ferry.clusters.produce_frames import NEWEST, BatchesAnswer, BatchesRequest
+from ferry.wire.varint import decode_unsigned, encode_unsigned
 
 # How long the leader waits for its replicas. Well below REQUEST_MILLISECONDS: when they are slow, the broker answers REQUEST_TIMED_OUT, and
 # this one batch is sent again with its sequence. A client that gave up first would lose the lane's whole transaction.
 ACKNOWLEDGE_MILLISECONDS = 20_000
 # A broker whose transaction.version is below 2 must not get a newer Produce inside a transaction (KIP-890).
 V1_PRODUCE = 11
+PRODUCE_KEY = 0
+OLDEST, NEWEST = 3, 13  # the first that takes batches of format 2; the newest that is known here
+# From here on lengths are compact and tags follow everything; from there on topics go by id (KIP-516).
+FLEXIBLE, BY_ID = 9, 13
+NO_TAGS = b"\0"
+_HEADER = struct.Struct(">hhih")
+_ACKS_AND_TIMEOUT = struct.Struct(">hi")
+_PARTITION_ANSWER = struct.Struct(">ihqqq")
+_INT32 = struct.Struct(">i")
+
+TopicBatches = tuple[str, UUID, list[tuple[int, tuple[Buffer, ...]]]]
+
+
+class PartitionAnswer(NamedTuple):
+    """The answer for one batch; the topic by its name before version 13, by its id since."""
+
+    topic: str | UUID
+    partition: int
+    error_code: int
+    base_offset: int
+    message: str | None
+
+
+class BatchesAnswer(NamedTuple):
+    """The answer to one request."""
+
+    partitions: list[PartitionAnswer]
+    throttle_time_ms: int
+
+
+class BatchesRequest:
+    """A Produce request. `batches`: topic name, topic id, and for each partition its number and the buffers of one batch."""
+
+    __slots__ = ("API_VERSION", "_max_version", "acks", "batches", "header", "timeout_ms", "transactional_id")
+    API_KEY, name = PRODUCE_KEY, "ProduceRequest"
+    min_version, max_version, _min_version = OLDEST, NEWEST, None
+
+    def __init__(
+        self, batches: Sequence[TopicBatches], transactional_id: str | None, acks: int, timeout_ms: int, max_version: int = NEWEST
+    ) -> None:
+        self.batches, self.transactional_id, self.acks, self.timeout_ms = batches, transactional_id, acks, timeout_ms
+        self.API_VERSION: int | None = None  # the connection sets it
+        self._max_version = max_version
+        self.header: _Exchange
+
+    def expect_response(self) -> bool:
+        """Brokers answer unless acks is 0, which is not used here."""
+        return True
+
+    def with_header(self, correlation_id: int, client_id: str) -> None:
+        """What ties the answer to this request."""
+        self.header = _Exchange(correlation_id, client_id, self.API_VERSION or 0)
+
+    def encode(self, *, header: bool, framed: bool) -> list[Buffer]:
+        """The frame, as our connections take it."""
+        assert header and framed  # noqa: S101, PT018 - nobody asks for parts of it
+        version = self.header.version
+        if version < FLEXIBLE:
+            return [self._by_kafka_python(version)]
+        pending = self.header.encode() + self._before_topics()
+        frame: list[Buffer] = []
+        for name, topic_id, parts in self.batches:
+            pending += topic_id.bytes if version >= BY_ID else _compact(name.encode())
+            pending += encode_unsigned(len(parts) + 1)
+            for index, batch in parts:
+                frame += [pending + index.to_bytes(4, "big") + encode_unsigned(sum(map(len, batch)) + 1), *batch]
+                pending = NO_TAGS
+            pending += NO_TAGS
+        frame.append(pending + NO_TAGS)
+        return [_INT32.pack(sum(map(len, frame))) + bytes(frame[0]), *frame[1:]]
+
+    def _before_topics(self) -> bytes:
+        transactional_id = b"\0" if self.transactional_id is None else _compact(self.transactional_id.encode())
+        return transactional_id + _ACKS_AND_TIMEOUT.pack(self.acks, self.timeout_ms) + encode_unsigned(len(self.batches) + 1)
+
+    def _by_kafka_python(self, version: int) -> bytes:
+        topic, partition = ProduceRequest.TopicProduceData, ProduceRequest.TopicProduceData.PartitionProduceData
+        topics = [
+            topic(name=name, topic_id=topic_id, partition_data=[partition(index=index, records=b"".join(batch)) for index, batch in parts])
+            for name, topic_id, parts in self.batches
+        ]
+        request = ProduceRequest(transactional_id=self.transactional_id, acks=self.acks, timeout_ms=self.timeout_ms, topic_data=topics)
+        request.API_VERSION = version
+        request.with_header(correlation_id=self.header.correlation_id, client_id=self.header.client_id)
+        return bytes(request.encode(header=True, framed=True))
+
+
+class _Received(NamedTuple):
+    """The header of an answer."""
+
+    correlation_id: int
+
+
+class _Exchange(NamedTuple):
+    """A request in flight: its header, and the decoder of its answer."""
+
+    correlation_id: int
+    client_id: str
+    version: int
+
+    def encode(self) -> bytes:
+        client_id = self.client_id.encode()
+        return _HEADER.pack(PRODUCE_KEY, self.version, self.correlation_id, len(client_id)) + client_id + NO_TAGS
+
+    def get_response_class(self) -> _Exchange:
+        return self
+
+    def parse_header(self, frame: Any) -> _Received:
+        """The answer's header; `frame` stands behind it afterwards."""
+        received = _Received(*_INT32.unpack(frame.read(_INT32.size)))
+        if self.version >= FLEXIBLE:
+            start, data = frame.tell(), frame.read()
+            frame.seek(start + _after_tags(data, 0))
+        return received
+
+    def decode(self, frame: Any) -> BatchesAnswer:
+        """The answer's body."""
+        return decode_answer(frame.read(), self.version) if self.version >= FLEXIBLE else _old_answer(frame, self.version)
+
+
+def decode_answer(data: memoryview, version: int) -> BatchesAnswer:
+    """A Produce answer of version 9 or later. ValueError or struct.error when it is cut short."""
+    found: list[PartitionAnswer] = []
+    topics, at = _length(data, 0)
+    for _ in range(topics):
+        topic: str | UUID | None
+        if version >= BY_ID:
+            topic, at = UUID(bytes=bytes(data[at : at + 16])), at + 16
+        else:
+            topic, at = _text(data, at)
+        parts, at = _length(data, at)
+        for _ in range(parts):
+            index, code, base_offset, _, _ = _PARTITION_ANSWER.unpack_from(data, at)
+            at = _after_record_errors(data, at + _PARTITION_ANSWER.size)
+            message, at = _text(data, at)
+            at = _after_tags(data, at)
+            found.append(PartitionAnswer(topic or "", index, code, base_offset, message))
+        at = _after_tags(data, at)
+    return BatchesAnswer(found, _INT32.unpack_from(data, at)[0])
+
+
+def _old_answer(frame: Any, version: int) -> BatchesAnswer:
+    answer = ProduceResponse[version].decode(frame)
+    partitions = [
+        PartitionAnswer(topic.name, part.index, part.error_code, part.base_offset, part.error_message)
+        for topic in answer.responses
+        for part in topic.partition_responses
+    ]
+    return BatchesAnswer(partitions, answer.throttle_time_ms)
+
+
+def _after_record_errors(data: memoryview, at: int) -> int:
+    count, at = _length(data, at)
+    for _ in range(count):
+        _, at = _text(data, at + _INT32.size)
+        at = _after_tags(data, at)
+    return at
+
+
+def _after_tags(data: memoryview, at: int) -> int:
+    """Behind tagged fields, none of which matters here."""
+    count, at = decode_unsigned(data, at)
+    for _ in range(count):
+        _, at = decode_unsigned(data, at)
+        size, at = decode_unsigned(data, at)
+        at += size
+    return at
+
+
+def _length(data: memoryview, at: int) -> tuple[int, int]:
+    count, at = decode_unsigned(data, at)
+    return max(count - 1, 0), at
+
+
+def _text(data: memoryview, at: int) -> tuple[str | None, int]:
+    count, at = decode_unsigned(data, at)
+    if count == 0:
+        return None, at
+    end = at + count - 1
+    if end > len(data):
+        raise ValueError(f"{count - 1} bytes of text at byte {at} of {len(data)}")
+    return str(data[at:end], "utf-8"), end
+
+
+def _compact(text: bytes) -> bytes:
+    return encode_unsigned(len(text) + 1) + text
 
 
 class Answer(NamedTuple):

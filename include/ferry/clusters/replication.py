@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
+from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import WantedTopic
+from ferry.clusters.pauses import doubling
+from ferry.config.replicas import WantedReplicas
 from ferry.errors import ClusterUnreachable, FerryError, TooFewBrokers
-
-if TYPE_CHECKING:
-    from ferry.clusters.admin import ClusterAdmin
-    from ferry.config.replicas import WantedReplicas
 
 # A created topic is usable once its leaders are elected and every broker knows; usually milliseconds, but a broker that makes thousands of
 # partitions needs minutes: it must only go on for so long.
 LEADERS_SECONDS = 120.0
-PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
 NAMED_TOPICS = 20
 
 
@@ -60,7 +58,7 @@ def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int]) -> None:
 
     ClusterUnreachable when for a while no more of them get some; NotAuthorized for one that exists and is hidden from the user.
     """
-    deadline, pause = time.monotonic() + LEADERS_SECONDS, PAUSE_SECONDS
+    deadline, pauses = time.monotonic() + LEADERS_SECONDS, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
     waiting = dict(widths)
     while waiting:
         topics = target.topics(waiting)
@@ -75,5 +73,4 @@ def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int]) -> None:
             more = f" and {len(waiting) - NAMED_TOPICS:,} more" if len(waiting) > NAMED_TOPICS else ""
             raise ClusterUnreachable(f"cluster {target.alias}: no leaders within {LEADERS_SECONDS:.0f} s for {named}{more}")
         if waiting:
-            time.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            time.sleep(next(pauses))

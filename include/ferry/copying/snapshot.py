@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from ferry.clusters.abilities import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Lack, lacking
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.groups import committed_positions
+from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Lack, lacking
+from ferry.clusters.coordination import committed_positions
 from ferry.clusters.leader_epochs import ReadTo, diverged_logs
 from ferry.clusters.partitions import TopicPartition
 from ferry.config.nearest import nearest_name
@@ -78,7 +78,7 @@ def take_snapshot(
     their remote topics are set to is not known.
     """
     refuse_same_cluster(flow, source, target)
-    lacks = lacking_abilities(flow)
+    lacks = lacking_features(flow)
     source_topics, target_topics = source.topics(), target.topics()
     policy = flow.policy
     selection = flow.select_topics(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
@@ -151,13 +151,11 @@ def take_snapshot(
     return FlowSnapshot(selection, source_topics, target_topics, checked, state, claims, offsets.problems, tuple(denied), lacks)
 
 
-def lacking_abilities(flow: Flow) -> tuple[Lack, ...]:
+def lacking_features(flow: Flow) -> tuple[Lack, ...]:
     """What the releases of both clusters cannot do for the flow. BrokerTooOld where it cannot be copied at all."""
-    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
     return (
-        *lacking(flow.source, ClientRole.ADMIN, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES),
-        *lacking(flow.target, ClientRole.ADMIN, needs=TARGET_NEEDS, wishes=TARGET_WISHES),
+        *lacking(flow.source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES),
+        *lacking(flow.target, needs=TARGET_NEEDS, wishes=TARGET_WISHES),
     )
 
 

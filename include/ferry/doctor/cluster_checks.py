@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ferry.clusters.abilities import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Ability, missing
+from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Feature, missing
 from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Finding, failure, ok, warning
 
@@ -60,8 +60,8 @@ def _version(where: str, facts: ClusterFacts) -> Finding:
     return ok(where, "version", f"Kafka {told}, with ZooKeeper")
 
 
-def _lack(ability: Ability) -> tuple[str, str]:
-    return f"older than Kafka {ability.since}: {ability.without}", f"upgrade the cluster to {ability.since} or newer"
+def _lack(feature: Feature) -> tuple[str, str]:
+    return f"older than Kafka {feature.since}: {feature.without}", f"upgrade the cluster to {feature.since} or newer"
 
 
 def _clock(where: str, facts: ClusterFacts) -> Finding:

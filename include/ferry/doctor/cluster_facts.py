@@ -12,7 +12,7 @@ from confluent_kafka.admin import AclOperation
 from ferry.clusters.acl_binding import AclBinding
 from ferry.clusters.acls import read_acls
 from ferry.clusters.admin import TOPICS_A_REQUEST, ClusterAdmin
-from ferry.clusters.capabilities import Capabilities, ask_capabilities
+from ferry.clusters.api_versions import Capabilities, ask_capabilities
 from ferry.errors import FerryError, NotAuthorized
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ferry.clusters.abilities import Lack
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.api_versions import Lack
 from ferry.copying.last_stable_lag import HeldBack, held_back
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.request import RunRequest

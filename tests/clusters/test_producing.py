@@ -17,8 +17,15 @@ from ferry.clusters.connections import REQUEST_MILLISECONDS
 from ferry.clusters.coordination import TRANSACTION_MILLISECONDS
 from ferry.clusters.fetching import FETCH_WAIT_MILLISECONDS, LIST_OFFSETS_MILLISECONDS
 from ferry.clusters.frames import Frame
-from ferry.clusters.produce_frames import BatchesAnswer, PartitionAnswer, decode_answer
-from ferry.clusters.producing import ACKNOWLEDGE_MILLISECONDS, Answer, produce_answers, produce_request
+from ferry.clusters.producing import (
+    ACKNOWLEDGE_MILLISECONDS,
+    Answer,
+    BatchesAnswer,
+    PartitionAnswer,
+    decode_answer,
+    produce_answers,
+    produce_request,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -7,26 +7,26 @@ from collections.abc import Callable
 import pytest
 from kafka.protocol.producer import InitProducerIdRequest
 
-from ferry.clusters.abilities import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Ability, Lack, lacking
-from ferry.config import ClientRole, Flow
-from ferry.copying.snapshot import lacking_abilities
+from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Feature, Lack, lacking
+from ferry.config import Flow
+from ferry.copying.snapshot import lacking_features
 from ferry.errors import BrokerTooOld
 
 pytestmark = pytest.mark.brokers
 
-OF_TOMORROW = Ability(InitProducerIdRequest, 99, "9.9", "something is not so")
+OF_TOMORROW = Feature(InitProducerIdRequest, 99, "9.9", "something is not so")
 
 
 def test_the_newest_release_lacks_nothing(flow_factory: Callable[..., Flow]) -> None:
-    assert lacking_abilities(flow_factory("A->B.topics = x")) == ()
+    assert lacking_features(flow_factory("A->B.topics = x")) == ()
     for ability in (*SOURCE_NEEDS, *SOURCE_WISHES, *TARGET_NEEDS, *TARGET_WISHES):
         assert ability.version <= ability.request.max_version  # type: ignore[attr-defined]
 
 
 def test_what_is_lacking_is_named(flow_factory: Callable[..., Flow]) -> None:
     cluster = flow_factory("A->B.topics = x").target
-    assert lacking(cluster, ClientRole.ADMIN, needs=(), wishes=[OF_TOMORROW, *TARGET_WISHES]) == (
+    assert lacking(cluster, needs=(), wishes=[OF_TOMORROW, *TARGET_WISHES]) == (
         Lack(f"cluster {cluster.alias} is older than Kafka 9.9", "something is not so"),
     )
     with pytest.raises(BrokerTooOld, match=rf"cluster {cluster.alias} .* is older than Kafka 9\.9: something is not so; upgrade it"):
-        lacking(cluster, ClientRole.ADMIN, needs=[OF_TOMORROW], wishes=())
+        lacking(cluster, needs=[OF_TOMORROW], wishes=())

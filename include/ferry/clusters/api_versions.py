@@ -1,0 +1,159 @@
+"""What the brokers of a cluster can do: the requests that they offer (ApiVersions), finalized features, and the time of their clock.
+
+kafka-python leaves out of a request the fields that the broker's version of it does not have. So Ferry checks what a correct copy needs
+here, before it writes anything, and refuses a cluster that lacks it. What a cluster merely cannot tell is listed in plan, status and
+report.
+
+The clock is read from DescribeQuorum (KIP-836), which says when the quorum's leader was last caught up with itself: that is now, by its
+clock (LeaderState.describeReplicaState). No other read-only answer holds a broker's time. Clusters with ZooKeeper and those older than 3.3
+do not have it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kafka.protocol.admin import DescribeProducersRequest, DescribeQuorumRequest, ListTransactionsRequest
+from kafka.protocol.consumer import FetchRequest, OffsetFetchRequest
+from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.producer import InitProducerIdRequest
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from ferry.clusters.answers import DESCRIBE_QUORUM, Action
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.config import Cluster
+from ferry.errors import BrokerTooOld, ClusterUnreachable
+
+# A broker that restarts at this very moment answers within these attempts.
+ATTEMPTS = 5
+WAIT = wait_exponential(multiplier=0.1, max=2)
+NO_ANSWER = (RequestNotSent, RequestLost)
+_METADATA_TOPIC = "__cluster_metadata"
+# Ferry asks for the time so often and takes the quickest answer, which is the most exact.
+CLOCK_READINGS = 3
+# A controller that is being elected must not hold up whoever asks.
+CLOCK_MILLISECONDS = 5_000
+
+
+class Feature(NamedTuple):
+    """A request in a version, the release of Kafka that brought it, and what does not work without it."""
+
+    request: type
+    version: int
+    since: str
+    without: str
+
+
+class Lack(NamedTuple):
+    """What a cluster cannot do, as it stands in a report."""
+
+    what: str
+    reason: str
+
+
+TARGET_NEEDS = (
+    Feature(InitProducerIdRequest, 3, "2.5", "a writer that was superseded cannot be told from its successor (KIP-360)"),
+    Feature(OffsetFetchRequest, 7, "2.5", "a position may be read while its transaction is undecided (KIP-447)"),
+)
+SOURCE_NEEDS = (Feature(FetchRequest, 4, "0.11", "aborted transactions would be copied (KIP-98)"),)
+SOURCE_WISHES = (
+    Feature(MetadataRequest, 10, "2.8", "topics that are deleted and created again are not recognised: there are no topic ids (KIP-516)"),
+    Feature(FetchRequest, 12, "2.7", "a log that lost its end and grew again is not recognised (KIP-320)"),
+    Feature(
+        FetchRequest, 13, "3.1", "a topic that is created again while it is copied is recognised a moment later, by metadata (KIP-516)"
+    ),
+    Feature(DescribeProducersRequest, 0, "2.8", "which producer holds an open transaction is not known (KIP-664)"),
+    Feature(ListTransactionsRequest, 0, "3.0", "which transactional id holds an open transaction is not known (KIP-664)"),
+)
+TARGET_WISHES = (
+    Feature(MetadataRequest, 10, "2.8", "remote topics that are deleted and created again are not recognised (KIP-516)"),
+    Feature(DescribeProducersRequest, 0, "2.8", "transactions of the flow that a broker forgot to end are not looked for (KIP-664)"),
+)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How far the cluster's clock is ahead of ours, in ms, to within `within_ms`."""
+
+    ahead_ms: int
+    within_ms: int
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """Requests that the brokers take (newest version by API key), finalized features by name, and the clock or why it is not known."""
+
+    newest: Mapping[int, int] = field(hash=False)
+    features: Mapping[str, int] = field(default_factory=dict, hash=False)
+    clock: Clock | None = None
+    no_clock: str = ""
+
+
+def lacking(cluster: Cluster, *, needs: Iterable[Feature], wishes: Iterable[Feature]) -> tuple[Lack, ...]:
+    """The `wishes` that the cluster cannot fulfil; BrokerTooOld where it lacks one of `needs`. ClusterUnreachable, AuthenticationFailed."""
+    try:
+        for attempt in Retrying(retry=retry_if_exception_type(NO_ANSWER), stop=stop_after_attempt(ATTEMPTS), wait=WAIT, reraise=True):
+            with attempt:
+                offered = ask_cluster(cluster, _newest)
+    except NO_ANSWER as problem:
+        raise ClusterUnreachable(f"cluster {cluster.alias} ({cluster.bootstrap}) does not say what it can do: {problem}") from problem
+    for need in missing(needs, offered):
+        raise BrokerTooOld(f"cluster {cluster.alias} ({cluster.bootstrap}) is older than Kafka {need.since}: {need.without}; upgrade it")
+    return tuple(Lack(f"cluster {cluster.alias} is older than Kafka {wish.since}", wish.without) for wish in missing(wishes, offered))
+
+
+def missing(features: Iterable[Feature], offered: Mapping[int, int]) -> list[Feature]:
+    """The features that brokers lack which offer these requests: newest version by API key (pure)."""
+    return [feature for feature in features if offered.get(feature.request.API_KEY, -1) < feature.version]  # type: ignore[attr-defined]
+
+
+def ask_capabilities(cluster: Cluster) -> Capabilities:
+    """Ask any broker. ClusterUnreachable, AuthenticationFailed."""
+    try:
+        return ask_cluster(cluster, _ask)
+    except NO_ANSWER as problem:
+        raise ClusterUnreachable(f"cluster {cluster.alias} ({cluster.bootstrap}): asking what it can do failed: {problem}") from problem
+
+
+async def _newest(connection: ClusterConnection) -> dict[int, int]:
+    return {int(entry.api_key): int(entry.max_version) for entry in (await connection.offers()).api_keys}
+
+
+async def _ask(connection: ClusterConnection) -> Capabilities:
+    newest = await _newest(connection)
+    features = {feature.name: int(feature.max_version_level) for feature in (await connection.offers()).finalized_features or ()}
+    if newest.get(DescribeQuorumRequest.API_KEY, 0) < 1:
+        return Capabilities(newest, features, None, "only clusters with KRaft, from 3.3 on, tell it")
+    readings = [await _read_clock(connection) for _ in range(CLOCK_READINGS)]
+    clocks = [reading for reading in readings if isinstance(reading, Clock)]
+    if clocks:
+        return Capabilities(newest, features, min(clocks, key=lambda clock: clock.within_ms))
+    return Capabilities(newest, features, None, str(readings[0]))
+
+
+async def _read_clock(connection: ClusterConnection) -> Clock | str:
+    topic = DescribeQuorumRequest.TopicData
+    asked = topic(topic_name=_METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])
+    before = time.time_ns()
+    try:
+        answer = await connection.send(DescribeQuorumRequest(topics=[asked], min_version=1), milliseconds=CLOCK_MILLISECONDS)
+    except NO_ANSWER as problem:
+        return str(problem)
+    return _clock(answer, before // 1_000_000, time.time_ns() // 1_000_000)
+
+
+def _clock(answer: Any, before: int, after: int) -> Clock | str:
+    partitions = [partition for topic in answer.topics for partition in topic.partitions]
+    code = DESCRIBE_QUORUM.gravest([answer.error_code, *(partition.error_code for partition in partitions)])
+    if DESCRIBE_QUORUM.action(code) is Action.DENIED:
+        return f"it tells only users with {DESCRIBE_QUORUM.right(code)}"
+    if code or not partitions:
+        return f"it answers {DESCRIBE_QUORUM.told(code)}"
+    found = partitions[0]
+    now = next((voter.last_caught_up_timestamp for voter in found.current_voters if voter.replica_id == found.leader_id), -1)
+    if now <= 0:
+        return "its quorum has no leader among the voters"
+    return Clock(round(now - (before + after) / 2), (after - before + 1) // 2 + 1)
