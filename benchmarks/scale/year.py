@@ -22,6 +22,7 @@ from benchmarks.scale.steps import disk_bytes
 from ferry.clusters.admin import ClusterAdmin
 from ferry.config import load_config
 from ferry.copying import ledger_compaction as upkeep
+from ferry.ledger.counters import Counters
 from ferry.ledger.reading import read_receipts, read_state
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt, ledger_partition
 from ferry.ledger.state import FlowRecord, Head, encode_state
@@ -175,9 +176,7 @@ def _receipt(run: int, partition: int) -> Receipt:
         start + RECORDS,
         downstream_end=there + RECORDS,
         runs=((start, there, RECORDS),),
-        records=RECORDS,
-        bytes=1_000,
-        forwarded=1,
+        counters=Counters(records=RECORDS, bytes=1_000, forwarded=1),
         min_timestamp=run * RUN_MILLISECONDS,
         max_timestamp=run * RUN_MILLISECONDS,
         run_id=f"run-{run}",

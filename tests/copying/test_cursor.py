@@ -13,6 +13,7 @@ from ferry.clusters.fetching import FetchPosition
 from ferry.copying.cursor import BYTES_AN_OFFSET, SMALLEST_FETCH_BYTES, PartitionCursor
 from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
 from ferry.errors import ClusterUnreachable, PartitionUnavailable, SourceTruncated
+from ferry.ledger.counters import Counters
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
@@ -49,13 +50,13 @@ def test_a_transaction_accepted_and_confirmed() -> None:
     receipts = cursor.receipts("run")
     assert [(entry.kind, entry.upstream_start, entry.upstream_end, entry.downstream_end) for entry in receipts] == [(COPIED, 0, 25, 120)]
     assert receipts[0].runs == ((0, 100, 15), (20, 115, 5))
-    assert (receipts[0].records, receipts[0].min_timestamp, receipts[0].max_timestamp) == (20, 1_000, 1_025)
+    assert (receipts[0].counters.records, receipts[0].min_timestamp, receipts[0].max_timestamp) == (20, 1_000, 1_025)
     assert cursor.head("run", "ledger") == Head("t", 0, 25, str(TOPIC_ID), "A.t", str(REMOTE_ID), "ledger", 3, "run", record_bytes=1)
     cursor.confirm()
     assert (cursor.committed_position, cursor.touched) == (25, False)
     cursor.settle_fetched()
     assert cursor.position == 30
-    assert [(entry.upstream_start, entry.upstream_end, entry.records) for entry in cursor.receipts("run")] == [(25, 30, 0)]
+    assert [(entry.upstream_start, entry.upstream_end, entry.counters.records) for entry in cursor.receipts("run")] == [(25, 30, 0)]
 
 
 def test_the_head_says_how_large_the_last_records_were() -> None:
@@ -135,8 +136,8 @@ def test_a_receipt_counts_every_treatment_and_how_old_records_were(monkeypatch: 
     ages += [MinMeanMax(5_500, 5_500, 5_500, 4), MinMeanMax(5_500, 5_500, 5_500, 11)]
     mean = sum(age.mean * age.count for age in ages) / 45
     (receipt,) = cursor.receipts("run-7")
-    assert receipt.record_age is not None
-    assert receipt.latency is not None
+    assert receipt.counters.record_age_ms is not None
+    assert receipt.counters.replication_latency_ms is not None
     assert receipt == Receipt(
         COPIED,
         "t",
@@ -148,20 +149,25 @@ def test_a_receipt_counts_every_treatment_and_how_old_records_were(monkeypatch: 
         100,
         downstream_end=171,
         runs=((0, 100, 43), (44, 145, 5), (50, 150, 4), (60, 161, 10)),
-        records=65,
-        bytes=70,
-        forwarded=2,
-        reframed=2,
-        handled=3,
-        dropped=8,
-        added=3,
+        counters=Counters(
+            records=65,
+            bytes=70,
+            transactions=1,
+            forwarded=2,
+            reframed=2,
+            handled=3,
+            dropped=8,
+            added=3,
+            from_target=5,
+            record_age_ms=MinMeanMax(2_000, pytest.approx(mean), 6_000, 45),
+            replication_latency_ms=MinMeanMax(
+                3_000, pytest.approx(7_000 - (10 * 2_500 + 10 * 1_000 + 10 * 2_000 + 15 * 500) / 45), 7_000, 45
+            ),
+        ),
         written=((140, 150), (160, 171)),
-        from_target=5,
         min_timestamp=0,
         max_timestamp=4_000,
-        record_age=MinMeanMax(2_000, pytest.approx(mean), 6_000, 45),
         # Until the moment of the receipt, of all records that bear a time.
-        latency=MinMeanMax(3_000, pytest.approx(7_000 - (10 * 2_500 + 10 * 1_000 + 10 * 2_000 + 15 * 500) / 45), 7_000, 45),
         source_epoch=6,
         run_id="run-7",
         series="s",
@@ -173,7 +179,12 @@ def test_a_receipt_of_records_without_times_says_so() -> None:
     cursor.fetched_to(10, -1)
     cursor.accept(replace(unit(0, 10, epoch=-1), min_timestamp=-1, max_timestamp=-1), 0)
     (receipt,) = cursor.receipts("run")
-    assert (receipt.min_timestamp, receipt.max_timestamp, receipt.record_age, receipt.latency) == (-1, -1, None, None)
+    assert (receipt.min_timestamp, receipt.max_timestamp, receipt.counters.record_age_ms, receipt.counters.replication_latency_ms) == (
+        -1,
+        -1,
+        None,
+        None,
+    )
     assert (receipt.source_epoch, cursor.head("run", "ledger").source_epoch) == (-1, -1)
 
 
@@ -186,17 +197,21 @@ def test_what_a_handler_dropped_counts_once_it_is_settled() -> None:
     cursor.note_dropped(5)
     cursor.accept(unit(7, 15), 0)
     (receipt,) = cursor.receipts("run")
-    assert (receipt.upstream_end, receipt.records, receipt.dropped) == (15, 8, 11), "what lies behind the settled offset does not count yet"
+    assert (receipt.upstream_end, receipt.counters.records, receipt.counters.dropped) == (15, 8, 11), (
+        "what lies behind the settled offset does not count yet"
+    )
     cursor.confirm()
     cursor.fetched_to(30, 3)
     cursor.note_dropped(10)
     cursor.settle_fetched()
     (receipt,) = cursor.receipts("run")
-    assert (receipt.upstream_start, receipt.upstream_end, receipt.dropped) == (15, 30, 15)
+    assert (receipt.upstream_start, receipt.upstream_end, receipt.counters.dropped) == (15, 30, 15)
     cursor.revert()
     cursor.fetched_to(30, 3)
     cursor.settle_fetched()
-    assert [entry.dropped for entry in cursor.receipts("run")] == [0], "what an abandoned transaction held is fetched and counted anew"
+    assert [entry.counters.dropped for entry in cursor.receipts("run")] == [0], (
+        "what an abandoned transaction held is fetched and counted anew"
+    )
 
 
 def test_what_a_handler_dropped_just_before_a_refused_record_counts() -> None:
@@ -206,7 +221,7 @@ def test_what_a_handler_dropped_just_before_a_refused_record_counts() -> None:
     cursor.fetched_to(10, 3)
     cursor.skip(unit(6, 10, runs=((6, 1),)), "refused")
     cursor.settle_fetched()
-    found = [(entry.upstream_start, entry.upstream_end, entry.dropped, entry.reason) for entry in cursor.receipts("run")]
+    found = [(entry.upstream_start, entry.upstream_end, entry.counters.dropped, entry.reason) for entry in cursor.receipts("run")]
     assert found == [(0, 6, 6, ""), (6, 7, 0, "refused"), (7, 10, 0, "")]
 
 
@@ -339,7 +354,7 @@ def test_excluded_offsets_are_settled_without_being_fetched() -> None:
     cursor.settle_fetched()
     (receipt,) = cursor.receipts("run")
     assert (receipt.upstream_start, receipt.upstream_end, receipt.runs) == (10, 100, ((80, 500, 5),))
-    assert (receipt.records, receipt.from_target) == (5, 30 + 39 + 10)
+    assert (receipt.counters.records, receipt.counters.from_target) == (5, 30 + 39 + 10)
     assert cursor.done
     cursor.pass_excluded()
     assert (cursor.done, cursor.fetched) == (True, 100)
@@ -365,7 +380,7 @@ def test_a_backfill_passes_excluded_offsets_and_leaves_the_position() -> None:
     cursor.settle_fetched()
     cursor.pass_excluded()
     cursor.settle_fetched()
-    assert [(entry.kind, entry.from_target) for entry in cursor.receipts("run")] == [(COPIED, 0), (BACKFILLED, 20)]
+    assert [(entry.kind, entry.counters.from_target) for entry in cursor.receipts("run")] == [(COPIED, 0), (BACKFILLED, 20)]
     assert (cursor.position, cursor.head("run", "ledger").source_epoch, cursor.done) == (60, 5, True)
 
 
@@ -383,7 +398,7 @@ def test_what_retention_took_is_a_loss_only_where_it_was_not_excluded(
     cursor = guarded(Segment(COPIED, 10, 100), excluded=excluded)
     cursor.lose(log_start, "gone")
     receipts = cursor.receipts("run")
-    assert [(entry.kind, entry.upstream_start, entry.upstream_end, entry.from_target) for entry in receipts] == ranges
+    assert [(entry.kind, entry.upstream_start, entry.upstream_end, entry.counters.from_target) for entry in receipts] == ranges
     assert (cursor.fetched, cursor.position) == (log_start, log_start)
     inside = [entry.reason for entry in receipts if entry.kind is ReceiptKind.LOSS and entry.upstream_start < 15]
     assert inside in ([], ["gone; 5 of these offsets held what the flow in the other direction wrote"])
@@ -408,8 +423,10 @@ def test_what_a_handler_dropped_around_a_refused_record_counts() -> None:
         (ReceiptKind.SKIPPED, 6, 7),
         (COPIED, 7, 10),
     ]
-    assert sum(entry.records + entry.dropped for entry in receipts) == 9
-    assert all(entry.handled or entry.dropped for entry in receipts if entry.kind == COPIED), "a verify would look for all their records"
+    assert sum(entry.counters.records + entry.counters.dropped for entry in receipts) == 9
+    assert all(entry.counters.handled or entry.counters.dropped for entry in receipts if entry.kind == COPIED), (
+        "a verify would look for all their records"
+    )
 
 
 def test_receipts_around_a_refused_record_say_that_a_handler_was_at_work() -> None:
@@ -418,12 +435,12 @@ def test_receipts_around_a_refused_record_say_that_a_handler_was_at_work() -> No
     cursor.skip(replace(unit(0, 10, runs=((4, 1),)), kind="handled", places=(0,), dropped=9), "refused")
     before, refused, behind = cursor.receipts("run")
     assert (before.upstream_start, refused.upstream_start, behind.upstream_start, behind.upstream_end) == (0, 4, 5, 10)
-    assert all(entry.handled or entry.dropped for entry in (before, behind)), "a verify would look for all their records"
-    assert before.dropped + refused.dropped + behind.dropped == 9
+    assert all(entry.counters.handled or entry.counters.dropped for entry in (before, behind)), "a verify would look for all their records"
+    assert sum(entry.counters.dropped for entry in (before, refused, behind)) == 9
     cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
     cursor.fetched_to(5, 3)
     cursor.skip(replace(unit(0, 5, runs=((0, 1),)), kind="handled", places=(0,), dropped=4), "refused")
     cursor.fetched_to(10, 3)
     cursor.skip(unit(5, 10, runs=((5, 1),)), "refused")
-    found = [(entry.upstream_start, entry.upstream_end, entry.dropped, entry.handled) for entry in cursor.receipts("run")]
+    found = [(entry.upstream_start, entry.upstream_end, entry.counters.dropped, entry.counters.handled) for entry in cursor.receipts("run")]
     assert found == [(0, 1, 0, 0), (1, 5, 4, 1), (5, 6, 0, 0), (6, 10, 0, 0)]

@@ -144,7 +144,7 @@ class CursorMachine(RuleBasedStateMachine):
         assert settled == sum(segment.end - segment.start for segment in self.segments)
         gone = sum(entry.upstream_end - entry.upstream_start for entry in self.committed.ledger if entry.reason == "gone")
         refused = sum(entry.reason == "refused" for entry in self.committed.ledger)
-        assert sum(entry.records + entry.dropped for entry in self.committed.ledger) + refused + gone == settled
+        assert sum(entry.counters.records + entry.counters.dropped for entry in self.committed.ledger) + refused + gone == settled
 
 
 TestCursorMachine = CursorMachine.TestCase

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.copying.ledger_compaction import UPKEEP_RECORDS, YOUNG_MILLISECONDS, LedgerCompaction, is_due, mergeable, records_of, tidy
+from ferry.ledger.counters import ONE_TRANSACTION, Counters
 from ferry.ledger.coverage import covered
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt
@@ -22,9 +23,8 @@ KINDS = st.sampled_from([ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind
 def receipt(kind: ReceiptKind, start: int, end: int, downstream: int) -> Receipt:
     count = end - start
     runs = ((start, downstream, count),) if kind in {ReceiptKind.COPIED, ReceiptKind.BACKFILLED} and count else ()
-    return Receipt(
-        kind, "t", 0, "s", "A.t", "r", start, end, downstream_end=downstream + count if runs else -1, runs=runs, records=count, run_id="x"
-    )
+    place, counters = downstream + count if runs else -1, Counters(count, transactions=1)
+    return Receipt(kind, "t", 0, "s", "A.t", "r", start, end, downstream_end=place, runs=runs, counters=counters, run_id="x")
 
 
 @st.composite
@@ -63,7 +63,7 @@ def test_coverage_and_retained_mapping_stay(receipts: list[Receipt], log_start: 
     tidied = after(receipts, log_start)
     assert covered(tidied) == covered(receipts)
     assert mapping(tidied, log_start) == mapping(receipts, log_start)
-    assert sum(entry.records for entry in tidied) == sum(entry.records for entry in receipts)
+    assert sum(entry.counters.records for entry in tidied) == sum(entry.counters.records for entry in receipts)
 
 
 @given(ledgers(), st.integers(0, 40))
@@ -79,10 +79,13 @@ def test_a_long_row_of_receipts_becomes_one() -> None:
 
 
 def test_what_a_handler_has_seen_stays_apart_from_what_was_copied_as_it_was() -> None:
-    row = [replace(receipt(ReceiptKind.COPIED, at, at + 1, at), handled=handled) for at, handled in enumerate((0, 0, 2, 3, 0, 0))]
-    row[3] = replace(row[3], handled=0, dropped=1)
+    row = [
+        replace(receipt(ReceiptKind.COPIED, at, at + 1, at), counters=Counters(handled=handled))
+        for at, handled in enumerate((0, 0, 2, 3, 0, 0))
+    ]
+    row[3] = replace(row[3], counters=Counters(handled=0, dropped=1))
     tidied = sorted(after(row, 0), key=lambda entry: entry.upstream_start)
-    assert [(entry.upstream_start, entry.upstream_end, entry.by_handler) for entry in tidied] == [
+    assert [(entry.upstream_start, entry.upstream_end, entry.counters.by_handler) for entry in tidied] == [
         (0, 2, False),
         (2, 4, True),
         (4, 6, False),
@@ -90,7 +93,7 @@ def test_what_a_handler_has_seen_stays_apart_from_what_was_copied_as_it_was() ->
 
 
 def test_a_range_without_records_joins_the_first_records_of_the_log() -> None:
-    empty = replace(receipt(ReceiptKind.COPIED, 0, 5, 0), runs=(), downstream_end=-1, records=0)
+    empty = replace(receipt(ReceiptKind.COPIED, 0, 5, 0), runs=(), downstream_end=-1, counters=ONE_TRANSACTION)
     row = [empty, receipt(ReceiptKind.COPIED, 5, 9, 0)]
     assert [(entry.upstream_start, entry.upstream_end, entry.runs) for entry in after(row, 0)] == [(0, 9, ((5, 0, 4),))]
 
@@ -136,22 +139,33 @@ def test_backfills_in_any_order_stay_readable(receipts: list[Receipt], order: li
 
 FIRST = replace(
     receipt(ReceiptKind.COPIED, 0, 5, 10),
-    bytes=100,
-    forwarded=1,
-    reframed=2,
-    handled=3,
-    dropped=4,
-    added=5,
+    counters=Counters(
+        records=5,
+        bytes=100,
+        forwarded=1,
+        reframed=2,
+        handled=3,
+        dropped=4,
+        added=5,
+        transactions=6,
+        from_target=7,
+        record_age_ms=MinMeanMax(1, 2.0, 3, 4),
+        replication_latency_ms=MinMeanMax(5, 6.0, 7, 8),
+    ),
     written=((10, 20),),
-    transactions=6,
-    from_target=7,
     min_timestamp=40,
     max_timestamp=80,
-    record_age=MinMeanMax(1, 2.0, 3, 4),
-    latency=MinMeanMax(5, 6.0, 7, 8),
     source_epoch=1,
 )
-SECOND = replace(FIRST, upstream_start=5, upstream_end=9, downstream_end=35, runs=((5, 30, 4),), records=9, written=((30, 35),))
+SECOND = replace(
+    FIRST,
+    upstream_start=5,
+    upstream_end=9,
+    downstream_end=35,
+    runs=((5, 30, 4),),
+    counters=replace(FIRST.counters, records=9),
+    written=((30, 35),),
+)
 SECOND = replace(SECOND, min_timestamp=0, max_timestamp=90, source_epoch=2)
 
 
@@ -162,20 +176,22 @@ def test_a_merged_receipt_is_the_sum_of_both() -> None:
         upstream_end=9,
         downstream_end=35,
         runs=((0, 10, 5), (5, 30, 4)),
-        records=14,
-        bytes=200,
-        forwarded=2,
-        reframed=4,
-        handled=6,
-        dropped=8,
-        added=10,
+        counters=Counters(
+            records=14,
+            bytes=200,
+            forwarded=2,
+            reframed=4,
+            handled=6,
+            dropped=8,
+            added=10,
+            transactions=12,
+            from_target=14,
+            record_age_ms=None,
+            replication_latency_ms=None,
+        ),
         written=((10, 20), (30, 35)),
-        transactions=12,
-        from_target=14,
         min_timestamp=0,
         max_timestamp=90,
-        record_age=None,
-        latency=None,
         source_epoch=2,
         run_id="",
     )

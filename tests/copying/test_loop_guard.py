@@ -14,6 +14,7 @@ from ferry.copying.ledger_compaction import tidy
 from ferry.copying.loop_guard import GuardDraft, PartitionGuard, TopicPair, both_ways, unexplained_partitions
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
 from ferry.errors import OriginUnclear, PartitionUnavailable, PositionDisagrees, RetryRule
+from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.state import Head
 from ferry.wire.ranges import Ranges, within
@@ -69,7 +70,7 @@ class Log:
         last = max(self.ours) + 1
         self.end += 1
         kind = ReceiptKind.BACKFILLED if backfill else ReceiptKind.COPIED
-        added = {"handled": 1, "added": 1, "written": tuple(written)} if written else {}
+        added = Counters(handled=1, added=1) if written else ZERO
         self.receipts.append(
             replace(
                 BLANK,
@@ -78,9 +79,9 @@ class Log:
                 upstream_end=self.upstream,
                 downstream_end=last,
                 runs=tuple(runs),
-                records=records,
+                counters=Counters(records, transactions=1) + added,
+                written=tuple(written),
                 remote_epoch=self.epochs[-1][0],
-                **added,  # type: ignore[arg-type]
             )
         )
 
@@ -133,7 +134,9 @@ def test_offsets_that_were_given_again_are_not_left_out(steps: list[int | tuple[
 
 
 def test_what_an_epoch_says_of_a_receipt() -> None:
-    written = replace(BLANK, upstream_end=20, downstream_end=120, runs=((0, 100, 20),), records=20, remote_epoch=3)
+    written = replace(
+        BLANK, upstream_end=20, downstream_end=120, runs=((0, 100, 20),), counters=Counters(20, transactions=1), remote_epoch=3
+    )
     assert excluded([written], ends={3: 105}) == ((100, 105),)
     assert excluded([written], ends={3: 0}) == ()
     assert excluded([written], ends={3: NO_END}) == excluded([written], ends={2: 0}) == ((100, 120),)

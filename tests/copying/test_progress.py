@@ -13,13 +13,14 @@ import pytest
 from ferry.clusters.internal_reader import InternalRecord
 from ferry.copying.progress import Progress, ProgressObserver
 from ferry.errors import ClusterUnreachable
+from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
 
 pytestmark = pytest.mark.unit
 
 
 def receipt(start: int, end: int, records: int, size: int) -> Receipt:
-    return Receipt(ReceiptKind.COPIED, "t", 0, "id", "A.t", "id", start, end, records=records, bytes=size)
+    return Receipt(ReceiptKind.COPIED, "t", 0, "id", "A.t", "id", start, end, counters=Counters(records=records, bytes=size))
 
 
 class Ledger:
@@ -70,7 +71,7 @@ def test_what_this_run_copied_is_counted_once_and_said_when_it_changes(monkeypat
     assert ledger.closed.is_set(), "the end waits for the last look"
     topic = "mm2-ferry-ledger.A.internal"
     assert ledger.asked[:2] == [(topic, {0: 10, 1: 4}, False), (topic, {0: 13, 1: 6}, False)]
-    assert (observer.progress.offsets, observer.progress.records, ledger.cluster) == (50, 40, FLOW.target)
+    assert (observer.progress.offsets, observer.progress.counters.records, ledger.cluster) == (50, 40, FLOW.target)
     (line,) = said
     assert line.startswith("40 records, 1.0 MB, ")
     assert "50% of the offsets, about" in line
@@ -113,7 +114,7 @@ def test_a_ledger_that_cannot_be_read_is_told_once_and_read_again(problem: Excep
     assert why in told
     assert line.startswith("40 records, 1.0 MB, ")
     assert again == ([told] if problem else []), "trouble that comes back is told again"
-    assert observer.progress.records == 40
+    assert observer.progress.counters.records == 40
 
 
 def test_a_line_tells_what_was_copied_and_how_long_the_rest_takes() -> None:
@@ -122,7 +123,7 @@ def test_a_line_tells_what_was_copied_and_how_long_the_rest_takes() -> None:
     progress.add(receipt(5, 505, 400, 1_000_000_000))
     progress.add(receipt(0, 500, 800, 234_500_000))
     progress.lanes_done += 1
-    assert (progress.offsets, progress.records, progress.bytes) == (1_000, 1_200, 1_234_500_000)
+    assert (progress.offsets, progress.counters.records, progress.counters.bytes) == (1_000, 1_200, 1_234_500_000)
     assert progress.line(20.0) == "1,200 records, 1,234.5 MB, 61.7 MB/s, 1 of 3 lanes done, 25% of the offsets, about 60 s left"
     assert ", 1,234,500.0 MB/s, " in progress.line(0.0), "not even a millisecond"
 

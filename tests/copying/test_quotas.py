@@ -120,7 +120,7 @@ def test_the_budget_of_a_flow_is_used_and_kept_within_a_tenth(
         ended.set()
         watcher.join()
     assert (report.exit_code, report.records) == (ExitCode.DONE, 600)
-    transactions = report.partitions[0].transactions
+    transactions = report.partitions[0].counters.transactions
     assert transactions >= 4
     middle = [(moment, offset) for moment, offset in seen if 100 <= offset <= 550]
     (first, low), (last, high) = middle[0], middle[-1]

@@ -104,7 +104,7 @@ def test_what_a_handler_drops_altogether_is_noted(bench: Callable[..., Bench]) -
     assert made.answer(partition=5, records=batch(0, 1)) == []
     made.cursors[0].settle_fetched()
     (receipt,) = made.cursors[0].receipts("run")
-    assert (receipt.upstream_end, receipt.dropped, {(record.topic, record.partition) for record in seen}) == (2, 2, {("t", 5)})
+    assert (receipt.upstream_end, receipt.counters.dropped, {(record.topic, record.partition) for record in seen}) == (2, 2, {("t", 5)})
 
 
 def test_answers_to_what_nobody_asks_any_more_are_left(bench: Callable[..., Bench]) -> None:

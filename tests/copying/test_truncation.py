@@ -50,7 +50,10 @@ def test_what_was_backfilled_counts_and_is_not_where_copying_began() -> None:
 def test_only_receipts_of_the_series_say_what_the_position_was_copied_from() -> None:
     before = copied(0, 60)
     head = replace(HEAD, series="later")
-    since = [replace(copied(30, 60, records=5), series="later"), replace(copied(10, 12, epoch=9), series="other")]
+    since = [
+        replace(copied(30, 60, records=5), series="later"),
+        replace(copied(10, 12, epoch=9), series="other"),
+    ]
     assert truncation_of(head, Divergence(4, 40), [before, *since]) == Truncation(40, 40, copied=False)
     assert truncation_of(head, Divergence(4, 20), [before, *since]) == Truncation(20, 20, copied=True), "where a seed said not to begin"
     assert truncation_of(head, Divergence(3, 40), [before, *since]) == Truncation(40, 40, copied=False)

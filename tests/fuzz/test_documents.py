@@ -16,6 +16,7 @@ from tests.fuzz.damage import damaged, damaged_json, fuzzed
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, NewerFormat, UnreadableRecord
+from ferry.ledger.counters import Counters
 from ferry.ledger.loss_index import IndexedShare, LossIndex
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
@@ -34,9 +35,10 @@ from ferry.wire.runs import decode_runs, encode_runs
 
 pytestmark = pytest.mark.unit
 
+COUNTERS = Counters(57, 900, 1, 1, 2, 3, 4, 5, 2, MinMeanMax(1, 2.5, 3, 57), MinMeanMax(4, 5.0, 6, 57))
 RECEIPT = Receipt(
-    ReceiptKind.COPIED, "t", 3, "id", "A.t", "rid", 7, 107, 57, ((7, 0, 50), (60, 50, 7)), 57, 900, 1, 2, 3, 4, 5, ((50, 57),), 1, 2, 9,
-    11, 12, MinMeanMax(1, 2.5, 3, 57), MinMeanMax(4, 5.0, 6, 57), 8, "run", "why", "series",
+    ReceiptKind.COPIED, "t", 3, "id", "A.t", "rid", 7, 107, 57, ((7, 0, 50), (60, 50, 7)), COUNTERS, ((50, 57),), 9, 11, 12, 8,
+    run_id="run", reason="why", series="series",
 )  # fmt: skip
 ACL = AclBinding.from_list([AclResource.TOPIC, "t", AclPattern.LITERAL, "User:u", "*", "READ", "ALLOW"])
 STATES = (

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ferry.clusters.internal_reader import READ_ON, InternalRecord, Span, spans_of
 from ferry.errors import NewerFormat, UnreadableRecord
 from ferry.ledger import loss_index
+from ferry.ledger.counters import Counters
 from ferry.ledger.loss_index import NEW_RECORDS, IndexedShare, LossFold, LossIndex, is_due, read_index
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind, decode_receipt, encode_receipt, is_loss
 from ferry.ledger.state import FlowRecord, decode_state, encode_state
@@ -22,7 +23,7 @@ LEDGER = "11111111-1111-1111-1111-111111111111"
 LOST = Receipt(ReceiptKind.LOSS, "t", 0, "s", "A.t", "r", 0, 5, reason='gone; the "log" began at 5')
 REFUSAL = Receipt(ReceiptKind.SKIPPED, "t", 0, "s", "A.t", "r", 0, 1, reason=f"{REFUSED}: too large")
 GONE = replace(REFUSAL, reason="gone when the backfill came")
-COPIED = replace(LOST, kind=ReceiptKind.COPIED, records=5, runs=((0, 0, 5),), downstream_end=5)
+COPIED = replace(LOST, kind=ReceiptKind.COPIED, counters=Counters(5, transactions=1), runs=((0, 0, 5),), downstream_end=5)
 WRITTEN = st.tuples(st.sampled_from([LOST, REFUSAL, GONE, COPIED, COPIED, COPIED]), st.integers(0, 5), st.booleans())
 
 

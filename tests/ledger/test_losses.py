@@ -21,6 +21,7 @@ from ferry.errors import NewerFormat
 from ferry.ledger import loss_index
 from ferry.ledger import losses as ledger_losses
 from ferry.ledger.acknowledgements import acknowledge_losses, open_losses
+from ferry.ledger.counters import Counters
 from ferry.ledger.losses import index_losses, read_losses
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.topics import ensure_internal_topics
@@ -28,7 +29,19 @@ from ferry.monitoring.status import flow_status
 
 pytestmark = pytest.mark.brokers
 
-COPIED = Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 0, 10, downstream_end=10, runs=((0, 0, 10),), records=10, bytes=500)
+COPIED = Receipt(
+    ReceiptKind.COPIED,
+    "t",
+    0,
+    "s",
+    "A.t",
+    "r",
+    0,
+    10,
+    downstream_end=10,
+    runs=((0, 0, 10),),
+    counters=Counters(10, 500, 1),
+)
 LOST = Receipt(ReceiptKind.LOSS, "t", 0, "s", "A.t", "r", 10, 20, reason='gone; the "log" began at 20')
 REFUSAL = Receipt(ReceiptKind.SKIPPED, "t", 1, "s", "A.t", "r", 3, 4, reason=f"{REFUSED}: too large")
 TAKEN_BACK = replace(LOST, upstream_start=40, upstream_end=50)

@@ -14,6 +14,7 @@ from ferry.clusters.internal_reader import InternalRecord
 from ferry.copying import guard_reading
 from ferry.copying.loop_guard import GuardDraft, TopicPair
 from ferry.errors import FerryError
+from ferry.ledger.counters import Counters
 from ferry.ledger.formats import FORMAT_VERSION
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipt_glance import Glance, glance
@@ -40,22 +41,37 @@ def receipts(draw: st.DrawFn) -> Receipt:
         upstream_end=100,
         downstream_end=draw(st.integers(-1, 9)),
         runs=((5, 7, count),) if count else (),
-        records=count,
-        bytes=draw(st.integers(0, 2**62)),
-        handled=handled,
+        counters=Counters(
+            records=count,
+            bytes=draw(st.integers(0, 2**62)),
+            handled=handled,
+            from_target=draw(st.sampled_from([0, 0, 2])),
+            record_age_ms=delays,
+            replication_latency_ms=delays,
+        ),
         written=((7, 7 + handled),) if handled else (),
-        from_target=draw(st.sampled_from([0, 0, 2])),
         found=draw(st.sampled_from([-1, -1, 8])),
         remote_epoch=draw(st.sampled_from([-1, -1, 0, 8])),
-        record_age=delays,
-        latency=delays,
         run_id=draw(st.text(max_size=3)),
         reason=draw(st.sampled_from(["", "", 'said "records":99', "gone"])),
         series=draw(st.sampled_from(["", "run-7"])),
     )
 
 
-PLAIN = Receipt(ReceiptKind.COPIED, "t", 3, ID, "A.t", ID, 5, 9, downstream_end=11, runs=((5, 7, 4),), records=4, bytes=70, run_id="x")
+PLAIN = Receipt(
+    ReceiptKind.COPIED,
+    "t",
+    3,
+    ID,
+    "A.t",
+    ID,
+    5,
+    9,
+    downstream_end=11,
+    runs=((5, 7, 4),),
+    counters=Counters(records=4, bytes=70),
+    run_id="x",
+)
 
 
 def test_what_runs_write_has_a_glance() -> None:

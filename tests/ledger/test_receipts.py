@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.errors import UnreadableRecord
+from ferry.ledger.counters import Counters
 from ferry.ledger.formats import FORMAT_VERSION
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipts import (
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.unit
 OFFSETS = st.integers(0, 2**62)
 
 
-DELAYS = {"record_age": MinMeanMax(1, 2.5, 4, 3), "latency": MinMeanMax(5, 6.5, 8, 2)}
+DELAYS = {"record_age_ms": MinMeanMax(1, 2.5, 4, 3), "replication_latency_ms": MinMeanMax(5, 6.5, 8, 2)}
 
 
 @st.composite
@@ -56,11 +57,16 @@ def receipts(draw: st.DrawFn) -> Receipt:
         upstream_end=upstream + draw(st.integers(0, 9)),
         downstream_end=downstream if runs else -1,
         runs=tuple(runs),
-        records=sum(run[2] for run in runs),
-        bytes=draw(OFFSETS),
-        forwarded=draw(st.integers(0, 9)),
-        reframed=draw(st.integers(0, 9)),
-        transactions=draw(st.integers(0, 9)),
+        counters=Counters(
+            records=sum(run[2] for run in runs),
+            bytes=draw(OFFSETS),
+            forwarded=draw(st.integers(0, 9)),
+            reframed=draw(st.integers(0, 9)),
+            transactions=draw(st.integers(0, 9)),
+            from_target=draw(st.integers(0, 3)),
+            dropped=draw(st.integers(0, 2)),
+            **draw(st.sampled_from([{}, {}, DELAYS])),
+        ),
         min_timestamp=draw(st.integers(-1, 2**62)),
         max_timestamp=draw(st.integers(-1, 2**62)),
         source_epoch=draw(st.integers(-1, 2**31 - 1)),
@@ -68,15 +74,13 @@ def receipts(draw: st.DrawFn) -> Receipt:
         run_id=draw(st.text(max_size=9)),
         reason=draw(st.text(max_size=9)),
         series=draw(st.sampled_from(["", "", "run-7"])),
-        from_target=draw(st.integers(0, 3)),
-        dropped=draw(st.integers(0, 2)),
         found=draw(st.integers(-1, 3)),
-        **draw(st.sampled_from([{}, {}, DELAYS])),
     )
 
 
+COUNTERS = Counters(records=4, transactions=1)
 KEY, VALUE = encode_receipt(
-    Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 5, 9, downstream_end=11, runs=((5, 7, 4),), records=4, run_id="x")
+    Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 5, 9, downstream_end=11, runs=((5, 7, 4),), counters=COUNTERS, run_id="x")
 )
 
 
@@ -142,10 +146,10 @@ def test_a_split_receipt_says_the_same(receipt: Receipt, limit: int) -> None:
     assert [piece.upstream_start for piece in pieces[1:]] == [piece.upstream_end for piece in pieces[:-1]]
     assert (pieces[0].upstream_start, pieces[-1].upstream_end) == (receipt.upstream_start, receipt.upstream_end)
     assert pieces[-1].downstream_end == receipt.downstream_end
-    assert [(piece.record_age, piece.latency) for piece in pieces[1:]] == [(None, None)] * (len(pieces) - 1)
+    assert {(piece.counters.record_age_ms, piece.counters.replication_latency_ms) for piece in pieces[1:]} <= {(None, None)}
     assert len(pieces) == max(1, -(-len(receipt.runs) // limit))
     for name in ("records", "bytes", "forwarded", "reframed", "transactions", "from_target"):
-        assert sum(getattr(piece, name) for piece in pieces) == getattr(receipt, name)
+        assert sum(getattr(piece.counters, name) for piece in pieces) == getattr(receipt.counters, name)
     for piece in pieces:
         assert len(piece.runs) <= limit
         assert all(piece.upstream_start <= start and start + count <= piece.upstream_end for start, _, count in piece.runs)
@@ -167,31 +171,31 @@ def test_receipts_of_one_partition_share_a_ledger_partition() -> None:
 
 def test_receipts_of_handled_records_and_of_an_older_ferry() -> None:
     handled = Receipt(
-        ReceiptKind.COPIED, "t", 0, "id", "A.t", "remote", 0, 9, 20, ((1, 10, 1), (3, 14, 2)), records=6, handled=2, dropped=6, added=3
+        ReceiptKind.COPIED, "t", 0, "id", "A.t", "remote", 0, 9, 20, ((1, 10, 1), (3, 14, 2)), Counters(6, handled=2, dropped=6, added=3)
     )
     handled = replace(handled, written=((10, 16),))
     key, value = encode_receipt(handled)
     assert decode_receipt(key, value) == handled
-    older = json.loads(encode_receipt(replace(handled, handled=0, dropped=0, added=0))[1])
+    older = json.loads(encode_receipt(replace(handled, counters=COUNTERS))[1])
     assert "handled" not in older
-    assert decode_receipt(key, json.dumps(older).encode()).dropped == 0
+    assert decode_receipt(key, json.dumps(older).encode()).counters.dropped == 0
     first, second = split_receipt(handled, 1)
-    assert (first.records, first.downstream_end, first.handled, first.dropped, first.added) == (4, 14, 2, 6, 3)
-    assert (second.records, second.downstream_end, second.handled, second.dropped, second.added) == (2, 20, 0, 0, 0)
+    assert (first.downstream_end, first.counters) == (14, Counters(4, handled=2, dropped=6, added=3))
+    assert (second.downstream_end, second.counters) == (20, Counters(2))
 
 
 def test_pieces_of_handled_records_count_no_records_of_others_between_them() -> None:
     """Where names stay as they are, producers of the remote topic write between the batches of one transaction."""
     runs = ((0, 0, 2), (3, 7, 2), (6, 14, 1), (7, 17, 1), (9, 26, 2))
     handled = replace(
-        Receipt(ReceiptKind.COPIED, "t", 0, "id", "t", "remote", 0, 11, 29, runs, records=11, handled=5, added=3),
+        Receipt(ReceiptKind.COPIED, "t", 0, "id", "t", "remote", 0, 11, 29, runs, Counters(11, handled=5, added=3)),
         written=((14, 18), (26, 29)),
     )
     pieces = split_receipt(handled, 2)
-    assert [(piece.records, piece.added, piece.downstream_end) for piece in pieces] == [(4, 0, 9), (4, 2, 18), (3, 1, 29)]
+    assert [(piece.counters.records, piece.counters.added, piece.downstream_end) for piece in pieces] == [(4, 0, 9), (4, 2, 18), (3, 1, 29)]
     assert [piece.written for piece in pieces] == [(), (), handled.written]
     alone = split_receipt(handled, 1)
-    assert [(piece.records, piece.added, piece.downstream_end) for piece in alone] == [
+    assert [(piece.counters.records, piece.counters.added, piece.downstream_end) for piece in alone] == [
         (2, 0, 2),
         (2, 0, 9),
         (3, 2, 17),
@@ -225,7 +229,8 @@ def test_the_same_receipt_has_the_same_bytes() -> None:
 
 def test_fields_of_a_newer_ferry_are_noticed_in_key_and_value() -> None:
     """Also where a receipt has every field that this Ferry knows: nothing is left out then."""
-    whole = Receipt(ReceiptKind.COPIED, "t", 0, "i", "A.t", "r", 0, 9, records=2, handled=1, from_target=1, found=3, series="s", **DELAYS)
+    counters = Counters(records=2, handled=1, from_target=1, **DELAYS)
+    whole = Receipt(ReceiptKind.COPIED, "t", 0, "i", "A.t", "r", 0, 9, counters=counters, found=3, series="s")
     key, value = encode_receipt(replace(whole, written=((0, 1),)))
     for one, other in ((key, value), encode_receipt(Receipt(ReceiptKind.SEED, "t", 0, "i", "A.t", "r", 0, 0))):
         assert not holds_more(one, other)
@@ -238,15 +243,15 @@ def test_what_is_usual_is_not_written_down() -> None:
     key, value = encode_receipt(Receipt(ReceiptKind.COPIED, "t", 3, "i", "A.t", "r", 5, 9))
     assert key == b'{"id":"i","kind":"copied","partition":3,"start":5,"topic":"t"}'
     assert not {"handled", "from_target", "found", "written", "delays"} & json.loads(value).keys()
-    half = Receipt(ReceiptKind.COPIED, "t", 3, "i", "A.t", "r", 5, 9, record_age=DELAYS["record_age"])
-    assert decode_receipt(*encode_receipt(half)).record_age is None
-    both = replace(half, latency=DELAYS["latency"])
+    half = Receipt(ReceiptKind.COPIED, "t", 3, "i", "A.t", "r", 5, 9, counters=Counters(record_age_ms=DELAYS["record_age_ms"]))
+    assert decode_receipt(*encode_receipt(half)).counters.record_age_ms is None
+    both = replace(half, counters=Counters(**DELAYS))
     assert decode_receipt(*encode_receipt(both)) == both
 
 
 def test_as_many_runs_as_fit_stay_one_receipt() -> None:
     runs = tuple((10 * index, 10 * index, 2) for index in range(6))
-    receipt = Receipt(ReceiptKind.COPIED, "t", 0, "i", "A.t", "r", 0, 99, downstream_end=52, runs=runs, records=12)
+    receipt = Receipt(ReceiptKind.COPIED, "t", 0, "i", "A.t", "r", 0, 99, downstream_end=52, runs=runs, counters=Counters(12))
     assert split_receipt(receipt, 6) == (receipt,)
     found = [(piece.upstream_start, piece.upstream_end, piece.downstream_end) for piece in split_receipt(receipt, 3)]
     assert found == [(0, 30, 22), (30, 99, 52)]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ferry.errors import NewerFormat, UnreadableRecord
+from ferry.ledger.counters import Counters
 from ferry.ledger.run_report import LossReport, PartitionFailure, PartitionReport, RunReport
 from ferry.ledger.run_summary import RunLag, decode_summary, encode_summary, state_of, summary_of
 
@@ -29,7 +30,7 @@ def report(**more: Any) -> RunReport:
 
 
 def copied(topic: str, records: int, partition: int = 0) -> PartitionReport:
-    return PartitionReport(topic, partition, f"A.{topic}", 0, records, records, records * 10)
+    return PartitionReport(topic, partition, f"A.{topic}", 0, records, Counters(records, records * 10))
 
 
 def test_a_summary_comes_back_as_it_was() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.monitoring.ledger_ranges import covered_ranges
 
@@ -17,8 +18,8 @@ def receipt(kind: ReceiptKind, start: int, end: int, **fields: object) -> Receip
 def test_neighbours_become_one_range() -> None:
     ranges = covered_ranges(
         [
-            receipt(ReceiptKind.COPIED, 10, 20, records=9, bytes=90, min_timestamp=7, max_timestamp=9),
-            receipt(ReceiptKind.COPIED, 0, 10, records=10, bytes=100, min_timestamp=5, max_timestamp=6),
+            receipt(ReceiptKind.COPIED, 10, 20, counters=Counters(records=9, bytes=90), min_timestamp=7, max_timestamp=9),
+            receipt(ReceiptKind.COPIED, 0, 10, counters=Counters(records=10, bytes=100), min_timestamp=5, max_timestamp=6),
         ]
     )
     assert [(entry.start, entry.end, entry.records, entry.bytes, entry.min_timestamp, entry.max_timestamp) for entry in ranges] == [
@@ -44,5 +45,10 @@ def test_kinds_and_gaps_stay_apart() -> None:
 
 
 def test_what_lies_inside_adds_nothing() -> None:
-    ranges = covered_ranges([receipt(ReceiptKind.COPIED, 0, 20, records=20), receipt(ReceiptKind.COPIED, 5, 10, records=5)])
+    ranges = covered_ranges(
+        [
+            receipt(ReceiptKind.COPIED, 0, 20, counters=Counters(records=20)),
+            receipt(ReceiptKind.COPIED, 5, 10, counters=Counters(records=5)),
+        ]
+    )
     assert [(entry.start, entry.end, entry.records) for entry in ranges] == [(0, 20, 20)]

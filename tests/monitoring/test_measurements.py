@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ferry.ledger.counters import Counters
 from ferry.ledger.measurement import Measurement
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.run_report import PartitionReport, RunReport
@@ -25,10 +26,7 @@ def test_one_set_for_each_remote_partition() -> None:
         "A.t",
         0,
         10,
-        records=10,
-        bytes=500,
-        record_age_ms=MinMeanMax(1, 2, 4, 10),
-        replication_latency_ms=MinMeanMax(5, 6.25, 9, 10),
+        counters=Counters(records=10, bytes=500, record_age_ms=MinMeanMax(1, 2, 4, 10), replication_latency_ms=MinMeanMax(5, 6.25, 9, 10)),
     )
     idle = PartitionReport("t", 4, "A.t", 0, 10)
     found = measurements(RunReport("A->B", "r", "", "", "latest", (partition, idle), seconds=4.0), "A", "B")
@@ -48,7 +46,7 @@ def test_one_set_for_each_remote_partition() -> None:
 
 
 def test_records_without_timestamps_have_no_age() -> None:
-    report = RunReport("A->B", "r", "", "", "latest", (PartitionReport("t", 0, "A.t", 0, 1, records=1),))
+    report = RunReport("A->B", "r", "", "", "latest", (PartitionReport("t", 0, "A.t", 0, 1, counters=Counters(records=1)),))
     assert {one.name for one in measurements(report, "A", "B")} == {"record-count", "byte-count", "record-bytes-avg"}
 
 

@@ -12,6 +12,7 @@ from ferry.clusters.internal_reader import InternalRecord
 from ferry.clusters.open_transactions import OpenTransaction
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.last_stable_lag import HeldBack
+from ferry.ledger.counters import ONE_TRANSACTION, Counters
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_summary
@@ -154,8 +155,7 @@ def receipt(topic: str, partition: int, start: int, end: int, kind: ReceiptKind 
         "remote-id",
         start,
         end,
-        records=0 if none else end - start,
-        bytes=0 if none else 400 * (end - start),
+        counters=ONE_TRANSACTION if none else Counters(end - start, 400 * (end - start), 1),
         min_timestamp=begun + start * MS_A_RECORD,
         max_timestamp=begun + (end - 1) * MS_A_RECORD,
         run_id="scheduled__1",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.monitoring.ledger_ranges import CoveredRange
 from ferry.page.coverage_timeline import RANGES_A_TOPIC, MissingRange, PartitionPlace, fewer_ranges, gaps, timeline
@@ -16,7 +17,9 @@ pytestmark = pytest.mark.unit
 
 
 def receipt(kind: ReceiptKind, start: int, end: int, partition: int = 0, **more: object) -> Receipt:
-    return Receipt(kind, "t", partition, "s", "A.t", "r", start, end, records=end - start, bytes=10 * (end - start), **more)  # type: ignore[arg-type]
+    return Receipt(
+        kind, "t", partition, "s", "A.t", "r", start, end, counters=Counters(records=end - start, bytes=10 * (end - start)), **more
+    )  # type: ignore[arg-type]
 
 
 def place(log_start: int | None = 0, position: int | None = 100, excluded: tuple[tuple[int, int], ...] = ()) -> PartitionPlace:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.pipeline.refreshed import PARTITIONS_TOLD, RefreshedPartition, refreshed_topics
 
@@ -19,7 +20,7 @@ def receipt(
     low, high = stamps
     return Receipt(
         ReceiptKind(kind), topic, partition, "s", f"A.{topic}", "r", start, end, first + count, ((start, first, count),),
-        records=count, bytes=count * 10, min_timestamp=low, max_timestamp=high, run_id=run,
+        counters=Counters(count, count * 10), min_timestamp=low, max_timestamp=high, run_id=run,
     )  # fmt: skip
 
 
@@ -48,13 +49,13 @@ def test_what_another_run_copied_between_two_tries_is_not_told() -> None:
 
 
 def test_only_what_put_records_there_refreshes_a_topic() -> None:
-    empty = Receipt(ReceiptKind.COPIED, "dropped", 0, "s", "A.dropped", "r", 0, 5, dropped=5, transactions=1)
+    empty = Receipt(ReceiptKind.COPIED, "dropped", 0, "s", "A.dropped", "r", 0, 5, counters=Counters(dropped=5))
     assert refreshed_topics([receipt("lost", 0, 0, 5, 0, kind="loss"), receipt("seed", 0, 0, 5, 0, kind="seed"), empty], "r") == ()
 
 
 def test_what_a_handler_added_is_part_of_the_range() -> None:
     added = Receipt(
-        ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 5, 6, 13, ((5, 11, 1),), records=4, bytes=9, added=3, written=((9, 13),), run_id="r"
+        ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 5, 6, 13, ((5, 11, 1),), Counters(4, 9, added=3), written=((9, 13),), run_id="r"
     )
     (topic,) = refreshed_topics([added], "r")
     assert topic.partitions == (RefreshedPartition(0, 5, 6, 9, 13, 4, 9),)

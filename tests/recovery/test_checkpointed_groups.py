@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ferry.config import Flow, load_config
+from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import FlowState, Head
 from ferry.recovery.checkpointed_groups import positions_of
@@ -17,7 +18,7 @@ from ferry.wire.internal_records import Checkpoint
 pytestmark = pytest.mark.unit
 
 LINES = ("clusters = A, B", "A.bootstrap.servers = a:1", "B.bootstrap.servers = b:1", "A->B.enabled = true", "groups = g.*")
-COPIED = Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 0, 10, 10, ((0, 0, 10),), records=10)
+COPIED = Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 0, 10, 10, ((0, 0, 10),), counters=Counters(10, transactions=1))
 
 
 @pytest.fixture

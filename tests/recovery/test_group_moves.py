@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupMember, GroupState
 from ferry.clusters.partitions import TopicPartition
+from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.recovery_entries import GroupTaken
 from ferry.recovery.checkpointed_groups import checkpoint_image
@@ -117,7 +118,7 @@ def receipt(upstream: int, downstream: int, count: int) -> Receipt:
         upstream + count,
         downstream + count,
         ((upstream, downstream, count),),
-        records=count,
+        counters=Counters(count, transactions=1),
     )
 
 

@@ -150,7 +150,7 @@ def test_a_run_takes_heartbeats_along_without_spark_and_a_backfill_leaves_them_o
     planned = plan_run(flow, RunRequest(flow.name, "look"))
     assert (planned.needs_copy, planned.needs_preparation) == (False, True)
     (copied,) = run_flow(flow).partitions
-    assert (copied.remote_topic, copied.records) == (f"{flow.source.alias}.{TOPIC}", 1)
+    assert (copied.remote_topic, copied.counters.records) == (f"{flow.source.alias}.{TOPIC}", 1)
     assert len(read_all(target_cluster.client_settings(), copied.remote_topic)[0]) == 1
     now = datetime.now(UTC)
     backfill = run_flow(flow, since=now - timedelta(hours=1), until=now)

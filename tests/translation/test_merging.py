@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, Run
 from ferry.translation.merging import merged
 from ferry.translation.model import Inexact
@@ -47,7 +48,7 @@ def copy(source: Side, target: Side, count: int, aborted: int) -> None:
             runs.append((offset, len(target.log), 1))
             target.log.append(name)
     if end > start:
-        put = {"runs": tuple(runs), "records": len(runs), "downstream_end": len(target.log)} if runs else {}
+        put = {"runs": tuple(runs), "counters": Counters(len(runs), transactions=1), "downstream_end": len(target.log)} if runs else {}
         target.receipts.append(replace(BLANK, upstream_start=start, upstream_end=end, **put))
         target.position = end
     if runs:
@@ -130,8 +131,15 @@ def test_readers_of_what_came_from_the_other_side_alone() -> None:
 
 def test_what_the_other_side_copied_in_another_order_is_not_exact() -> None:
     came_back = [
-        replace(BLANK, upstream_start=10, upstream_end=20, runs=((10, 0, 10),), records=10, downstream_end=10),
-        replace(BLANK, kind=ReceiptKind.BACKFILLED, upstream_end=10, runs=((0, 11, 10),), records=10, downstream_end=21),
+        replace(BLANK, upstream_start=10, upstream_end=20, runs=((10, 0, 10),), counters=Counters(10, transactions=1), downstream_end=10),
+        replace(
+            BLANK,
+            kind=ReceiptKind.BACKFILLED,
+            upstream_end=10,
+            runs=((0, 11, 10),),
+            counters=Counters(10, transactions=1),
+            downstream_end=21,
+        ),
     ]
     forward = OffsetMap([skipped(0, 22)], LogBounds(target_end=20))
     said = merged(forward, OffsetMap(came_back, LogBounds(target_end=22)), 5)
@@ -139,15 +147,15 @@ def test_what_the_other_side_copied_in_another_order_is_not_exact() -> None:
 
 
 def test_what_came_back_since_the_end_was_looked_up_is_read_again() -> None:
-    came_back = replace(BLANK, upstream_end=5, runs=((0, 0, 5),), records=5, downstream_end=5)
+    came_back = replace(BLANK, upstream_end=5, runs=((0, 0, 5),), counters=Counters(5, transactions=1), downstream_end=5)
     forward = OffsetMap([skipped(0, 6)], LogBounds(target_end=0))
     said = merged(forward, OffsetMap([came_back], LogBounds(target_end=6)), 6)
     assert (said.image, said.reason) == (0, Inexact.MERGED)
 
 
 def test_copies_that_left_the_log_hide_nothing() -> None:
-    forgotten = replace(BLANK, upstream_end=10, records=10, downstream_end=10)
-    later = replace(BLANK, upstream_start=10, upstream_end=15, runs=((10, 11, 5),), records=5, downstream_end=16)
+    forgotten = replace(BLANK, upstream_end=10, counters=Counters(10, transactions=1), downstream_end=10)
+    later = replace(BLANK, upstream_start=10, upstream_end=15, runs=((10, 11, 5),), counters=Counters(5, transactions=1), downstream_end=16)
     forward = OffsetMap([forgotten, later], LogBounds(target_start=10, target_end=17))
     said = merged(forward, OffsetMap([skipped(0, 17)], LogBounds(target_end=15)), 12)
     assert (said.image, said.reason) == (13, None)

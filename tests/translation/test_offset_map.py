@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.translation.worlds import BLANK, World, worlds
 
 from ferry.copying.ledger_compaction import tidy
+from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.translation.model import Inexact
 from ferry.translation.offset_map import LogBounds, OffsetMap, seeded_again
@@ -161,7 +162,14 @@ def receipt(kind: ReceiptKind, start: int, end: int, **fields: object) -> Receip
 
 
 def copied(start: int, place: int, count: int, kind: ReceiptKind = ReceiptKind.COPIED) -> Receipt:
-    return receipt(kind, start, start + count, runs=((start, place, count),), records=count, downstream_end=place + count)
+    return receipt(
+        kind,
+        start,
+        start + count,
+        runs=((start, place, count),),
+        counters=Counters(count, transactions=1),
+        downstream_end=place + count,
+    )
 
 
 def test_an_empty_partition_is_exact_where_its_seed_stands() -> None:
@@ -245,7 +253,7 @@ def test_a_position_was_said_anew(reasons: list[str], again: bool) -> None:
 
 
 def test_a_reader_among_several_outputs_of_one_record_reads_that_record_again() -> None:
-    handled = receipt(ReceiptKind.COPIED, 0, 3, runs=((0, 0, 1), (1, 3, 1)), records=5, downstream_end=5)
+    handled = receipt(ReceiptKind.COPIED, 0, 3, runs=((0, 0, 1), (1, 3, 1)), counters=Counters(5, transactions=1), downstream_end=5)
     found = OffsetMap([receipt(ReceiptKind.SEED, 0, 0), handled], LogBounds(target_end=6))
     assert [found.translate(offset).image for offset in range(4)] == [0, 3, 5, 5]
     assert [found.invert(place).image for place in range(7)] == [0, 0, 0, 1, 1, 3, 3]
@@ -272,7 +280,7 @@ def test_of_two_copies_the_first_counts() -> None:
 
 
 def test_a_reader_in_front_of_what_the_target_forgot_goes_back_to_all_of_it() -> None:
-    forgotten = receipt(ReceiptKind.COPIED, 5, 15, records=10, downstream_end=10)
+    forgotten = receipt(ReceiptKind.COPIED, 5, 15, counters=Counters(10, transactions=1), downstream_end=10)
     found = OffsetMap([receipt(ReceiptKind.SEED, 5, 5), forgotten, copied(15, 11, 5)], LogBounds(target_start=11, target_end=17))
     assert told(found, 3, 9, 10, 11) == [(5, Inexact.TARGET_EXPIRED), (5, Inexact.TARGET_EXPIRED), (15, None), (15, None)]
     said = [found.translate(offset) for offset in (5, 14, 15)]
@@ -282,7 +290,7 @@ def test_a_reader_in_front_of_what_the_target_forgot_goes_back_to_all_of_it() ->
 def test_what_others_wrote_behind_records_that_the_target_forgot_still_counts() -> None:
     receipts = [
         receipt(ReceiptKind.SEED, 0, 0),
-        receipt(ReceiptKind.COPIED, 0, 10, records=10, downstream_end=10),
+        receipt(ReceiptKind.COPIED, 0, 10, counters=Counters(10, transactions=1), downstream_end=10),
         receipt(ReceiptKind.FOREIGN, 10, 20, downstream_end=20),
         copied(20, 20, 5),
     ]
@@ -304,7 +312,7 @@ def test_the_next_offset_that_nothing_explains(widths: list[tuple[int, int]], st
 
 BACKFILL = copied(0, 0, 5, ReceiptKind.BACKFILLED)
 HOLED = replace(copied(0, 0, 6), runs=((0, 0, 2), (2, 4, 4)), downstream_end=8)
-MERGED = replace(copied(0, 10, 5), runs=((0, 10, 2), (2, 13, 3)), downstream_end=16, transactions=2)
+MERGED = replace(copied(0, 10, 5), runs=((0, 10, 2), (2, 13, 3)), downstream_end=16, counters=Counters(5, transactions=2))
 BEHIND_A_HOLE = replace(copied(5, 9, 5), runs=((5, 9, 3), (8, 14, 2)), downstream_end=16)
 
 
@@ -315,7 +323,7 @@ BEHIND_A_HOLE = replace(copied(5, 9, 5), runs=((5, 9, 3), (8, 14, 2)), downstrea
         pytest.param([copied(0, 0, 5), copied(5, 6, 5)], False, ((5, 6),), id="there are no markers"),
         pytest.param([copied(0, 0, 5), copied(5, 7, 5)], True, ((5, 7),), id="more than a marker"),
         pytest.param([copied(5, 0, 5), copied(0, 6, 5, ReceiptKind.BACKFILLED)], True, ((5, 6),), id="perhaps one transaction"),
-        pytest.param([copied(0, 0, 5), replace(copied(5, 6, 5), transactions=0)], True, ((5, 6),), id="pieces of one receipt"),
+        pytest.param([copied(0, 0, 5), replace(copied(5, 6, 5), counters=Counters(5))], True, ((5, 6),), id="pieces of one receipt"),
         pytest.param([copied(0, 0, 5), receipt(ReceiptKind.LOSS, 5, 7), copied(7, 6, 5)], True, ((5, 6),), id="a loss between"),
         pytest.param([copied(0, 0, 5), copied(7, 6, 5)], True, (), id="a seed between"),
         pytest.param([BACKFILL, copied(7, 6, 5, ReceiptKind.BACKFILLED)], True, ((5, 6),), id="gaps filled, perhaps by one"),
@@ -330,8 +338,8 @@ BEHIND_A_HOLE = replace(copied(5, 9, 5), runs=((5, 9, 3), (8, 14, 2)), downstrea
         ),
         pytest.param([MERGED], True, ((0, 10),), id="merged"),
         pytest.param([MERGED], False, ((0, 10), (12, 13)), id="merged, no markers"),
-        pytest.param([replace(MERGED, transactions=1)], False, ((0, 10), (12, 13)), id="one hole, no markers"),
-        pytest.param([replace(HOLED, transactions=3)], True, ((2, 4),), id="two transactions of three put nothing"),
+        pytest.param([replace(MERGED, counters=Counters(5, transactions=1))], False, ((0, 10), (12, 13)), id="one hole, no markers"),
+        pytest.param([replace(HOLED, counters=Counters(6, transactions=3))], True, ((2, 4),), id="two transactions of three put nothing"),
     ],
 )
 def test_what_may_hold_records_of_others(receipts: list[Receipt], marked: bool, expected: tuple[tuple[int, int], ...]) -> None:
@@ -357,7 +365,7 @@ def test_hundreds_of_thousands_of_runs() -> None:
             11 * start,
             11 * (start + 10_000),
             runs=tuple((11 * index, 10 * index + start // 10_000, 10) for index in range(start, start + 10_000)),
-            records=100_000,
+            counters=Counters(100_000, transactions=1),
             downstream_end=10 * (start + 10_000) + start // 10_000,
         )
         for start in range(0, runs, 10_000)

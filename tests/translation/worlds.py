@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
+from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, Run
 
 BLANK = Receipt(ReceiptKind.SEED, "t", 0, "source-id", "A.t", "remote-id", 0, 0)
@@ -62,7 +63,7 @@ class World:
                 self.copies.append((upstream, self.end))
                 self.end += 1
         wrote = self.end - first
-        self.add(kind, start, end, runs=tuple(runs), records=wrote, downstream_end=self.end if wrote else -1)
+        self.add(kind, start, end, runs=tuple(runs), counters=Counters(wrote, transactions=1), downstream_end=self.end if wrote else -1)
         self.end += bool(wrote)
 
     def gaps(self) -> list[tuple[int, int]]:

@@ -23,6 +23,7 @@ from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.ledger.acknowledgements import acknowledge_losses
+from ferry.ledger.counters import Counters
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
 from ferry.ledger.state import OwnedAcl, encode_state
@@ -55,11 +56,15 @@ def main(version: str) -> None:
 def rare_receipts() -> list[Receipt]:
     """One of every kind, with every field in use."""
     blank = Receipt(ReceiptKind.COPIED, "t", 3, "id-s", "A.t", "id-r", 100, 200)
-    full = {"downstream_end": 900, "runs": ((100, 700, 40), (150, 745, 50)), "records": 93, "bytes": 4096, "forwarded": 2, "reframed": 1}
-    handled = {"handled": 4, "dropped": 5, "added": 3, "written": ((740, 745), (795, 900)), "transactions": 2, "from_target": 7}
+    full = {"downstream_end": 900, "runs": ((100, 700, 40), (150, 745, 50))}
+    counted = {"records": 93, "bytes": 4096, "transactions": 2, "forwarded": 2, "reframed": 1, "handled": 4, "dropped": 5, "added": 3}
+    delays = {"record_age_ms": MinMeanMax(5, 7.5, 10, 93), "replication_latency_ms": MinMeanMax(6, 8.5, 11, 93)}
+    counters = Counters(**counted, from_target=7, **delays)  # type: ignore[arg-type]
+    written = ((740, 745), (795, 900))
     moments = {"min_timestamp": 1_700_000_000_000, "max_timestamp": 1_700_000_100_000, "source_epoch": 6, "run_id": "run-1"}
-    spreads = {"record_age": MinMeanMax(5, 7.5, 10, 93), "latency": MinMeanMax(6, 8.5, 11, 93)}
-    rich = Receipt(ReceiptKind.COPIED, "t", 3, "id-s", "A.t", "id-r", 100, 200, **full, **handled, **moments, **spreads, series="run-0")  # type: ignore[arg-type]
+    rich = Receipt(
+        ReceiptKind.COPIED, "t", 3, "id-s", "A.t", "id-r", 100, 200, **full, counters=counters, written=written, **moments, series="run-0"
+    )  # type: ignore[arg-type]
     kinds = [Receipt(kind, "t", 3, "id-s", "A.t", "id-r", 100, 200, run_id="run-2", reason=f"why {kind.value}") for kind in ReceiptKind]
     found = Receipt(ReceiptKind.SEED, "t", 3, "id-s", "A.t", "id-r", 300, 300, found=42, run_id="run-3", reason="operator", series="run-3")
     return [blank, rich, *kinds, found]

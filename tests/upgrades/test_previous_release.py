@@ -14,6 +14,7 @@ from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.copying.request import RunRequest
 from ferry.errors import NewerFormat, UnreadableRecord
 from ferry.ledger.acknowledgements import acknowledgement
+from ferry.ledger.counters import Counters
 from ferry.ledger.coverage import covered
 from ferry.ledger.formats import FORMAT_VERSION
 from ferry.ledger.min_mean_max import MinMeanMax
@@ -59,7 +60,8 @@ def run_records(run_id: str) -> RunRecords:
 
 def test_receipts_say_what_was_done() -> None:
     said = [
-        (one.kind.value, one.upstream_start, one.upstream_end, one.runs, one.records, one.run_id, one.series) for one in of("orders", 1)
+        (one.kind.value, one.upstream_start, one.upstream_end, one.runs, one.counters.records, one.run_id, one.series)
+        for one in of("orders", 1)
     ]
     assert said == [
         ("seed", 10, 10, (), 0, "run-1", ""),
@@ -71,7 +73,7 @@ def test_receipts_say_what_was_done() -> None:
     assert covered(of("lost", 0)) == ((0, 20),)
     (loss,) = (one for one in RECEIPTS if one.kind is ReceiptKind.LOSS)
     assert (loss.upstream_start, loss.upstream_end, loss.source_topic_id, loss.remote_topic_id) == (10, 15, LOST, LOST_THERE)
-    assert of("orders", 0)[1].latency == MinMeanMax(8323, 8323.0, 8323, 5)
+    assert of("orders", 0)[1].counters.replication_latency_ms == MinMeanMax(8323, 8323.0, 8323, 5)
 
 
 def test_offsets_are_translated() -> None:
@@ -103,7 +105,7 @@ def test_a_run_is_reported() -> None:
     assert records.opened.ledger_ends == {0: 3, 1: 0, 2: 2, 3: 2, 4: 0}
     own = [receipt for receipt in RECEIPTS if receipt.run_id == "run-2"]
     report = report_of("A->B", RunRequest("A->B", "run-2"), records, own, fold_state(()))
-    assert [(one.topic, one.partition, one.upstream_start, one.upstream_end, one.records) for one in report.partitions] == [
+    assert [(one.topic, one.partition, one.upstream_start, one.upstream_end, one.counters.records) for one in report.partitions] == [
         ("lost", 0, 15, 20, 5),
         ("orders", 0, 10, 17, 5),
     ]
@@ -118,9 +120,20 @@ def test_every_kind_and_field_of_a_receipt() -> None:
     assert (found.kind, found.found, found.series) == (ReceiptKind.SEED, 42, "run-3")
     assert (rich.topic, rich.partition, rich.upstream_start, rich.upstream_end, rich.downstream_end) == ("t", 3, 100, 200, 900)
     assert (rich.runs, rich.written) == (((100, 700, 40), (150, 745, 50)), ((740, 745), (795, 900)))
-    assert (rich.handled, rich.dropped, rich.added, rich.from_target, rich.transactions) == (4, 5, 3, 7, 2)
-    assert (rich.records, rich.bytes, rich.forwarded, rich.reframed, rich.source_epoch, rich.series) == (93, 4096, 2, 1, 6, "run-0")
-    assert (rich.record_age, rich.latency) == (MinMeanMax(5, 7.5, 10, 93), MinMeanMax(6, 8.5, 11, 93))
+    assert rich.counters == Counters(
+        records=93,
+        bytes=4096,
+        transactions=2,
+        forwarded=2,
+        reframed=1,
+        handled=4,
+        dropped=5,
+        added=3,
+        from_target=7,
+        record_age_ms=MinMeanMax(5, 7.5, 10, 93),
+        replication_latency_ms=MinMeanMax(6, 8.5, 11, 93),
+    )
+    assert (rich.source_epoch, rich.series) == (6, "run-0")
     assert (rich.min_timestamp, rich.max_timestamp) == (1_700_000_000_000, 1_700_000_100_000)
 
 

@@ -82,8 +82,8 @@ def test_each_fault_is_found_and_nothing_else(pair: Pair, monkeypatch: pytest.Mo
     struck = miscopy(monkeypatch, {(topic, partition): fault for topic in topics.values() for partition, fault in FAULTS.items()})
     first = pair.run(flow)
     assert len(struck) == len(FAULTS) * len(SHAPES)
-    forwarded = {entry.topic for entry in first.partitions if entry.forwarded}
-    reframed = {entry.topic for entry in first.partitions if entry.reframed}
+    forwarded = {entry.topic for entry in first.partitions if entry.counters.forwarded}
+    reframed = {entry.topic for entry in first.partitions if entry.counters.reframed}
     assert (forwarded, reframed) == ({topics["forward-lz4"], topics["forward"]}, {topics["reframe"], topics["reframe-zstd"]})
     for topic in topics.values():
         write(pair.target, pair.remote(flow, topic), STRANGER, [FOREIGN_BETWEEN])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.verify.worlds import Record, Stored, World, compare, insert_stranger, receipt, record, rewrite, wanted_offsets, worlds
 
 from ferry.copying.ledger_compaction import tidy
+from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import ReceiptKind
 from ferry.verify.comparer import Tally
 from ferry.verify.model import DifferenceKind, VerifyRange
@@ -114,7 +115,7 @@ def test_what_is_committed_behind_the_bound_is_left_for_the_next_verify(data: st
     bound = world.receipts[last - 1].downstream_end + 1 if last else world.target_start
     compared = compare(world, seed, target_end=bound)
     assert findings(compared) == []
-    assert records(compared) == sum(entry.records for entry in world.receipts[:last])
+    assert records(compared) == sum(entry.counters.records for entry in world.receipts[:last])
 
 
 @given(st.data(), worlds(), SEEDS)
@@ -195,7 +196,9 @@ def test_a_place_that_the_ledger_names_twice_hides_no_record(world: World, seed:
     world.source_end = begin + len(again)
     count, place = len(again), last.runs[0][1]
     runs = ((begin, place, count),)
-    world.receipts.append(receipt(ReceiptKind.COPIED, begin, world.source_end, runs=runs, downstream_end=place + count, records=count))
+    world.receipts.append(
+        receipt(ReceiptKind.COPIED, begin, world.source_end, runs=runs, downstream_end=place + count, counters=Counters(count))
+    )
     found = findings(compare(world, seed, piece))
     assert len([finding for finding in found if finding.kind is DifferenceKind.MISSING]) >= count
 

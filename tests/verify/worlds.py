@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
+from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.verify.comparer import Comparer, Tally
 from ferry.verify.evidence import PartitionEvidence
@@ -175,9 +176,7 @@ def _copy(world: World, kind: ReceiptKind, parts: list[_Part], *, merged: bool) 
     world.target_end += 1  # the commit marker
     start, stop = parts[0][0], parts[-1][1]
     count = sum(len(row) for row in rows)
-    world.receipts.append(
-        receipt(kind, start, stop, runs=normalise(runs), downstream_end=end, records=count, bytes=100 * count, transactions=1)
-    )
+    world.receipts.append(receipt(kind, start, stop, runs=normalise(runs), downstream_end=end, counters=Counters(count, 100 * count, 1)))
 
 
 def rewrite(world: World, index: int, change: Callable[[list[Record]], list[Record]]) -> None:

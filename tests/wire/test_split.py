@@ -73,7 +73,7 @@ def drafted(units: Iterable[Unit]) -> ReceiptDraft:
     """As if the target had appended them to an empty log."""
     draft = ReceiptDraft(Segment(ReceiptKind.COPIED, 0, 100), 0)
     for unit in units:
-        draft.add(unit, draft.records)
+        draft.add(unit, draft.counters.records)
     return draft
 
 

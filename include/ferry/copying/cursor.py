@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from ferry.clusters.fetching import FetchPosition
 from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
 from ferry.errors import FerryError, RetryRule
+from ferry.ledger.counters import ONE_TRANSACTION, Counters
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind, Run
 from ferry.ledger.state import Head
@@ -33,18 +34,11 @@ class ReceiptDraft:
     segment: Segment
     start: int
     runs: list[Run] = field(default_factory=list)
-    records: int = 0
-    bytes: int = 0
-    forwarded: int = 0
-    reframed: int = 0
-    handled: int = 0
-    dropped: int = 0
-    added: int = 0
+    counters: Counters = ONE_TRANSACTION
     written: list[Range] = field(default_factory=list)
     downstream_end: int = -1
     min_timestamp: int = -1
     max_timestamp: int = -1
-    record_age: MinMeanMax | None = None
     timestamps: MinMeanMax | None = None
     source_epoch: int = -1
 
@@ -61,26 +55,27 @@ class ReceiptDraft:
                 self.runs.append((upstream, downstream, count))
             downstream += count
         self.downstream_end = base_offset + unit.count
-        self.records += unit.count
-        self.bytes += unit.size
-        if unit.kind == "forwarded":
-            self.forwarded += 1
-        elif unit.kind == "reframed":
-            self.reframed += 1
-        else:
-            self.handled += 1
-            self.dropped += unit.dropped
-            self.added += unit.added
-            if unit.added:
-                self.written.append((base_offset, self.downstream_end))
+        if unit.added:
+            self.written.append((base_offset, self.downstream_end))
         known = [moment for moment in (self.min_timestamp, unit.min_timestamp) if moment >= 0]
         self.min_timestamp = min(known, default=-1)
         self.max_timestamp = max(self.max_timestamp, unit.max_timestamp)
+        age = None
         if unit.min_timestamp >= 0:
             middle = (unit.min_timestamp + unit.max_timestamp) / 2
             timestamps = MinMeanMax(unit.min_timestamp, middle, unit.max_timestamp, unit.count)
-            self.timestamps = timestamps.joined(self.timestamps)
-            self.record_age = timestamps.until(_now()).joined(self.record_age)
+            self.timestamps = timestamps if self.timestamps is None else timestamps + self.timestamps
+            age = timestamps.until(_now())
+        self.counters += Counters(
+            records=unit.count,
+            bytes=unit.size,
+            forwarded=unit.kind == "forwarded",
+            reframed=unit.kind == "reframed",
+            handled=unit.kind == "handled",
+            dropped=unit.dropped,
+            added=unit.added,
+            record_age_ms=age,
+        )
         self.source_epoch = max(self.source_epoch, unit.last_leader_epoch)
 
 
@@ -208,17 +203,15 @@ class PartitionCursor:
         """
         offset, dropped = unit.runs[0][0], unit.dropped
         if offset > self.settled:
-            draft = self._open_draft()
-            draft.dropped, dropped = draft.dropped + dropped, 0
+            self._open_draft().counters += Counters(dropped=dropped)
+            dropped = 0
             self._settle(offset, -1)
             self._count_dropped()
         self._close_draft()
         self._receipts.append(self._receipt(ReceiptKind.SKIPPED, offset, offset + 1, reason))
         self._settle(offset + 1, unit.last_leader_epoch)
         if unit.upstream_end > offset + 1:
-            draft = self._open_draft()
-            draft.dropped += dropped
-            draft.handled += unit.kind == "handled"
+            self._open_draft().counters += Counters(dropped=dropped, handled=unit.kind == "handled")
             self._settle(unit.upstream_end, unit.last_leader_epoch)
 
     def settle_fetched(self) -> None:
@@ -304,7 +297,7 @@ class PartitionCursor:
 
     def _count_dropped(self) -> None:
         while self._dropped and self._dropped[0][0] <= self.settled:
-            self._open_draft().dropped += self._dropped.popleft()[1]
+            self._open_draft().counters += Counters(dropped=self._dropped.popleft()[1])
 
     def _next_segment(self) -> None:
         self._close_draft()
@@ -325,27 +318,23 @@ class PartitionCursor:
         draft, self._draft = self._draft, None
         if draft is None:
             return
-        if draft.records:
-            self._record_bytes = max(1, round(draft.bytes / draft.records))
+        counters = draft.counters
+        if counters.records:
+            self._record_bytes = max(1, round(counters.bytes / counters.records))
         receipt = self._receipt(draft.segment.kind, draft.start, self.settled, "")
         self._receipts.append(
             replace(
                 receipt,
                 downstream_end=draft.downstream_end,
                 runs=tuple(draft.runs),
-                records=draft.records,
-                bytes=draft.bytes,
-                forwarded=draft.forwarded,
-                reframed=draft.reframed,
-                handled=draft.handled,
-                dropped=draft.dropped,
-                added=draft.added,
+                counters=replace(
+                    counters,
+                    from_target=size(within(self.task.excluded, draft.start, self.settled)),
+                    replication_latency_ms=None if draft.timestamps is None else draft.timestamps.until(_now()),
+                ),
                 written=union(draft.written),
-                from_target=size(within(self.task.excluded, draft.start, self.settled)),
                 min_timestamp=draft.min_timestamp,
                 max_timestamp=draft.max_timestamp,
-                record_age=draft.record_age,
-                latency=None if draft.timestamps is None else draft.timestamps.until(_now()),
                 source_epoch=draft.source_epoch,
             )
         )

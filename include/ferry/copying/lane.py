@@ -362,7 +362,7 @@ class Lane:
         epochs, moved = await self._epochs.told(self._members.keys)
         self._records.leaders_stale |= moved
         receipts = [
-            replace(receipt, remote_epoch=epochs.get(key, -1)) if receipt.kind in COPIES and receipt.records else receipt
+            replace(receipt, remote_epoch=epochs.get(key, -1)) if receipt.kind in COPIES and receipt.counters.records else receipt
             for key, cursor in touched.items()
             for receipt in cursor.receipts(self._job.run_id)
         ]

@@ -19,6 +19,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.internal_writer import KeyValue
 from ferry.copying.lanes import upkeep_transactional_id
+from ferry.ledger.counters import ZERO
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import (
     RUNS_PER_RECEIPT,
@@ -61,7 +62,7 @@ def tidy(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, int], int])
     for receipt in receipts:
         if receipt.kind in MERGED and not is_loss(receipt):
             where = (receipt.topic, receipt.partition, receipt.source_topic_id, receipt.remote_topic_id)
-            key = (*where, receipt.kind, receipt.reason, receipt.series, receipt.by_handler, receipt.remote_epoch)
+            key = (*where, receipt.kind, receipt.reason, receipt.series, receipt.counters.by_handler, receipt.remote_epoch)
             groups.setdefault(key, []).append(receipt)
     merged: list[Receipt] = []
     replaced: list[Receipt] = []
@@ -111,27 +112,18 @@ def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> 
                 runs[-1] = (runs[-1][0], runs[-1][1], runs[-1][2] + count)
             else:
                 runs.append((upstream, downstream, count))
+    counters = sum((receipt.counters for receipt in chain), ZERO)
     moments = [receipt.min_timestamp for receipt in chain if receipt.min_timestamp >= 0]
     return replace(
         first,
         upstream_end=last.upstream_end,
         downstream_end=max(receipt.downstream_end for receipt in chain),
         runs=tuple(runs),
-        records=sum(receipt.records for receipt in chain),
-        bytes=sum(receipt.bytes for receipt in chain),
-        forwarded=sum(receipt.forwarded for receipt in chain),
-        reframed=sum(receipt.reframed for receipt in chain),
-        handled=sum(receipt.handled for receipt in chain),
-        dropped=sum(receipt.dropped for receipt in chain),
-        added=sum(receipt.added for receipt in chain),
+        counters=counters if alone else replace(counters, record_age_ms=None, replication_latency_ms=None),
         written=union(span for receipt in chain if not _expired(receipt, log_starts) for span in receipt.written),
-        transactions=sum(receipt.transactions for receipt in chain),
-        from_target=sum(receipt.from_target for receipt in chain),
         min_timestamp=min(moments, default=-1),
         max_timestamp=max(receipt.max_timestamp for receipt in chain),
         source_epoch=last.source_epoch,
-        record_age=alone.record_age if alone else None,
-        latency=alone.latency if alone else None,
         run_id=alone.run_id if alone else "",
     )
 

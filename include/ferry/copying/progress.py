@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.errors import FerryError
+from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, decode_receipt
 
@@ -32,22 +33,21 @@ class Progress:
     offsets_total: int
     lanes_total: int
     offsets: int = 0
-    records: int = 0
-    bytes: int = 0
+    counters: Counters = ZERO
     lanes_done: int = 0
 
     def add(self, receipt: Receipt) -> None:
         """Count one receipt."""
         self.offsets += receipt.upstream_end - receipt.upstream_start
-        self.records += receipt.records
-        self.bytes += receipt.bytes
+        self.counters += receipt.counters
 
     def line(self, seconds: float) -> str:
         """One line for the log after `seconds` of copying."""
         share = min(1.0, self.offsets / self.offsets_total) if self.offsets_total else 1.0
+        megabytes = self.counters.bytes / 1e6
         left = f", about {seconds * (1 - share) / share:.0f} s left" if 0 < share < 1 else ""
         return (
-            f"{self.records:,} records, {self.bytes / 1e6:,.1f} MB, {self.bytes / 1e6 / max(seconds, 0.001):,.1f} MB/s, "
+            f"{self.counters.records:,} records, {megabytes:,.1f} MB, {megabytes / max(seconds, 0.001):,.1f} MB/s, "
             f"{self.lanes_done} of {self.lanes_total} lanes done, {share:.0%} of the offsets{left}"
         )
 
@@ -85,10 +85,10 @@ class ProgressObserver:
 
     def _look_again_and_again(self, reader: InternalTopicReader) -> None:
         while not self._stop.wait(INTERVAL_SECONDS):
-            before = self.progress.records, self.progress.lanes_done
+            before = self.progress.counters.records, self.progress.lanes_done
             self._look(reader)
             self._readable = True
-            if (self.progress.records, self.progress.lanes_done) != before:
+            if (self.progress.counters.records, self.progress.lanes_done) != before:
                 self._say(self.progress.line(time.monotonic() - self._started))
 
     def _look(self, reader: InternalTopicReader) -> None:

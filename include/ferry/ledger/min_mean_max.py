@@ -15,10 +15,8 @@ class MinMeanMax:
     greatest: int
     count: int
 
-    def joined(self, other: MinMeanMax | None) -> MinMeanMax:
+    def __add__(self, other: MinMeanMax) -> MinMeanMax:
         """Of the values of both."""
-        if other is None:
-            return self
         count = self.count + other.count
         mean = (self.mean * self.count + other.mean * other.count) / count
         return MinMeanMax(min(self.least, other.least), mean, max(self.greatest, other.greatest), count)
@@ -36,8 +34,3 @@ class MinMeanMax:
         """ValueError for anything else than four numbers."""
         least, mean, greatest, count = parts
         return cls(int(least), float(mean), int(greatest), int(count))
-
-
-def joined(first: MinMeanMax | None, second: MinMeanMax | None) -> MinMeanMax | None:
-    """Of the values of both, where there are any."""
-    return second if first is None else first.joined(second)

@@ -15,8 +15,8 @@ from enum import StrEnum
 from zlib import crc32
 
 from ferry.errors import UnreadableRecord
+from ferry.ledger.counters import COUNTS, ONE_TRANSACTION, ZERO, Counters
 from ferry.ledger.formats import FORMAT_VERSION, require_version
-from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.wire.documents import number, read_document, text
 from ferry.wire.ranges import Ranges, size, union, within
 from ferry.wire.runs import decode_runs, encode_runs
@@ -29,9 +29,8 @@ REFUSED = "refused by the target"
 
 # Every field that this Ferry writes.
 KEY_FIELDS = frozenset({"id", "topic", "partition", "start", "kind", "series"})
-COUNTS = frozenset({"records", "bytes", "forwarded", "reframed", "handled", "transactions", "from_target"})
 PLACES = frozenset({"end", "downstream_end", "runs", "written", "found", "remote_topic", "remote_id", "source_epoch", "remote_epoch"})
-VALUE_FIELDS = COUNTS | PLACES | {"version", "timestamps", "delays", "run", "reason"}
+VALUE_FIELDS = COUNTS | PLACES | {"version", "timestamps", "run", "reason"}
 
 Run = tuple[int, int, int]  # upstream start, downstream start, count
 
@@ -57,14 +56,11 @@ class Receipt:
     `downstream_end` is the exclusive end of what this receipt put into the remote partition (-1: nothing). A `foreign` receipt has no runs:
     another replicator wrote the records below `downstream_end` that no other receipt of the remote topic explains, and what of the upstream
     range they hold is not known. Timestamps are in ms, -1 when there is no record. Topic ids are the text form of Kafka's uuids.
-    `records` are those on the target. Where a message handler was at work, `dropped` source records have none there, and `added` ones are
-    there beyond one for each source record, in no run; `written` are the downstream ranges of all batches with added records.
-    `from_target`: offsets of the range that the flow in the other direction had written, so that they were not copied. `found`: how far the
-    remote partition reached when an operator's seed began a ledger that does not explain what is there (-1: no such seed).
-    `record_age`: how old records were when the target had them; `latency`: when their transaction was about to be committed (of a batch
-    only its first and its greatest timestamp count). `series`: the run whose seed began the position that was copied from (empty: the
-    first); what is copied again after a position was taken back replaces no receipt of records that are still there. `remote_epoch`: the
-    remote partition's leader epoch under which all of it was appended, for the flow in the other direction (-1: not known).
+    Records that a message handler added are in no run: `written` are the downstream ranges of all batches that hold some. `found`: how far
+    the remote partition reached when an operator's seed began a ledger that does not explain what is there (-1: no such seed).
+    `series`: the run whose seed began the position that was copied from (empty: the first); what is copied again after a position was taken
+    back replaces no receipt of records that are still there. `remote_epoch`: the remote partition's leader epoch under which all of it was
+    appended, for the flow in the other direction (-1: not known).
     """
 
     kind: ReceiptKind
@@ -77,31 +73,16 @@ class Receipt:
     upstream_end: int
     downstream_end: int = -1
     runs: tuple[Run, ...] = ()
-    records: int = 0
-    bytes: int = 0
-    forwarded: int = 0
-    reframed: int = 0
-    handled: int = 0
-    dropped: int = 0
-    added: int = 0
+    counters: Counters = ONE_TRANSACTION
     written: Ranges = ()
-    transactions: int = 1
-    from_target: int = 0
     found: int = -1
     min_timestamp: int = -1
     max_timestamp: int = -1
-    record_age: MinMeanMax | None = None
-    latency: MinMeanMax | None = None
     source_epoch: int = -1
     remote_epoch: int = -1
     run_id: str = ""
     reason: str = ""
     series: str = ""
-
-    @property
-    def by_handler(self) -> bool:
-        """Whether a message handler was at work."""
-        return bool(self.handled or self.dropped or self.added)
 
 
 def is_loss(receipt: Receipt) -> bool:
@@ -131,27 +112,18 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
         "runs": base64.b64encode(encode_runs(receipt.runs)).decode() if receipt.runs else "",
         "remote_topic": receipt.remote_topic,
         "remote_id": receipt.remote_topic_id,
-        "records": receipt.records,
-        "bytes": receipt.bytes,
-        "forwarded": receipt.forwarded,
-        "reframed": receipt.reframed,
-        "transactions": receipt.transactions,
+        **receipt.counters.document(),
         "timestamps": [receipt.min_timestamp, receipt.max_timestamp],
         "source_epoch": receipt.source_epoch,
         "run": receipt.run_id,
         "reason": receipt.reason,
     }
-    if receipt.by_handler:
-        value["handled"] = [receipt.handled, receipt.dropped, receipt.added]
     rare = (
-        ("from_target", receipt.from_target, 0),
         ("found", receipt.found, -1),
         ("written", receipt.written, ()),
         ("remote_epoch", receipt.remote_epoch, -1),
     )
     value.update({name: found for name, found, usual in rare if found != usual})
-    if receipt.record_age is not None and receipt.latency is not None:
-        value["delays"] = [receipt.record_age.parts(), receipt.latency.parts()]
     return _compact(key), _compact(value)
 
 
@@ -160,8 +132,6 @@ def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Recei
     try:
         name, what = read_document(key), read_document(value)
         require_version(what, where)
-        handled, dropped, added = what.get("handled", (0, 0, 0))
-        record_age, latency = (MinMeanMax.of_parts(parts) for parts in what["delays"]) if "delays" in what else (None, None)
         return Receipt(
             kind=ReceiptKind(name["kind"]),
             topic=text(name["topic"]),
@@ -173,21 +143,11 @@ def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Recei
             upstream_end=number(what["end"]),
             downstream_end=number(what["downstream_end"]),
             runs=decode_runs(base64.b64decode(what["runs"], validate=True)) if what["runs"] else (),
-            records=number(what["records"]),
-            bytes=number(what["bytes"]),
-            forwarded=number(what["forwarded"]),
-            reframed=number(what["reframed"]),
-            handled=number(handled),
-            dropped=number(dropped),
-            added=number(added),
+            counters=Counters.of_document(what),
             written=tuple((number(start), number(end)) for start, end in what.get("written", ())),
-            transactions=number(what["transactions"]),
-            from_target=number(what.get("from_target", 0)),
             found=number(what.get("found", -1)),
             min_timestamp=number(what["timestamps"][0]),
             max_timestamp=number(what["timestamps"][1]),
-            record_age=record_age,
-            latency=latency,
             source_epoch=number(what["source_epoch"]),
             remote_epoch=number(what.get("remote_epoch", -1)),
             run_id=text(what["run"]),
@@ -204,7 +164,7 @@ def holds_more(key: bytes, value: bytes) -> bool:
 
 
 def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Receipt, ...]:
-    """The same range as several receipts with at most `limit` runs each; bytes and batch counts stand on the first.
+    """The same range as several receipts with at most `limit` runs each; what is counted beside records stands on the first.
 
     What was written stands on the last, whose downstream end is behind all of it.
     """
@@ -215,18 +175,16 @@ def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Rece
     for index in range(0, len(receipt.runs), limit):
         runs = receipt.runs[index : index + limit]
         following = receipt.runs[index + limit : index + limit + 1]
-        end, downstream_end, added = receipt.upstream_end, receipt.downstream_end, receipt.added - sum(piece.added for piece in pieces)
+        end, downstream_end = receipt.upstream_end, receipt.downstream_end
+        added = receipt.counters.added - sum(piece.counters.added for piece in pieces)
         named = sum(run[2] for run in runs)
         if following:
             # Further outputs of a record are in no run. What else lies between runs may be the records of this topic's own producers.
             spans = within(receipt.written, runs[0][1], following[0][1])
             places = union([*spans, *((run[1], run[1] + run[2]) for run in runs)])
             end, downstream_end, added = following[0][0], places[-1][1], size(places) - named
-        piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end)
-        piece = replace(piece, records=named + added, added=added)
-        if index:
-            piece = replace(piece, bytes=0, forwarded=0, reframed=0, handled=0, dropped=0, transactions=0, from_target=0)
-            piece = replace(piece, record_age=None, latency=None)
+        counters = replace(ZERO if index else receipt.counters, records=named + added, added=added)
+        piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end, counters=counters)
         pieces.append(replace(piece, written=()) if following else piece)
         start = end
     return tuple(pieces)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferry import errors
 from ferry.errors import ExitCode, FerryError, PartitionsFailed, RecordsSkipped, SourceDataLost, Superseded, worst_exit_code
-from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.counters import ZERO, Counters
 
 if TYPE_CHECKING:
     from ferry.ledger.receipts import Receipt
@@ -23,28 +23,14 @@ REPORT_VERSION = 1
 
 @dataclass(frozen=True)
 class PartitionReport:
-    """What a run copied of one source partition: `[upstream_start, upstream_end)`, counts of records, bytes (as stored) and batches.
-
-    `records` are those on the target. A message handler was given `records + dropped - added` of the source.
-    `from_target`: offsets that were left out because the flow in the other direction had brought their records from the target.
-    """
+    """What a run copied of one source partition: within `[upstream_start, upstream_end)`."""
 
     topic: str
     partition: int
     remote_topic: str
     upstream_start: int
     upstream_end: int
-    records: int = 0
-    bytes: int = 0
-    transactions: int = 0
-    forwarded: int = 0
-    reframed: int = 0
-    handled: int = 0
-    dropped: int = 0
-    added: int = 0
-    from_target: int = 0
-    record_age_ms: MinMeanMax | None = None
-    replication_latency_ms: MinMeanMax | None = None
+    counters: Counters = ZERO
 
 
 @dataclass(frozen=True)
@@ -114,17 +100,17 @@ class RunReport:
     @property
     def records(self) -> int:
         """Records appended to the target by this run."""
-        return sum(partition.records for partition in self.partitions)
+        return sum(partition.counters.records for partition in self.partitions)
 
     @property
     def bytes(self) -> int:
         """Bytes of record batches appended to the target by this run."""
-        return sum(partition.bytes for partition in self.partitions)
+        return sum(partition.counters.bytes for partition in self.partitions)
 
     @property
     def from_target(self) -> int:
         """Records that this run left out, because they had come from the target."""
-        return sum(partition.from_target for partition in self.partitions)
+        return sum(partition.counters.from_target for partition in self.partitions)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -166,6 +152,8 @@ class RunReport:
     def document(self) -> dict[str, Any]:
         """The JSON document of the contract, of JSON's own types only (an XCom keeps tuples as something else)."""
         fields = json.loads(json.dumps(asdict(self)))
+        for partition in fields["partitions"]:
+            partition.update(partition.pop("counters"))
         seconds, cpu_seconds = fields.pop("seconds"), fields.pop("cpu_seconds")
         totals = {"records": self.records, "bytes": self.bytes, "seconds": seconds, "cpu_seconds": cpu_seconds}
         return {"version": REPORT_VERSION, **fields, "totals": totals, "exit_code": int(self.exit_code)}

@@ -68,7 +68,7 @@ def summary_of(report: RunReport, lag: RunLag) -> RunSummary:
     topics: dict[str, tuple[int, int]] = {}
     for partition in report.partitions:
         records, size = topics.get(partition.topic, (0, 0))
-        topics[partition.topic] = (records + partition.records, size + partition.bytes)
+        topics[partition.topic] = (records + partition.counters.records, size + partition.counters.bytes)
     biggest = sorted(topics, key=lambda topic: (-topics[topic][1], -topics[topic][0], topic))[:TOPICS_NAMED]
     return RunSummary(
         run_id=report.run_id,

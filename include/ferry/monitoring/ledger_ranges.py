@@ -44,8 +44,8 @@ def covered_ranges(receipts: Iterable[Receipt]) -> list[CoveredRange]:
             merged[-1] = replace(
                 last,
                 end=receipt.upstream_end,
-                records=last.records + receipt.records,
-                bytes=last.bytes + receipt.bytes,
+                records=last.records + receipt.counters.records,
+                bytes=last.bytes + receipt.counters.bytes,
                 min_timestamp=min(known, default=-1),
                 max_timestamp=max(last.max_timestamp, receipt.max_timestamp),
             )
@@ -59,8 +59,8 @@ def _range(receipt: Receipt) -> CoveredRange:
         receipt.kind.value,
         receipt.upstream_start,
         receipt.upstream_end,
-        receipt.records,
-        receipt.bytes,
+        receipt.counters.records,
+        receipt.counters.bytes,
         receipt.min_timestamp,
         receipt.max_timestamp,
         receipt.reason,

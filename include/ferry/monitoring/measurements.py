@@ -89,15 +89,16 @@ def _spread_measurements(name: str, spread: MinMeanMax, tags: Mapping[str, str])
 
 
 def _of_partition(partition: PartitionReport, seconds: float, flow: Mapping[str, str]) -> Iterator[Measurement]:
-    if not partition.records:
+    counted = partition.counters
+    if not counted.records:
         return
     tags = {**flow, "topic": partition.remote_topic, "partition": str(partition.partition)}
-    yield Measurement("record-count", partition.records, tags, counter=True)
-    yield Measurement("byte-count", partition.bytes, tags, counter=True)
-    yield Measurement("record-bytes-avg", round(partition.bytes / partition.records, 1), tags)
+    yield Measurement("record-count", counted.records, tags, counter=True)
+    yield Measurement("byte-count", counted.bytes, tags, counter=True)
+    yield Measurement("record-bytes-avg", round(counted.bytes / counted.records, 1), tags)
     if seconds > 0:
-        yield Measurement("record-rate", round(partition.records / seconds, 3), tags)
-        yield Measurement("byte-rate", round(partition.bytes / seconds, 3), tags)
-    for name, spread in (("record-age-ms", partition.record_age_ms), ("replication-latency-ms", partition.replication_latency_ms)):
+        yield Measurement("record-rate", round(counted.records / seconds, 3), tags)
+        yield Measurement("byte-rate", round(counted.bytes / seconds, 3), tags)
+    for name, spread in (("record-age-ms", counted.record_age_ms), ("replication-latency-ms", counted.replication_latency_ms)):
         if spread is not None:
             yield from _spread_measurements(name, spread, tags)

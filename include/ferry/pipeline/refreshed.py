@@ -94,7 +94,7 @@ def receipts_since(flow: Flow, reader: InternalTopicReader, since: Mapping[int, 
 def refreshed_topics(receipts: Iterable[Receipt], run_id: str) -> tuple[RefreshedTopic, ...]:
     """Topics with records of this run, by remote name; `receipts` are those of all runs since it was opened (pure)."""
     copies = sorted(
-        (receipt for receipt in receipts if receipt.kind in COPIES and receipt.records),
+        (receipt for receipt in receipts if receipt.kind in COPIES and receipt.counters.records),
         key=lambda receipt: (receipt.remote_topic, receipt.partition, _first_place(receipt)),
     )
     named = ((name, list(found)) for name, found in groupby(copies, lambda receipt: receipt.remote_topic))
@@ -121,6 +121,6 @@ def _partition(number: int, receipts: Sequence[Receipt]) -> RefreshedPartition:
         max(receipt.upstream_end for receipt in receipts),
         min(_first_place(receipt) for receipt in receipts),
         max(receipt.downstream_end for receipt in receipts),
-        sum(receipt.records for receipt in receipts),
-        sum(receipt.bytes for receipt in receipts),
+        sum(receipt.counters.records for receipt in receipts),
+        sum(receipt.counters.bytes for receipt in receipts),
     )

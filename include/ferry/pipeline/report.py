@@ -11,7 +11,6 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.copying.request import RunRequest
 from ferry.ledger.acknowledgements import acknowledgement
 from ferry.ledger.formats import place_of
-from ferry.ledger.min_mean_max import joined
 from ferry.ledger.receipts import COPIES, Receipt, is_loss
 from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, loss_report
 from ferry.ledger.runs_topic import RunRecords, read_run_records
@@ -74,15 +73,5 @@ def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
         report,
         upstream_start=min(report.upstream_start, receipt.upstream_start),
         upstream_end=max(report.upstream_end, receipt.upstream_end),
-        records=report.records + receipt.records,
-        bytes=report.bytes + receipt.bytes,
-        transactions=report.transactions + receipt.transactions,
-        forwarded=report.forwarded + receipt.forwarded,
-        reframed=report.reframed + receipt.reframed,
-        handled=report.handled + receipt.handled,
-        dropped=report.dropped + receipt.dropped,
-        added=report.added + receipt.added,
-        from_target=report.from_target + receipt.from_target,
-        record_age_ms=joined(report.record_age_ms, receipt.record_age),
-        replication_latency_ms=joined(report.replication_latency_ms, receipt.latency),
+        counters=report.counters + receipt.counters,
     )

@@ -49,8 +49,8 @@ def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
 def report_parts(report: RunReport) -> Iterator[str | Table]:
     """What a run copied. Its problems and syncs are not among it."""
     rows: list[tuple[object, ...]] = [
-        (entry.topic, entry.partition, entry.remote_topic, entry.upstream_start, entry.upstream_end, entry.records, entry.bytes)
-        for entry in report.partitions
+        (one.topic, one.partition, one.remote_topic, one.upstream_start, one.upstream_end, one.counters.records, one.counters.bytes)
+        for one in report.partitions
     ]
     if rows:
         columns = ("topic", "partition", "remote topic", "from", "until", "records", "bytes")

@@ -47,7 +47,7 @@ class OffsetMap:
         self.bounds = bounds = bounds or LogBounds()
         copies = [receipt for receipt in entries if receipt.kind in _COPIES]
         # Upkeep drops the runs of receipts whose records have left the target's log.
-        self._forgotten = [receipt for receipt in copies if receipt.records and not receipt.runs]
+        self._forgotten = [receipt for receipt in copies if receipt.counters.records and not receipt.runs]
         self._forgotten_to = max((receipt.upstream_end for receipt in self._forgotten), default=0)
         self._index = RunIndex(run for receipt in copies for run in receipt.runs)
         self._spreads = _spreads(copies)
@@ -179,7 +179,7 @@ def _spreads(copies: Iterable[Receipt]) -> list[tuple[int, int, int]]:
     """Where one source record became several: downstream [start, end) may hold further ones of an upstream offset."""
     found = []
     for receipt in copies:
-        if sum(run[2] for run in receipt.runs) >= receipt.records:
+        if sum(run[2] for run in receipt.runs) >= receipt.counters.records:
             continue
         starts = [*(run[1] for run in receipt.runs[1:]), receipt.downstream_end]
         for (upstream, downstream, count), end in zip(receipt.runs, starts, strict=False):

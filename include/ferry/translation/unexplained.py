@@ -98,7 +98,7 @@ def unexplained_ranges(receipts: Iterable[Receipt], end: int, *, marked: bool) -
 
 def _another_transaction(last: Receipt, following: Receipt, beside: Sequence[int]) -> bool:
     """Whether two receipts, neighbours on the target, must come from two transactions."""
-    if last.kind is not following.kind or not following.transactions:
+    if last.kind is not following.kind or not following.counters.transactions:
         return False
     if last.upstream_end == following.upstream_start:
         return True
@@ -112,8 +112,8 @@ def _is_whole(receipt: Receipt, *, marked: bool) -> bool:
 
     Merged transactions that put nothing left no marker, so that the number alone does not tell.
     """
-    markers = max(0, receipt.transactions - 1) if marked else 0
-    if receipt.downstream_end - receipt.runs[0][1] - receipt.records != markers:
+    markers = max(0, receipt.counters.transactions - 1) if marked else 0
+    if receipt.downstream_end - receipt.runs[0][1] - receipt.counters.records != markers:
         return False
     return not markers or all(high - low == 1 for low, high in _between(receipt.runs, receipt.downstream_end))
 

@@ -183,7 +183,7 @@ def _excluded(flow: Flow, facts: Iterable[PartitionFacts], receipts: Mapping[Key
     touched = [
         replace(entry, since=entry.log_start)
         for entry in facts
-        if any(receipt.from_target for receipt in receipts.get((entry.topic, entry.partition), ()))
+        if any(receipt.counters.from_target for receipt in receipts.get((entry.topic, entry.partition), ()))
     ]
     found = guarded(flow, touched, seen.source_topics, settled=False) if touched else ()
     return {(entry.topic, entry.partition): entry.guard.excluded for entry in found}

@@ -81,7 +81,7 @@ def not_covered(evidence: PartitionEvidence, planned: Sequence[Planned], window:
 
 def has_expired(receipt: Receipt, evidence: PartitionEvidence) -> bool:
     """Whether upkeep has taken the runs of a receipt, because its records had left the target's log."""
-    return bool(receipt.records) and not receipt.runs and receipt.downstream_end <= evidence.target_start
+    return bool(receipt.counters.records) and not receipt.runs and receipt.downstream_end <= evidence.target_start
 
 
 def passed_over(evidence: PartitionEvidence, window: Window) -> Ranges:

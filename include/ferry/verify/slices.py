@@ -44,8 +44,8 @@ class Window:
 
 def sliced(receipt: Receipt, piece_bytes: int = PIECE_BYTES, piece_runs: int = PIECE_RUNS) -> list[Slice]:
     """The slices of a receipt of copied records, in order."""
-    handled = receipt.by_handler
-    each = receipt.bytes / max(1, receipt.records)
+    handled = receipt.counters.by_handler
+    each = receipt.counters.bytes / max(1, receipt.counters.records)
     groups: list[list[Run]] = []
     weights: list[float] = []
     for run in receipt.runs:

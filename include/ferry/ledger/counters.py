@@ -1,0 +1,90 @@
+"""What a copy counts of the records that it wrote: of a batch, of a receipt, of a partition in a run's report, and of sums of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Any
+
+from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.wire.documents import number
+
+# The fields of a receipt's value that `Counters.document` writes.
+COUNTS = frozenset({"records", "bytes", "transactions", "forwarded", "reframed", "handled", "from_target", "delays"})
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Numbers that add up; `Counters()` is zero.
+
+    `records` and `bytes` (as stored) are those on the target. `forwarded`, `reframed` and `handled` are batches, by what became of them.
+    Where a message handler was at work, `dropped` source records have no record on the target, and `added` are there beyond one for each
+    source record: the handler was given `records + dropped - added` of the source. `from_target`: source offsets that were left out because
+    the flow in the other direction had brought their records from the target.
+    `record_age_ms`: how old records were when the target had them. `replication_latency_ms`: how old they were when their transaction was
+    about to be committed. Of a batch only the first and the greatest timestamp count. None: no record has a timestamp.
+    """
+
+    records: int = 0
+    bytes: int = 0
+    transactions: int = 0
+    forwarded: int = 0
+    reframed: int = 0
+    handled: int = 0
+    dropped: int = 0
+    added: int = 0
+    from_target: int = 0
+    record_age_ms: MinMeanMax | None = None
+    replication_latency_ms: MinMeanMax | None = None
+
+    def __add__(self, other: Counters) -> Counters:
+        """What both counted."""
+        return Counters(*map(_sum, _values(self), _values(other)))
+
+    @property
+    def by_handler(self) -> bool:
+        """Whether a message handler was at work."""
+        return bool(self.handled or self.dropped or self.added)
+
+    def document(self) -> dict[str, Any]:
+        """As fields of a receipt's value; the rarer ones only where they say something."""
+        always = {name: getattr(self, name) for name in ("records", "bytes", "transactions", "forwarded", "reframed")}
+        rare: dict[str, Any] = {}
+        if self.by_handler:
+            rare["handled"] = [self.handled, self.dropped, self.added]
+        if self.from_target:
+            rare["from_target"] = self.from_target
+        if self.record_age_ms is not None and self.replication_latency_ms is not None:
+            rare["delays"] = [self.record_age_ms.parts(), self.replication_latency_ms.parts()]
+        return always | rare
+
+    @classmethod
+    def of_document(cls, value: dict[str, Any]) -> Counters:
+        """The inverse of `document`. KeyError, TypeError or ValueError for anything else."""
+        handled, dropped, added = value.get("handled", (0, 0, 0))
+        record_age, latency = (MinMeanMax.of_parts(parts) for parts in value["delays"]) if "delays" in value else (None, None)
+        return cls(
+            records=number(value["records"]),
+            bytes=number(value["bytes"]),
+            transactions=number(value["transactions"]),
+            forwarded=number(value["forwarded"]),
+            reframed=number(value["reframed"]),
+            handled=number(handled),
+            dropped=number(dropped),
+            added=number(added),
+            from_target=number(value.get("from_target", 0)),
+            record_age_ms=record_age,
+            replication_latency_ms=latency,
+        )
+
+
+ZERO = Counters()
+ONE_TRANSACTION = Counters(transactions=1)
+
+_values = attrgetter(*(field.name for field in fields(Counters)))
+
+
+def _sum(first: Any, second: Any) -> Any:
+    if first is None or second is None:
+        return second if first is None else first
+    return first + second
