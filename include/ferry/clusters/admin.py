@@ -17,7 +17,6 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from typing import Any, Self, TypeGuard, TypeVar
-from uuid import UUID
 
 from confluent_kafka import (
     KafkaError,
@@ -30,15 +29,15 @@ from confluent_kafka.admin import (
     ClusterMetadata,
     ConfigEntry,
     ConfigResource,
-    ConfigSource,
     NewPartitions,
     NewTopic,
     ResourceType,
 )
 
 from ferry.clusters.answers import ADMIN, Action
-from ferry.clusters.describe import Brokers, ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
+from ferry.clusters.describe import Brokers, ConfigValue, TopicDescription, WantedTopic, config_value, described_topic
 from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
+from ferry.clusters.kept import lent
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.unreachable import PATIENCE_SECONDS
@@ -70,44 +69,52 @@ _UNANSWERED = frozenset(
         KafkaError._DESTROY_BROKER,  # noqa: SLF001
     }
 )
-_ORIGINS = {
-    ConfigSource.DYNAMIC_TOPIC_CONFIG: ConfigOrigin.TOPIC,
-    ConfigSource.DYNAMIC_BROKER_CONFIG: ConfigOrigin.BROKER,
-    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: ConfigOrigin.ALL_BROKERS,
-    ConfigSource.STATIC_BROKER_CONFIG: ConfigOrigin.BROKER_FILE,
-    ConfigSource.DEFAULT_CONFIG: ConfigOrigin.DEFAULT,
-}
-
 Offsets = tuple[dict[TopicPartition, int], dict[tuple[str, int], str]]
 
 
-class ClusterAdmin:
-    """One cluster's administration; a context manager around one client."""
+class _Clients:
+    """An AdminClient, which can be replaced by a new one, what it has met, and a connection for questions about offsets."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
-        self._answered = False
-        self._client: AdminClient
-        self._offsets: OffsetListing
+    def __init__(self, cluster: Cluster, role: ClientRole) -> None:
+        self._cluster, self._role = cluster, role
+        self.errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
+        self.answered = False
+        self.admin = self._new_admin()
+        self.offsets = OffsetListing(cluster, role)
 
-    def __enter__(self) -> Self:
-        self._client = self._new_client()
-        self._offsets = OffsetListing(self._cluster, ClientRole.ADMIN)
-        return self
+    def renew(self) -> None:
+        """Replace the AdminClient."""
+        self.admin.__exit__(None, None, None)
+        self.admin = self._new_admin()
 
-    def _new_client(self) -> AdminClient:
+    def close(self) -> None:
+        self.offsets.close()
+        self.admin.__exit__(None, None, None)
+
+    def _new_admin(self) -> AdminClient:
         # The client holds the deque's method, not this object: a cycle would let the garbage collector destroy the client in librdkafka's
         # own thread, which crashes the process (confluent-kafka-python, pull requests 2129 and 2131).
-        settings = self._cluster.librdkafka(ClientRole.ADMIN)
-        settings |= {"error_cb": self._errors.append, "log_level": 2, "log.connection.close": False}
-        client: AdminClient = made(self._cluster, ClientRole.ADMIN, partial(AdminClient, settings))
+        settings = self._cluster.librdkafka(self._role)
+        settings |= {"error_cb": self.errors.append, "log_level": 2, "log.connection.close": False}
+        client: AdminClient = made(self._cluster, self._role, partial(AdminClient, settings))
         client.__enter__()
         return client
 
-    def __exit__(self, *details: object) -> None:
-        self._offsets.close()
-        self._client.__exit__(*details)
+
+class ClusterAdmin:
+    """One cluster's administration; a context manager."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._lent = lent("admin", cluster, lambda: _Clients(cluster, ClientRole.ADMIN))
+        self._clients: _Clients
+
+    def __enter__(self) -> Self:
+        self._clients = self._lent.__enter__()
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        self._lent.__exit__(*details)
 
     @property
     def alias(self) -> str:
@@ -116,10 +123,10 @@ class ClusterAdmin:
 
     def cluster_id(self) -> str:
         """The cluster's own id. The first contact: ClusterUnreachable within ten seconds, AuthenticationFailed sooner."""
-        future = self._client.describe_cluster(request_timeout=FIRST_ATTEMPT_SECONDS)
+        future = self._clients.admin.describe_cluster(request_timeout=FIRST_ATTEMPT_SECONDS)
         while not future.done():
-            self._client.poll(CONTACT_POLL_SECONDS)
-            refusal = refused_login(self._errors)
+            self._clients.admin.poll(CONTACT_POLL_SECONDS)
+            refusal = refused_login(self._clients.errors)
             if refusal is not None:  # the client would go on trying
                 raise explained(self._cluster, "logging in", refusal)
         found = _settled(future, FIRST_ATTEMPT_SECONDS)
@@ -145,7 +152,7 @@ class ClusterAdmin:
         for chunk in _chunks(self.topic_names() if names is None else sorted(names), TOPICS_A_REQUEST):
             for name, answer in self._answers("describe_topics", {name: name for name in chunk}, TopicCollection).items():
                 if not isinstance(answer, KafkaError):
-                    found[name] = _description(answer)
+                    found[name] = described_topic(answer)
                 elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # deleted in between
                     raise self._explained(f"describing topic {name}", answer, f"Describe on topic {name}")
         return found
@@ -211,7 +218,9 @@ class ClusterAdmin:
         Without `committed` records of open transactions count too.
         """
         found, problems = self._list_offsets(partitions, milliseconds, committed=committed)
-        overlooked = self._offsets.overlooked((key for key, offset in found.items() if offset < 0), milliseconds, committed=committed)
+        overlooked = self._clients.offsets.overlooked(
+            (key for key, offset in found.items() if offset < 0), milliseconds, committed=committed
+        )
         for key, newest in overlooked.items():
             problems[key] = (
                 f"the source cannot tell its first record of time {milliseconds} or later: its leader says that there is none, although "
@@ -273,7 +282,7 @@ class ClusterAdmin:
             self._tolerating(f"deleting topic {name}", answer, KafkaError.UNKNOWN_TOPIC_OR_PART, f"Delete on topic {name}")
 
     def _list_offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Offsets:
-        found, errors = self._offsets.offsets((TopicPartition(*key) for key in partitions), at, committed=committed)
+        found, errors = self._clients.offsets.offsets((TopicPartition(*key) for key in partitions), at, committed=committed)
         problems: dict[tuple[str, int], str] = {}
         for key, error in errors.items():
             problems[key] = str(explained(self._cluster, "listing its offsets", error, grant=f"Describe on topic {key.topic}"))
@@ -285,7 +294,7 @@ class ClusterAdmin:
             resources = {name: ConfigResource(kind, name) for name in chunk}
             for name, answer in self._answers("describe_configs", resources).items():
                 if not isinstance(answer, KafkaError):
-                    yield name, {key: _config_value(entry) for key, entry in answer.items()}
+                    yield name, {key: config_value(entry) for key, entry in answer.items()}
                 elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     what = f"topic {name}" if of_topics else f"broker {name}"
                     grant = f"{right} on {what if of_topics else 'the cluster'}"
@@ -296,10 +305,10 @@ class ClusterAdmin:
         answers: dict[Key, Any] = {}
         for seconds in self._attempts():
             left = {key: argument for key, argument in wanted.items() if key not in answers or _is_passing(answers[key])}
-            futures = getattr(self._client, method)(gather(list(left.values())), request_timeout=seconds, **options) if left else {}
+            futures = getattr(self._clients.admin, method)(gather(list(left.values())), request_timeout=seconds, **options) if left else {}
             answers |= {key: _settled(future, seconds) for key, future in zip(left, futures.values(), strict=True)}
             if not any(_is_passing(answer) for answer in answers.values()):
-                self._answered = True
+                self._clients.answered = True
                 break
         return answers
 
@@ -307,7 +316,7 @@ class ClusterAdmin:
         """What the cluster says about itself."""
         found: Any = None
         for seconds in self._attempts():
-            found = _settled(self._client.describe_cluster(request_timeout=seconds, **options), seconds)
+            found = _settled(self._clients.admin.describe_cluster(request_timeout=seconds, **options), seconds)
             if not _is_passing(found):
                 break
         if isinstance(found, KafkaError):
@@ -319,13 +328,13 @@ class ClusterAdmin:
         problem = KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - a public name
         for seconds in self._attempts():
             try:
-                found = self._client.list_topics(timeout=seconds)
+                found = self._clients.admin.list_topics(timeout=seconds)
             except KafkaException as failure:
                 problem = failure
                 if not _is_passing(failure.args[0]):
                     break
             else:
-                self._answered = True
+                self._clients.answered = True
                 return found
         raise self._explained(doing, problem.args[0]) from problem
 
@@ -337,21 +346,20 @@ class ClusterAdmin:
             if time.monotonic() - begun > PATIENCE_SECONDS or not self._is_there():
                 return
             time.sleep(ATTEMPT_PAUSE_SECONDS)
-            self._client.__exit__(None, None, None)
-            self._client = self._new_client()
+            self._clients.renew()
             seconds = min(max(seconds, time.monotonic() - begun), REQUEST_SECONDS)
 
     def _is_there(self) -> bool:
         """Whether any broker has answered so far, or does now."""
-        self._client.poll(0)
-        if refused_login(self._errors) is not None:
+        self._clients.admin.poll(0)
+        if refused_login(self._clients.errors) is not None:
             return False
-        if not self._answered:
+        if not self._clients.answered:
             try:
-                self._client.list_topics(timeout=ANY_BROKER_SECONDS)
+                self._clients.admin.list_topics(timeout=ANY_BROKER_SECONDS)
             except KafkaException:
                 return False
-        self._answered = True
+        self._clients.answered = True
         return True
 
     def _refusal(self, doing: str, answer: Any, grant: str | Callable[[], str], fine: int | None = None) -> FerryError | None:
@@ -369,8 +377,8 @@ class ClusterAdmin:
         return explained(self._cluster, doing, problem, self._earlier_error(), grant=grant)
 
     def _earlier_error(self) -> KafkaError | None:
-        self._client.poll(0)  # it keeps what it has to tell until it is asked
-        return most_telling(self._errors)
+        self._clients.admin.poll(0)  # it keeps what it has to tell until it is asked
+        return most_telling(self._clients.errors)
 
 
 def require_contact(*clusters: Cluster) -> None:
@@ -400,28 +408,6 @@ def _is_passing(answer: Any) -> TypeGuard[KafkaError]:
 
 def _creating(wanted: WantedTopic) -> str:
     return f"{wanted.rights(wanted.name)} on topic {wanted.name}"
-
-
-def _description(found: Any) -> TopicDescription:
-    return TopicDescription(
-        name=found.name,
-        topic_id=_uuid_text(found.topic_id),
-        partitions=len(found.partitions),
-        replicas=tuple(tuple(node.id for node in partition.replicas) for partition in found.partitions),
-        internal=found.is_internal,
-        led=all(partition.leader is not None and partition.leader.id >= 0 for partition in found.partitions),
-    )
-
-
-def _uuid_text(topic_id: Any) -> str | None:
-    high, low = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
-    number = ((high & (1 << 64) - 1) << 64) | (low & (1 << 64) - 1)
-    return str(UUID(int=number)) if number else None
-
-
-def _config_value(entry: ConfigEntry) -> ConfigValue:
-    origin = _ORIGINS.get(ConfigSource(entry.source), ConfigOrigin.UNKNOWN)
-    return ConfigValue(entry.value, origin, sensitive=entry.is_sensitive, read_only=entry.is_read_only)
 
 
 def _alteration(name: str, value: str | None) -> ConfigEntry:

@@ -360,22 +360,6 @@ class ClusterConnection:
         return ClusterUnreachable(f"{where} does not answer: {reason(cause)}; check {self.alias}.bootstrap.servers and security.protocol")
 
 
-def ask_cluster(cluster: Cluster, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-    """The result of `ask(connection, *arguments)` over a connection of its own. Raises what `open` and `ask` raise."""
-    loop = EventLoop()
-    connection = ClusterConnection(loop, cluster, ClientRole.ADMIN)
-
-    async def opened() -> T:
-        await connection.open()
-        return await ask(connection, *arguments)
-
-    try:
-        return loop.run(opened)
-    finally:
-        connection.close()
-        loop.close()
-
-
 class EventLoop:
     """The one event loop of a process's data path."""
 

@@ -8,6 +8,7 @@ from functools import partial
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ferry.clusters.failures import explained, made
+from ferry.clusters.kept import lent
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable
 
@@ -32,32 +33,43 @@ def append_records(
     `partition` -1: by the key, as Java's producer does it. `timestamp` in ms, 0: now. `in_order`: where the order tells something, a retry
     must not change it. `seconds`: how long to wait for a leader, by default WRITE_SECONDS.
     """
-    # Idempotent only where it is needed: asking for a producer id costs half a second, and a record that stands there twice says the same.
-    settings = {
-        "socket.timeout.ms": ANSWER_MILLISECONDS,
-        **cluster.librdkafka(ClientRole.PRODUCER),
-        "acks": "all",
-        "linger.ms": 0,
-        "log_level": 2,
-        "enable.idempotence": in_order,
-    }
-    # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
-    settings["partitioner"] = "murmur2_random"
     problems: list[KafkaError] = []
     seconds = WRITE_SECONDS if seconds is None else seconds
-    producer = made(cluster, ClientRole.PRODUCER, partial(Producer, settings))
-    try:
-        for key, value in records:
-            producer.produce(topic, value, key, partition, timestamp=timestamp, on_delivery=lambda error, _: _note(problems, error))
-            producer.poll(0)
-        left = producer.flush(seconds)
-    except KafkaException as problem:
-        # An idempotent producer asks for its id first, which takes Write on any topic (KIP-679).
-        raise explained(cluster, f"writing to {topic}", problem.args[0], grant=f"Write on topic {topic}") from problem
-    if problems:
-        raise explained(cluster, f"writing to {topic}", problems[0], grant=f"Write on topic {topic}", role=ClientRole.PRODUCER)
-    if left:
-        raise ClusterUnreachable(f"cluster {cluster.alias}: {topic} takes no records: no answer in {seconds:.0f} s")
+    with lent("producer", cluster, lambda: _Appender(cluster, ClientRole.PRODUCER, in_order=in_order), in_order) as client:
+        try:
+            for key, value in records:
+                client.producer.produce(
+                    topic, value, key, partition, timestamp=timestamp, on_delivery=lambda error, _: _note(problems, error)
+                )
+                client.producer.poll(0)
+            left = client.producer.flush(seconds)
+        except KafkaException as problem:
+            # An idempotent producer asks for its id first, which takes Write on any topic (KIP-679).
+            raise explained(cluster, f"writing to {topic}", problem.args[0], grant=f"Write on topic {topic}") from problem
+        if problems:
+            raise explained(cluster, f"writing to {topic}", problems[0], grant=f"Write on topic {topic}", role=ClientRole.PRODUCER)
+        if left:
+            raise ClusterUnreachable(f"cluster {cluster.alias}: {topic} takes no records: no answer in {seconds:.0f} s")
+
+
+class _Appender:
+    def __init__(self, cluster: Cluster, role: ClientRole, *, in_order: bool) -> None:
+        settings = {
+            "socket.timeout.ms": ANSWER_MILLISECONDS,
+            **cluster.librdkafka(role),
+            "acks": "all",
+            "linger.ms": 0,
+            "log_level": 2,
+            # Idempotent only where it is needed: asking for a producer id costs half a second, and a record that stands there twice says
+            # the same.
+            "enable.idempotence": in_order,
+            # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
+            "partitioner": "murmur2_random",
+        }
+        self.producer = made(cluster, role, partial(Producer, settings))
+
+    def close(self) -> None:
+        """Nothing to do: every record was delivered or given up, and the client ends with its last reference."""
 
 
 def _note(problems: list[KafkaError], error: KafkaError | None) -> None:

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
 
 from ferry.clusters.failures import explained, made
+from ferry.clusters.kept import lent
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import ClientRole, Cluster
@@ -61,42 +62,52 @@ class Span(NamedTuple):
     end: int
 
 
+class _Clients:
+    """A consumer that joins no group, and a connection for questions about offsets."""
+
+    def __init__(self, cluster: Cluster, role: ClientRole, *, committed: bool) -> None:
+        settings = {"socket.timeout.ms": ANSWER_MILLISECONDS, **cluster.librdkafka(role)}
+        settings |= {
+            "group.id": "ferry-internal-reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 20,
+            "log_level": 2,
+        }
+        self.consumer = made(cluster, role, partial(Consumer, settings))
+        self.offsets = OffsetListing(cluster, role, CONTACT_MILLISECONDS)
+
+    def close(self) -> None:
+        self.consumer.close()
+        self.offsets.close()
+
+
 class InternalTopicReader:
-    """Reads internal topics of one cluster; a context manager around one consumer that joins no group.
+    """Reads internal topics of one cluster; a context manager.
 
     `committed=False` shows records of open and aborted transactions too: only for upper bounds.
     """
 
     def __init__(self, cluster: Cluster, *, committed: bool = True) -> None:
-        self._cluster = cluster
+        self._cluster, self._role = cluster, ClientRole.CONSUMER
+        self._lent = lent("internal reader", cluster, lambda: _Clients(cluster, ClientRole.CONSUMER, committed=committed), committed)
+        self._clients: _Clients
         self._closed = False
-        settings = {"socket.timeout.ms": ANSWER_MILLISECONDS, **cluster.librdkafka(ClientRole.CONSUMER)}
-        settings.update(
-            {
-                "group.id": "ferry-internal-reader",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed" if committed else "read_uncommitted",
-                "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 20,
-                "log_level": 2,
-            }
-        )
-        self._role = ClientRole.CONSUMER
-        self._consumer = made(cluster, self._role, partial(Consumer, settings))
-        self._offsets = OffsetListing(cluster, self._role, CONTACT_MILLISECONDS)
 
     def __enter__(self) -> InternalTopicReader:
+        self._clients = self._lent.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *details: Any) -> None:
         self._closed = True
-        self._consumer.close()
-        self._offsets.close()
+        self._clients.consumer.unassign()
+        self._lent.__exit__(*details)
 
     def partitions(self, topic: str) -> tuple[int, ...]:
         """Partition numbers of `topic`; empty when it does not exist. NotAuthorized when the user may not see it."""
-        found = self._offsets.partitions(topic)
+        found = self._clients.offsets.partitions(topic)
         if not isinstance(found, KafkaError):
             return found
         if found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -171,13 +182,13 @@ class InternalTopicReader:
         if not positions:
             return
         with suppress(KafkaException):  # then the read itself connects, half a second later
-            self._consumer.list_topics(positions[0].topic, timeout=CONNECT_SECONDS)
-        self._consumer.assign(positions)
+            self._clients.consumer.list_topics(positions[0].topic, timeout=CONNECT_SECONDS)
+        self._clients.consumer.assign(positions)
         try:
             yield from self._until(bounds, complete=complete, seconds=seconds)
         finally:
             if not self._closed:  # a reader that was left early is closed before its generator
-                self._consumer.unassign()
+                self._clients.consumer.unassign()
 
     def _until(self, bounds: dict[tuple[str, int], int], *, complete: bool, seconds: float | None) -> Iterator[tuple[str, InternalRecord]]:
         deadline = math.inf if seconds is None else time.monotonic() + seconds
@@ -185,7 +196,7 @@ class InternalTopicReader:
         waited = 0.0
         while bounds:
             asked = time.monotonic()
-            messages = self._consumer.consume(MESSAGES_A_POLL, POLL_SECONDS)
+            messages = self._clients.consumer.consume(MESSAGES_A_POLL, POLL_SECONDS)
             waited += time.monotonic() - asked
             for message in messages:
                 error, key = message.error(), (message.topic() or "", message.partition())
@@ -217,7 +228,7 @@ class InternalTopicReader:
 
     def _offsets_of(self, topic: str, partitions: Iterable[int], at: int) -> dict[int, int]:
         """By partition, at EARLIEST, LATEST or a time in ms; records of open and aborted transactions count."""
-        found, problems = self._offsets.offsets((TopicPartition(topic, partition) for partition in partitions), at, committed=False)
+        found, problems = self._clients.offsets.offsets((TopicPartition(topic, partition) for partition in partitions), at, committed=False)
         for error in problems.values():
             raise self._problem(topic, error)
         return {key.partition: offset for key, offset in found.items()}

@@ -1,0 +1,113 @@
+"""Clients that stay open between questions, so that a command connects to a cluster once and not for every question.
+
+Within `kept_clients()` a client that its user gives back is lent to the next user who asks for the same one; the end of the scope closes
+it. Outside of such a scope a client is closed as soon as it is given back. A client has one user at a time. The scope belongs to the
+thread that opened it: other threads get clients of their own. A client whose user failed is closed, and so is one that was idle for
+IDLE_SECONDS, because the other end may have closed its connections meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from ferry.clusters.connections import ClusterConnection, EventLoop
+from ferry.config import ClientRole, Cluster
+
+# A broker that restarts is back after about as long: an older connection is more likely to be dead than worth keeping.
+IDLE_SECONDS = 30.0
+
+
+class Client(Protocol):
+    """Whatever can be closed."""
+
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Client)
+T = TypeVar("T")
+
+
+class _Idle(NamedTuple):
+    cluster: Cluster  # held, so that its id stays its own
+    client: Client
+    since: float
+
+
+@dataclass
+class _Shelf:
+    idle: dict[tuple[Any, ...], list[_Idle]] = field(default_factory=dict)
+
+    def take(self, key: tuple[Any, ...]) -> Any:
+        entries = self.idle.get(key, [])
+        while entries:
+            entry = entries.pop()
+            if time.monotonic() - entry.since < IDLE_SECONDS:
+                return entry.client
+            entry.client.close()
+        return None
+
+    def close(self) -> None:
+        for entries in self.idle.values():
+            for entry in entries:
+                with suppress(Exception):  # whatever a client meets while it closes, what was asked of it is done
+                    entry.client.close()
+
+
+_shelf: ContextVar[_Shelf | None] = ContextVar("kept clients", default=None)
+
+
+@contextmanager
+def kept_clients() -> Iterator[None]:
+    """Keep clients until the end. A scope within another one adds nothing."""
+    if _shelf.get() is not None:
+        yield
+        return
+    shelf = _Shelf()
+    token = _shelf.set(shelf)
+    try:
+        yield
+    finally:
+        _shelf.reset(token)
+        shelf.close()
+
+
+@contextmanager
+def lent(kind: str, cluster: Cluster, make: Callable[[], C], *details: object) -> Iterator[C]:
+    """A client of this kind and with these details for `cluster`: one that is idle, or a new one."""
+    shelf, key = _shelf.get(), (kind, id(cluster), *details)
+    client: C = (shelf.take(key) if shelf else None) or make()
+    try:
+        yield client
+    except BaseException:
+        client.close()
+        raise
+    if shelf is None:
+        client.close()
+    else:
+        shelf.idle.setdefault(key, []).append(_Idle(cluster, client, time.monotonic()))
+
+
+class _Connected:
+    def __init__(self, cluster: Cluster) -> None:
+        self.loop = EventLoop()
+        self.connection = ClusterConnection(self.loop, cluster, ClientRole.ADMIN)
+        try:
+            self.loop.run(self.connection.open)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self.connection.close()
+        self.loop.close()
+
+
+def ask_cluster(cluster: Cluster, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    """The result of `ask(connection, *arguments)` over an open connection. Raises what `ClusterConnection.open` and `ask` raise."""
+    with lent("connection", cluster, lambda: _Connected(cluster)) as client:
+        return client.loop.run(ask, client.connection, *arguments)
