@@ -25,7 +25,7 @@ from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline import run as pipeline
+from ferry.pipeline.run import copied
 
 # What `A` and `B` stand for at the start of a config line: `A->B.topics`, `B->A.enabled`, `A.client.id`.
 ALIASES = re.compile(r"^([AB])(?:->([AB]))?(?=\.)")
@@ -229,13 +229,6 @@ def run_flow() -> RunFlow:
 
     def run(flow: Flow, *, since: datetime | None = None, until: datetime | None = None, runner: object = None) -> RunReport:
         request = RunRequest(flow.name, f"run-{next(numbers)}-{secrets.token_hex(3)}", until=until, since=since, backfill=since is not None)
-        planned = pipeline.plan_run(flow, request)
-        if planned.needs_preparation:
-            pipeline.prepare_topics(flow, request)
-        if planned.needs_copy:
-            pipeline.copy_ranges(flow, request, runner or InlineLaneRunner(), lambda _: None)
-        return (
-            pipeline.read_report(flow, request) if planned.needs_preparation or planned.needs_copy else pipeline.idle_report(flow, planned)
-        )
+        return copied(flow, request, lambda run: run.copy(runner or InlineLaneRunner(), lambda _: None))
 
     return run

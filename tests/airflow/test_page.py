@@ -29,8 +29,10 @@ from ferry.ledger.run_summary import RunLag
 from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import status_after_run
 from ferry.page.problem import problem_of
-from ferry.pipeline import run as pipeline
 from ferry.pipeline.history import keep_lag, keep_run
+from ferry.pipeline.plan import plan_run
+from ferry.pipeline.report import assemble_report
+from ferry.pipeline.run import Run
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # as in conftest.py: Airflow and its dependencies warn about each other
@@ -147,11 +149,11 @@ def commit(client: AdminClient, offsets: list[TopicPartition]) -> None:
 
 def run(flow: Flow, run_id: str) -> None:
     request = RunRequest(flow.name, run_id)
-    planned = pipeline.plan_run(flow, request)
-    pipeline.prepare_topics(flow, request, spark_follows=planned.needs_copy)
+    planned = plan_run(flow, request)
+    Run(flow, request).prepare(spark_follows=planned.needs_copy)
     if planned.needs_copy:
-        pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
-    report = pipeline.read_report(flow, request)
+        Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+    report = assemble_report(flow, request)
     assert keep_run(flow, report, status_after_run(flow, report).lag.of_run) == ""
 
 

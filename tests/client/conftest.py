@@ -19,7 +19,8 @@ from ferry.config import FerryConfig, Flow, load_config
 from ferry.config.replicas import WantedReplicas
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.pipeline import run as pipeline
+from ferry.pipeline.report import assemble_report
+from ferry.pipeline.run import Run
 from ferry.sandbox.jars import java
 from ferry.syncs.heartbeats import sync_heartbeat
 from ferry.syncs.mm2_topics import ensure_mm2_topic, write_mm2_records
@@ -130,9 +131,9 @@ def _fill(chain: Chain) -> None:
 
 def _run(flow: Flow) -> None:
     request = RunRequest(flow.name, f"run-{secrets.token_hex(3)}")
-    pipeline.prepare_topics(flow, request)
-    pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
-    assert pipeline.read_report(flow, request).exit_code == 0
+    Run(flow, request).prepare(spark_follows=True)
+    Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+    assert assemble_report(flow, request).exit_code == 0
 
 
 def _write_checkpoints(flow: Flow, topic: str, remote: str) -> None:

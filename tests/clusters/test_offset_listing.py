@@ -17,7 +17,7 @@ from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import ClientRole, Flow
 from ferry.copying.request import RunRequest
-from ferry.pipeline import run as pipeline
+from ferry.pipeline.plan import plan_run
 
 pytestmark = pytest.mark.brokers
 
@@ -110,7 +110,7 @@ def test_a_leader_that_overlooks_records_past_an_empty_batch_is_not_believed(
         assert (found, list(problems), str(FIRST) in problems[key]) == ({}, [key], True)
         assert source.offsets_for_time([key], FIRST + HOUR + 1) == ({key: 1}, {}), "the marker of the aborted transaction"
         assert source.offsets_for_time([key], 253_402_300_799_000) == ({key: None}, {})
-    (failure,) = pipeline.plan_run(flow, RunRequest(flow.name, "run")).failed
+    (failure,) = plan_run(flow, RunRequest(flow.name, "run")).failed
     assert (failure.topic, failure.error) == (topic, "PartitionUnavailable")
 
 

@@ -21,7 +21,7 @@ from ferry.doctor.flow_facts import gather_flow
 from ferry.errors import ExitCode, TooFewBrokers
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.topics import ensure_internal_topics, internal_topics
-from ferry.pipeline.run import plan_run
+from ferry.pipeline.plan import plan_run
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,8 @@ from ferry.config import load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
-from ferry.pipeline import run as pipeline
+from ferry.pipeline.report import assemble_report
+from ferry.pipeline.run import Run
 
 pytestmark = pytest.mark.brokers
 
@@ -97,9 +98,9 @@ def test_records_cross_encrypted_connections_unchanged(
     )
     flow = load_config(config).flows[0]
     request = RunRequest(flow.name, "run-1")
-    pipeline.prepare_topics(flow, request)
-    pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
-    report = pipeline.read_report(flow, request)
+    Run(flow, request).prepare(spark_follows=True)
+    Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+    report = assemble_report(flow, request)
     assert (report.exit_code, report.records) == (ExitCode.DONE, RECORDS)
     found = compare_topics(source, target, {topic: f"{names[0]}.{topic}"})
     assert (found.equal, found.records) == (True, RECORDS)

@@ -13,7 +13,7 @@ from ferry.config import Flow
 from ferry.copying import snapshot
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.run import plan_run
+from ferry.pipeline.plan import plan_run
 
 pytestmark = pytest.mark.brokers
 

@@ -234,10 +234,7 @@ def test_internal_topics_are_never_copied(
     fill(source_cluster, topic, 10)
     run_flow(flow)
     back = flow_factory("A->B.topics = .*", "A->B.topics.exclude =", source=target_cluster, target=source_cluster)
-    from ferry.copying.request import RunRequest  # noqa: PLC0415
-    from ferry.pipeline import run as pipeline  # noqa: PLC0415
-
-    planned = pipeline.plan_run(back, RunRequest(back.name, "look"))
+    planned = plan_run(back, RunRequest(back.name, "look"))
     names = {plan.facts.topic for plan in planned.partitions}
     assert flow.ledger_topic not in names
     assert flow.state_topic not in names

@@ -30,7 +30,8 @@ from ferry.errors import ConfigError, ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
 from ferry.monitoring.status import flow_status
-from ferry.pipeline import run as pipeline
+from ferry.pipeline.report import assemble_report
+from ferry.pipeline.run import Run
 from ferry.policy.naming import ledger_topic, state_topic
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import declare_foreign, seed
@@ -149,8 +150,8 @@ def pair(
 def copy(flow: Flow, runner: InlineLaneRunner | None = None, **interval: datetime) -> RunReport:
     """The copying half of a run, without a look before; topics are there."""
     request = RunRequest(flow.name, f"run-{secrets.token_hex(4)}", backfill=bool(interval), **interval)  # type: ignore[arg-type]
-    pipeline.copy_ranges(flow, request, runner or InlineLaneRunner(), lambda _: None)
-    return pipeline.read_report(flow, request)
+    Run(flow, request).copy(runner or InlineLaneRunner(), lambda _: None)
+    return assemble_report(flow, request)
 
 
 def positions(flow: Flow) -> dict[int, int]:

@@ -15,8 +15,8 @@ from tools.kafka import SandboxCluster
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.pipeline import run as pipeline
-from ferry.pipeline.syncs import run_sync
+from ferry.pipeline.run import copied
+from ferry.pipeline.syncs import Syncs
 from ferry.sandbox.ports import free_ports
 from ferry.syncs.names import SyncName
 from ferry.wire.internal_records import Checkpoint
@@ -77,18 +77,13 @@ def ferry_flow(path: Path, source: SandboxCluster, target: SandboxCluster, topic
 def run_ferry(flow: Flow, *, since: datetime | None = None, until: datetime | None = None) -> None:
     """One whole run; with `since`, a backfill."""
     request = RunRequest(flow.name, f"run-{secrets.token_hex(4)}", until=until, since=since, backfill=since is not None)
-    planned = pipeline.plan_run(flow, request)
-    if planned.needs_preparation:
-        pipeline.prepare_topics(flow, request)
-    if planned.needs_copy:
-        pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
-    report = pipeline.read_report(flow, request)
+    report = copied(flow, request, lambda run: run.copy(InlineLaneRunner(), lambda _: None))
     assert not report.failed, report.failed
 
 
 def write_checkpoints(flow: Flow) -> None:
     """As at the end of a run of Ferry."""
-    outcome = run_sync(flow, SyncName.CHECKPOINTS, on_request=True)
+    outcome = Syncs(flow).carry_out(SyncName.CHECKPOINTS, on_request=True)
     assert not outcome.failed, outcome.failed
 
 

@@ -21,7 +21,9 @@ from ferry.ledger.run_report import RunReport
 from ferry.page.coverage_reading import read_coverage_of
 from ferry.page.overview import landscape_from
 from ferry.page.overview_reading import read_landscape
-from ferry.pipeline import run as pipeline
+from ferry.pipeline.plan import plan_run
+from ferry.pipeline.report import assemble_report
+from ferry.pipeline.run import Run
 
 pytestmark = pytest.mark.brokers
 
@@ -100,11 +102,11 @@ def close(flow: Flow, topic: str, gap: dict[str, Any], number: int) -> RunReport
     """As a DAG run with this data interval and bound=interval."""
     since, until = (datetime.fromtimestamp(gap[name] / 1000, UTC) for name in ("from_ms", "until_ms"))
     request = RunRequest(flow.name, f"close-{number}", since=since, until=until, backfill=True, topics=(topic,))
-    planned = pipeline.plan_run(flow, request)
+    planned = plan_run(flow, request)
     assert planned.needs_copy, f"{gap} {planned.partitions}"
     assert not planned.needs_preparation
-    pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
-    return pipeline.read_report(flow, request)
+    Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+    return assemble_report(flow, request)
 
 
 def coverage(flow: Flow, topic: str) -> dict[str, Any]:

@@ -24,8 +24,10 @@ from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.monitoring.status import status_after_run
-from ferry.pipeline import run as pipeline
 from ferry.pipeline.history import keep_run
+from ferry.pipeline.plan import plan_run
+from ferry.pipeline.report import assemble_report
+from ferry.pipeline.run import Run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -61,11 +63,11 @@ class Stage:
 
 def run(flow: Flow, run_id: str) -> None:
     request = RunRequest(flow.name, run_id)
-    planned = pipeline.plan_run(flow, request)
-    pipeline.prepare_topics(flow, request, spark_follows=planned.needs_copy)
+    planned = plan_run(flow, request)
+    Run(flow, request).prepare(spark_follows=planned.needs_copy)
     if planned.needs_copy:
-        pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
-    report = pipeline.read_report(flow, request)
+        Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+    report = assemble_report(flow, request)
     assert keep_run(flow, report, status_after_run(flow, report).lag.of_run) == ""
 
 

@@ -29,8 +29,8 @@ from tools.kafka.properties_file import write_properties
 from ferry.config import load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.pipeline import run as pipeline
-from ferry.pipeline.syncs import run_sync
+from ferry.pipeline.run import copied
+from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import AFTER_THE_COPY
 
 SECONDS = 30.0
@@ -166,13 +166,9 @@ class Stage:
         file = properties({name: self.combinations[name]}, self.source.bootstrap, self.ferry_target.bootstrap)
         flow = load_config(write_properties(file, self.directory / f"{name}.properties")).flows[0]
         request = RunRequest(flow.name, f"parity-{name}-{time.time_ns()}")
-        planned = pipeline.plan_run(flow, request)
-        if planned.needs_preparation:
-            pipeline.prepare_topics(flow, request)
-        if planned.needs_copy:
-            pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
-        outcomes = [run_sync(flow, sync, run_id=request.run_id) for sync in AFTER_THE_COPY]
-        return [str(failure) for outcome in outcomes for failure in outcome.failed] + [str(one) for one in planned.failed]
+        report = copied(flow, request, lambda run: run.copy(InlineLaneRunner(), lambda _: None))
+        outcomes = [Syncs(flow, run_id=request.run_id).carry_out(sync) for sync in AFTER_THE_COPY]
+        return [str(failure) for outcome in outcomes for failure in outcome.failed] + [str(one) for one in report.failed]
 
     def compare(self) -> dict[str, list[str]]:
         """Differences by mark, once MM2 has had the time to come as far as Ferry."""

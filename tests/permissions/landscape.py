@@ -43,8 +43,9 @@ from ferry.ledger.run_report import RunReport
 from ferry.monitoring.ledger_ranges import covered_ranges
 from ferry.monitoring.status import flow_status
 from ferry.permissions.model import Right
-from ferry.pipeline import run as pipeline
-from ferry.pipeline.syncs import run_sync
+from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run import copied
+from ferry.pipeline.syncs import Syncs
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import seed
 from ferry.syncs.group_explanation import explain_group
@@ -241,7 +242,7 @@ class Stage:
         return errands
 
     def _plan(self, flow: Flow) -> list[Complaint]:
-        planned = pipeline.plan_run(flow, RunRequest(flow.name, "plan"))
+        planned = plan_run(flow, RunRequest(flow.name, "plan"))
         return [Complaint("plan", entry.error, entry.problem, ExitCode.PARTLY_FAILED) for entry in planned.failed]
 
     def _run(self, flow: Flow, request: RunRequest) -> list[Complaint]:
@@ -254,7 +255,7 @@ class Stage:
     def _sync(self, flow: Flow, sync: SyncName) -> list[Complaint]:
         if sync is SyncName.CONFIGS:
             self.source.configure(self.topic, "retention.ms", str(86_400_000 + self.produced))
-        outcome = run_sync(flow, sync, on_request=True, unless_disabled=True)
+        outcome = Syncs(flow).carry_out(sync, on_request=True, unless_disabled=True)
         errand = f"sync {sync.value}"
         told = [Complaint(errand, entry.error, entry.problem, outcome.exit_code) for entry in outcome.failed]
         said = [*(f"{entry.what}: {entry.reason}" for entry in outcome.skipped), *outcome.notices]
@@ -297,14 +298,7 @@ class Stage:
 
 def whole_run(flow: Flow, request: RunRequest) -> RunReport:
     """One run in this process, without its syncs."""
-    planned = pipeline.plan_run(flow, request)
-    if not (planned.needs_preparation or planned.needs_copy):
-        return pipeline.idle_report(flow, planned)
-    if planned.needs_preparation:
-        pipeline.prepare_topics(flow, request)
-    if planned.needs_copy:
-        pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
-    return pipeline.read_report(flow, request)
+    return copied(flow, request, lambda run: run.copy(InlineLaneRunner(), lambda _: None))
 
 
 def done(errand: str, act: Callable[[], Iterable[Complaint]]) -> list[Complaint]:

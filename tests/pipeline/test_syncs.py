@@ -18,7 +18,7 @@ from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.state import SyncDone, encode_state
 from ferry.ledger.sync_outcome import LISTED, Change, SyncOutcome
 from ferry.pipeline import syncs
-from ferry.pipeline.syncs import not_now, run_sync
+from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import SyncName
 
 pytestmark = pytest.mark.brokers
@@ -41,10 +41,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 def test_a_sync_is_done_once_in_its_interval_and_kept_for_the_report(flow_factory: FlowFactory, calls: list[bool]) -> None:
     flow = flow_factory()
-    assert not run_sync(flow, SyncName.CONFIGS, run_id="one").left_out
-    assert "sync.topic.configs.interval.seconds=600" in run_sync(flow, SyncName.CONFIGS, run_id="two").left_out
-    assert not run_sync(flow, SyncName.ACLS, run_id="two").left_out
-    assert not run_sync(flow, SyncName.CONFIGS, run_id="three", on_request=True).left_out
+    assert not Syncs(flow, run_id="one").carry_out(SyncName.CONFIGS).left_out
+    assert "sync.topic.configs.interval.seconds=600" in Syncs(flow, run_id="two").carry_out(SyncName.CONFIGS).left_out
+    assert not Syncs(flow, run_id="two").carry_out(SyncName.ACLS).left_out
+    assert not Syncs(flow, run_id="three").carry_out(SyncName.CONFIGS, on_request=True).left_out
     assert calls == [False, False, False]
     kept = read_run_records(flow, "one").syncs["configs"]
     assert (kept["counts"]["changes"], len(kept["changes"])) == (LISTED + 1, LISTED)
@@ -53,24 +53,24 @@ def test_a_sync_is_done_once_in_its_interval_and_kept_for_the_report(flow_factor
 
 def test_an_interval_that_has_passed(flow_factory: FlowFactory, calls: list[bool]) -> None:
     flow = replace(flow_factory(), mirroring=MirroringSettings(sync_topic_configs_interval=0))
-    run_sync(flow, SyncName.CONFIGS)
-    run_sync(flow, SyncName.CONFIGS)
+    Syncs(flow).carry_out(SyncName.CONFIGS)
+    Syncs(flow).carry_out(SyncName.CONFIGS)
     assert len(calls) == 2
 
 
 def test_a_sync_that_was_done_in_the_future_is_due(flow_factory: FlowFactory, calls: list[bool]) -> None:
     """A machine whose clock was ten minutes ahead did the last one."""
     flow = flow_factory()
-    run_sync(flow, SyncName.CONFIGS)
+    Syncs(flow).carry_out(SyncName.CONFIGS)
     ahead = SyncDone(SyncName.CONFIGS.value, round((time.time() + 600) * 1000))
     append_records(flow.target, flow.state_topic, [encode_state(ahead)])
-    assert not run_sync(flow, SyncName.CONFIGS, run_id="one").left_out
+    assert not Syncs(flow, run_id="one").carry_out(SyncName.CONFIGS).left_out
     assert len(calls) == 2
 
 
 def test_a_dry_run_leaves_nothing_behind(flow_factory: FlowFactory, calls: list[bool]) -> None:
     flow = flow_factory()
-    assert run_sync(flow, SyncName.CONFIGS, run_id="one", dry_run=True).dry_run
+    assert Syncs(flow, run_id="one", dry_run=True).carry_out(SyncName.CONFIGS).dry_run
     assert calls == [True]
     with InternalTopicReader(flow.target) as reader:
         assert reader.partitions(flow.state_topic) == ()
@@ -82,16 +82,16 @@ def test_a_sync_that_can_do_nothing_has_failed_and_is_due_again(flow_factory: Fl
 
     monkeypatch.setattr(syncs, "_function", lambda _: sync)
     flow = flow_factory()
-    (failure,) = run_sync(flow, SyncName.CONFIGS, run_id="one").failed
+    (failure,) = Syncs(flow, run_id="one").carry_out(SyncName.CONFIGS).failed
     assert str(failure) == "sync configs: ClusterUnreachable: cluster A: away"
-    assert not not_now(flow, SyncName.CONFIGS)
+    assert Syncs(flow, run_id="two").carry_out(SyncName.CONFIGS).failed, "it was due"
 
 
 def test_a_sync_that_cannot_be_written_down_still_tells_what_it_changed(flow_factory: FlowFactory, calls: list[bool]) -> None:
     flow = flow_factory()
-    run_sync(flow, SyncName.CONFIGS)
+    Syncs(flow).carry_out(SyncName.CONFIGS)
     _refuse_records(flow.target, flow.state_topic)
-    outcome = run_sync(flow, SyncName.CONFIGS, on_request=True)
+    outcome = Syncs(flow).carry_out(SyncName.CONFIGS, on_request=True)
     assert len(outcome.changes) == LISTED + 1
     (failure,) = outcome.failed
     assert (failure.what, outcome.exit_code) == ("sync configs", ExitCode.PARTLY_FAILED)
@@ -121,5 +121,5 @@ def _refuse_records(cluster: Cluster, topic: str) -> None:
     ],
 )
 def test_what_is_switched_off_is_left_out(flow_factory: FlowFactory, calls: list[bool], name: SyncName, line: str) -> None:
-    assert run_sync(flow_factory(line), name).left_out == line
+    assert Syncs(flow_factory(line)).carry_out(name).left_out == line
     assert calls == []

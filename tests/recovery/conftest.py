@@ -15,7 +15,8 @@ from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline import run as pipeline
+from ferry.pipeline.report import assemble_report
+from ferry.pipeline.run import Run
 
 CopyFlow = Callable[[Flow], RunReport]
 
@@ -26,9 +27,9 @@ def copy_flow() -> CopyFlow:
 
     def copy(flow: Flow) -> RunReport:
         request = RunRequest(flow.name, f"run-{secrets.token_hex(4)}")
-        pipeline.prepare_topics(flow, request)
-        pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
-        return pipeline.read_report(flow, request)
+        Run(flow, request).prepare(spark_follows=True)
+        Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+        return assemble_report(flow, request)
 
     return copy
 

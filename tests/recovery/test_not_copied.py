@@ -10,7 +10,7 @@ from tests.copying.test_plan import KNOWN, plan
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.last_stable_lag import HeldBack
 from ferry.copying.request import RunRequest
-from ferry.pipeline.run import RunPlan
+from ferry.pipeline.plan import RunPlan
 from ferry.recovery.draining import grown
 from ferry.recovery.not_copied import not_copied
 from ferry.syncs.topic_plan import TopicPlan

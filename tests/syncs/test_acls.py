@@ -30,10 +30,11 @@ from ferry.clusters.acls import AclAdmin, read_acls
 from ferry.config import Flow, load_config
 from ferry.errors import NotAuthorized
 from ferry.ledger.sync_outcome import SyncOutcome
-from ferry.pipeline.syncs import SyncName, run_sync
+from ferry.pipeline.syncs import Syncs
 from ferry.sandbox.jars import java
 from ferry.syncs.acls import sync_acls
 from ferry.syncs.configs import sync_configs
+from ferry.syncs.names import SyncName
 from ferry.syncs.topics import sync_topics
 
 pytestmark = pytest.mark.brokers
@@ -219,7 +220,7 @@ def test_clusters_without_authorizer(
 ) -> None:
     """One notice each, no failure; nothing is looked at beyond that."""
     without = flow_factory("A->B.topics = t")
-    outcome = run_sync(without, SyncName.ACLS)
+    outcome = Syncs(without).carry_out(SyncName.ACLS)
     (notice,) = outcome.notices
     assert f"cluster {without.source.alias} has no authorizer" in notice
     assert (outcome.changes, outcome.skipped, outcome.failed) == ((), (), ())

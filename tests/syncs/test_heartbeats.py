@@ -22,9 +22,10 @@ from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.run import plan_run
-from ferry.pipeline.syncs import SyncName, run_sync
+from ferry.pipeline.plan import plan_run
+from ferry.pipeline.syncs import Syncs
 from ferry.syncs.heartbeats import sync_heartbeat
+from ferry.syncs.names import SyncName
 
 pytestmark = pytest.mark.brokers
 
@@ -134,7 +135,7 @@ def test_a_target_that_takes_nothing_fails_the_whole_sync(flow_factory: FlowFact
     login = f'B.sasl.jaas.config = {module} required username="reader" password="{USERS["reader"]}";'
     flow = flow_factory("B.security.protocol = SASL_PLAINTEXT", "B.sasl.mechanism = PLAIN", login, target=guarded)
     assert flow.reverse_heartbeat == "off"
-    outcome = run_sync(flow, SyncName.HEARTBEAT, on_request=True)
+    outcome = Syncs(flow).carry_out(SyncName.HEARTBEAT, on_request=True)
     (failure,) = outcome.failed
     assert (failure.error, outcome.exit_code) == ("NotAuthorized", ExitCode.UNREACHABLE)
     assert "heartbeats" in failure.problem

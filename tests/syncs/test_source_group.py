@@ -15,8 +15,9 @@ from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.ledger.state import Head
-from ferry.pipeline import run as pipeline
-from ferry.pipeline.syncs import SyncName, run_sync
+from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run import Run
+from ferry.pipeline.syncs import SyncName, Syncs
 from ferry.syncs.source_group import METADATA, published
 
 FlowFactory = Callable[..., Flow]
@@ -45,8 +46,8 @@ def fill(cluster: SandboxCluster, topic: str, count: int) -> None:
 
 def copy(flow: Flow, run: str) -> None:
     request = RunRequest(flow.name, run)
-    pipeline.prepare_topics(flow, request)
-    pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
+    Run(flow, request).prepare(spark_follows=True)
+    Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
 
 
 def committed(consumer: Consumer, topic: str) -> list[int]:
@@ -64,9 +65,9 @@ def test_lag_tools_see_where_ferry_stands(
     try:
         fill(source_cluster, topic, 10)
         copy(flow, "one")
-        looked = run_sync(flow, SyncName.SOURCE_GROUP, dry_run=True)
+        looked = Syncs(flow, dry_run=True).carry_out(SyncName.SOURCE_GROUP)
         assert ([change.detail for change in looked.changes], committed(consumer, topic)) == (["none -> 5"] * 2, [-1001] * 2)
-        done = run_sync(flow, SyncName.SOURCE_GROUP, run_id="one")
+        done = Syncs(flow, run_id="one").carry_out(SyncName.SOURCE_GROUP)
         assert (done.changes, done.failed, committed(consumer, topic)) == (looked.changes, (), [5, 5])
         assert "nobody else may use it" in done.notices[0]
 
@@ -75,16 +76,16 @@ def test_lag_tools_see_where_ferry_stands(
         while not consumer.assignment():
             consumer.poll(0.1)
         fill(source_cluster, topic, 4)
-        (failure,) = run_sync(flow, SyncName.SOURCE_GROUP, run_id="two").failed
+        (failure,) = Syncs(flow, run_id="two").carry_out(SyncName.SOURCE_GROUP).failed
         assert (failure.error, "has members" in failure.problem) == ("GroupFailed", True)
-        assert pipeline.plan_run(flow, RunRequest(flow.name, "look")).needs_copy
+        assert plan_run(flow, RunRequest(flow.name, "look")).needs_copy
     finally:
         consumer.close()
     copy(flow, "two")
-    assert [change.detail for change in run_sync(flow, SyncName.SOURCE_GROUP, run_id="two").changes] == ["5 -> 7"] * 2
+    assert [change.detail for change in Syncs(flow, run_id="two").carry_out(SyncName.SOURCE_GROUP).changes] == ["5 -> 7"] * 2
 
 
 @pytest.mark.brokers
 def test_without_a_group_nothing_is_written(flow_factory: FlowFactory) -> None:
-    assert run_sync(flow_factory(), SyncName.SOURCE_GROUP).left_out == "ferry.publish.source.group is not set"
-    assert run_sync(flow_factory(), SyncName.SOURCE_GROUP, on_request=True).left_out == "ferry.publish.source.group is not set"
+    assert Syncs(flow_factory()).carry_out(SyncName.SOURCE_GROUP).left_out == "ferry.publish.source.group is not set"
+    assert Syncs(flow_factory()).carry_out(SyncName.SOURCE_GROUP, on_request=True).left_out == "ferry.publish.source.group is not set"

@@ -23,7 +23,8 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.sync_outcome import Change
-from ferry.pipeline.run import plan_run, prepare_topics
+from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run import Run
 from ferry.syncs.topics import sync_topics
 
 pytestmark = pytest.mark.brokers
@@ -89,7 +90,7 @@ def test_a_remote_topic_that_was_deleted_stays_deleted_until_the_flow_says_other
 ) -> None:
     topic = topic_factory(source_cluster)
     flow = flow_factory(f"A->B.topics = {topic}")
-    prepare_topics(flow, RunRequest(flow.name, "run"))
+    Run(flow, RunRequest(flow.name, "run")).prepare(spark_follows=False)
     remote = f"{flow.source.alias}.{topic}"
     client = AdminClient(target_cluster.client_settings())
     client.delete_topics([remote])[remote].result(30)

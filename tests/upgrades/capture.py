@@ -27,8 +27,8 @@ from ferry.ledger.counters import Counters
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
 from ferry.ledger.state import OwnedAcl, encode_state
-from ferry.pipeline import run as pipeline
-from ferry.pipeline.syncs import run_sync
+from ferry.pipeline.run import Run
+from ferry.pipeline.syncs import Syncs
 from ferry.recovery.seed_file import read_seed_file
 from ferry.recovery.seeding import seed
 from ferry.syncs.names import SyncName
@@ -100,13 +100,13 @@ def _live(directory: Path, source: SandboxCluster, target: SandboxCluster) -> No
     seed(late, RunRequest(late.name, "seed-1"), read_seed_file(seeds))
     _run(late, "run-4")
     for name in (SyncName.TOPICS, SyncName.CONFIGS):
-        run_sync(late, name, run_id="run-4")
+        Syncs(late, run_id="run-4").carry_out(name)
 
 
 def _run(flow: Flow, run_id: str, since: datetime | None = None, until: datetime | None = None) -> None:
     request = RunRequest(flow.name, run_id, until=until, since=since, backfill=since is not None)
-    pipeline.prepare_topics(flow, request)
-    pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None)
+    Run(flow, request).prepare(spark_follows=True)
+    Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
 
 
 def _flow(directory: Path, source: SandboxCluster, target: SandboxCluster, *lines: str) -> Flow:

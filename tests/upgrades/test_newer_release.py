@@ -31,8 +31,10 @@ from ferry.ledger.receipts import Receipt, decode_receipt, encode_receipt
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
 from ferry.monitoring.status import flow_status
-from ferry.pipeline import run as pipeline
-from ferry.pipeline.syncs import run_sync
+from ferry.pipeline.plan import plan_run
+from ferry.pipeline.report import assemble_report
+from ferry.pipeline.run import Run
+from ferry.pipeline.syncs import Syncs
 from ferry.policy.naming import ledger_topic, runs_topic, state_topic
 from ferry.recovery.exporting import export_offsets
 from ferry.recovery.seed_file import read_seed_file
@@ -134,15 +136,15 @@ def of_everything(both: Both, directory: Path) -> dict[str, Callable[[], object]
     seeds.write_text(f"topic,partition,position\n{both.topic},0,1\n", encoding="utf-8")
     flow, request = both.flow, both.request()
     return {
-        "plan": lambda: pipeline.plan_run(flow, request),
-        "prepare": lambda: pipeline.prepare_topics(flow, request),
-        "copy": lambda: pipeline.copy_ranges(flow, request, InlineLaneRunner(), lambda _: None),
+        "plan": lambda: plan_run(flow, request),
+        "prepare": lambda: Run(flow, request).prepare(spark_follows=True),
+        "copy": lambda: Run(flow, request).copy(InlineLaneRunner(), lambda _: None),
         "seed": lambda: seed(flow, request, read_seed_file(seeds)),
         "export": lambda: export_offsets(flow, request, write=True),
         "acknowledge": lambda: acknowledge_losses(flow),
         "status": lambda: flow_status(flow),
         "verify": lambda: verify(flow, VerifyRequest(flow.name, "of-the-older-release"), InlineRangeRunner(), lambda _: None),
-        "the other flow": lambda: pipeline.plan_run(both.back, RunRequest(both.back.name, "back")),
+        "the other flow": lambda: plan_run(both.back, RunRequest(both.back.name, "back")),
     }
 
 
@@ -157,7 +159,7 @@ def test_a_newer_state(both: Both, tmp_path: Path) -> None:
             for name, act in of_everything(both, tmp_path).items():
                 assert refused(act, said), name
             for sync in SyncName:
-                outcome = run_sync(both.flow, sync, run_id="of-the-older-release", on_request=True)
+                outcome = Syncs(both.flow, run_id="of-the-older-release").carry_out(sync, on_request=True)
                 assert [failure.error for failure in outcome.failed] == ["NewerFormat"], sync
             ended = CliRunner().invoke(app, ["run", str(both.config), "--flow", both.flow.name, "--master", "inline"])
             assert isinstance(ended.exception, NewerFormat)
@@ -180,7 +182,7 @@ def test_a_newer_receipt(both: Both, tmp_path: Path) -> None:
         for name, act in asked.items():
             assert refused(act, said), name
         for sync in (SyncName.CHECKPOINTS, SyncName.GROUPS):
-            outcome = run_sync(both.flow, sync, on_request=True)
+            outcome = Syncs(both.flow).carry_out(sync, on_request=True)
             assert [failure.error for failure in outcome.failed] == ["NewerFormat"], sync
     shown = CliRunner().invoke(app, ["format", "ledger", str(both.config), "--flow", both.flow.name, "--json"])
     assert shown.exit_code == 0
@@ -191,8 +193,8 @@ def test_a_newer_report(both: Both) -> None:
     topic = both.flow.runs_topic
     both.append(topic, b"theirs", b'{"version":2,"kind":"opened"}')
     with both.untouched(), pytest.raises(NewerFormat, match=f"{topic} holds format version 2"):
-        pipeline.read_report(both.flow, RunRequest(both.flow.name, "theirs"))
-    assert pipeline.read_report(both.flow, RunRequest(both.flow.name, "another")).failed[0].error == "RunUnfinished"
+        assemble_report(both.flow, RunRequest(both.flow.name, "theirs"))
+    assert assemble_report(both.flow, RunRequest(both.flow.name, "another")).failed[0].error == "RunUnfinished"
 
 
 def test_upkeep_leaves_alone_what_has_more_fields(both: Both) -> None:
@@ -220,5 +222,5 @@ def test_a_record_that_is_damaged_is_told(both: Both) -> None:
     producer.produce(topic, b"no JSON", b'{"head":["x",0]}')
     assert producer.flush(20) == 0
     with both.untouched(), pytest.raises(Exception, match=f"topic {topic}: record .*head.* is not readable") as found:
-        pipeline.plan_run(both.flow, both.request())
+        plan_run(both.flow, both.request())
     assert type(found.value).__name__ == "UnreadableRecord"

@@ -18,8 +18,8 @@ from ferry.airflow.steps import request_of
 from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import status_measurements
 from ferry.monitoring.status import status_after_run
-from ferry.pipeline import run as pipeline
 from ferry.pipeline.history import keep_lag
+from ferry.pipeline.run import Run
 
 
 def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]
     with typed_retries():
         settings = flow_for_running(flow)
         request = request_of(flow, get_current_context())
-        report = pipeline.read_report(settings, request) if planned["needs_copy"] else None
+        report = Run(settings, request).report(idle=False) if planned["needs_copy"] else None
         status = status_after_run(settings, report)
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
             print(trouble)  # noqa: T201

@@ -21,7 +21,7 @@ from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import RecoveryStopped
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline import run as pipeline
+from ferry.pipeline.run import Run, copied
 from ferry.recovery import failover as failing_over
 from ferry.recovery import switch_over as planned_move
 from ferry.recovery.draining import drain, refuse_movement
@@ -76,10 +76,9 @@ def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) ->
             for text in planned_move.settle_start(passage_of(command, *both(flow)), options):
                 _print(text)
         request = RunRequest(settings.name, copy_run_id(options.run_id, what))
-        planned = pipeline.plan_run(settings, request)
-        if planned.needs_preparation:
-            pipeline.prepare_topics(settings, request, spark_follows=planned.needs_copy)
-    return {"needs_copy": planned.needs_copy, "dry_run": False}
+        with Run(settings, request) as run:
+            run.move_records(lambda: None, lambda _: None)
+    return {"needs_copy": run.plan.needs_copy, "dry_run": False}
 
 
 def copied_flow(flow: str, command: str, what: str) -> Flow:
@@ -223,7 +222,7 @@ def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]
         return ""
     if checked["away"]:
         return f"none: {flow.source.alias} does not answer"
-    report = pipeline.read_report(flow, RunRequest(flow.name, copy_run_id(run_id, "copy")))
+    report = Run(flow, RunRequest(flow.name, copy_run_id(run_id, "copy"))).report(idle=False)
     if any(failure.error == "RunUnfinished" for failure in report.failed):
         return "none was asked for or needed, or it failed: the log of its task says so"
     problems = "".join(f"; {type(problem).__name__}: {problem}" for problem in report.problems())
@@ -238,13 +237,7 @@ def _proven(passage: SwitchOver, run_id: str) -> str:
 
 
 def _copy(flow: Flow, request: RunRequest) -> RunReport:
-    planned = pipeline.plan_run(flow, request)
-    if planned.needs_preparation:
-        pipeline.prepare_topics(flow, request, spark_follows=planned.needs_copy)
-    if planned.needs_copy:
-        pipeline.copy_ranges(flow, request, InlineLaneRunner(), _print)
-    touched = planned.needs_preparation or planned.needs_copy
-    return pipeline.read_report(flow, request) if touched else pipeline.idle_report(flow, planned)
+    return copied(flow, request, lambda run: run.copy(InlineLaneRunner(), _print))
 
 
 def _table(columns: tuple[str, ...], rows: list[tuple[str, str, str, str, str, str]]) -> list[str]:

@@ -16,19 +16,21 @@ from ferry.airflow.flows import flow_asset, flow_for_running, sync_tasks
 from ferry.airflow.metrics import emit
 from ferry.airflow.params import run_params
 from ferry.airflow.retries import EarlierTaskFailed, typed_retries
+from ferry.clusters.kept import kept_clients
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import PartitionFailure, RunReport
 from ferry.ledger.sync_outcome import LISTED, SyncOutcome
 from ferry.monitoring.measurements import measurements, run_measurements
-from ferry.pipeline import run as pipeline
 from ferry.pipeline.history import keep_run
-from ferry.pipeline.syncs import run_sync
+from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run import Run
+from ferry.pipeline.syncs import Syncs
 from ferry.pipeline.tables import Table as ShownTable
 from ferry.pipeline.tables import plan_parts, report_parts, sync_parts
 from ferry.syncs.names import SyncName
 
 if TYPE_CHECKING:
-    from ferry.config import Flow
+    pass
 
 LOG_WIDTH = 160
 # The client tells of every connection that it opens and closes; what goes wrong ends in one error of ours.
@@ -58,7 +60,7 @@ def plan(flow: str) -> dict[str, Any]:
     context = get_current_context()
     with typed_retries():
         dry_run = run_params(context).dry_run
-        planned = pipeline.plan_run(flow_for_running(flow), request_of(flow, context))
+        planned = plan_run(flow_for_running(flow), request_of(flow, context))
     document = planned.document()
     _show(plan_parts(planned))
     # XCom is kept per run: partitions stay in the log, what later tasks need is small.
@@ -75,10 +77,8 @@ def prepare(flow: str, planned: Mapping[str, Any]) -> dict[str, Any]:
     """Create and grow remote topics, record where new partitions start."""
     if not planned["needs_preparation"]:
         return {"created": [], "grown": [], "failed": []}
-    with typed_retries():
-        changes = pipeline.prepare_topics(
-            flow_for_running(flow), request_of(flow, get_current_context()), spark_follows=planned["needs_copy"]
-        )
+    with typed_retries(), Run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
+        changes = run.prepare(spark_follows=planned["needs_copy"])
     for failure in changes.failed:
         _print(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
     return changes.document()
@@ -96,7 +96,8 @@ def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, A
         raise AirflowSkipException("an earlier task failed: its log names the reason")
     run_id = request_of(flow, get_current_context()).run_id
     with typed_retries():
-        outcome = run_sync(flow_for_running(flow), SyncName(name), run_id=run_id, dry_run=planned["dry_run"])
+        with kept_clients():
+            outcome = Syncs(flow_for_running(flow), run_id=run_id, dry_run=planned["dry_run"]).carry_out(SyncName(name))
         _log_sync(outcome)
         emit(outcome.measurements)
         if outcome.left_out:
@@ -115,8 +116,8 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
     request = request_of(flow, context)
     with typed_retries():
         settings = flow_for_running(flow)
-        touched = planned["needs_copy"] or planned["needs_preparation"]
-        found = pipeline.read_report(settings, request) if touched else _idle(settings, request)
+        with Run(settings, request) as run:
+            found = run.report(idle=not (planned["needs_copy"] or planned["needs_preparation"]))
         found = with_unended_syncs(found, sync_tasks(settings))
         _log_report(found)
         if trouble := keep_run(settings, found):
@@ -135,10 +136,6 @@ def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:
         PartitionFailure("", -1, "RunUnfinished", f"sync {name} came to no end: see the log of task {task}") for task, name in unended
     )
     return replace(found, failed=(*found.failed, *failures))
-
-
-def _idle(flow: Flow, request: RunRequest) -> RunReport:
-    return pipeline.idle_report(flow, pipeline.plan_run(flow, request))
 
 
 def _log_sync(outcome: SyncOutcome) -> None:

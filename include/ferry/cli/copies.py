@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.ledger.run_report import RunReport
     from ferry.monitoring.limits import BrokenLimit
+    from ferry.pipeline.run import Run
+    from ferry.syncs.topics import TopicChanges
 
 # Runs the lanes in this process: for small jobs where starting Spark would take longer than the copy.
 INLINE = "inline"
@@ -85,7 +87,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """What a run would do. Writes nothing."""
-    from ferry.pipeline.run import plan_run  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.pipeline.plan import plan_run  # noqa: PLC0415 - keeps `ferry --help` quick
 
     bound = None if until == "latest" else moment("--until", until)
     planned = plan_run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ())))
@@ -100,31 +102,25 @@ def carry_out(
     config: Path, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool, syncs: bool = False
 ) -> None:
     """One run of a flow of the file, its report on stdout; always ends in typer.Exit with the exit code."""
-    from ferry.pipeline.run import idle_report, plan_run, read_report  # noqa: PLC0415 - see plan
+    from ferry.pipeline.run import Run  # noqa: PLC0415 - see plan
 
     flow = load_flow(config, request.flow)
     if report_file is not None:
         check_report_file(report_file)
-    planned = plan_run(flow, request)
-    master = master or _local_master(flow)
-    if planned.needs_copy and master != INLINE:
-        from ferry.spark.submit import check_master  # noqa: PLC0415 - only runs that copy need Spark
+    codes: list[ExitCode] = []
+    with Run(flow, request) as run:
+        master = master or _local_master(flow)
+        if run.plan.needs_copy and master != INLINE:
+            from ferry.spark.submit import check_master  # noqa: PLC0415 - only runs that copy need Spark
 
-        check_master(master)  # before anything is created
-    if not planned.partitions and not planned.failed:
-        notice(f"warning: flow {flow.name} has nothing to copy: no topic that {flow.source.alias} shows to the user matches topics")
-    for few in planned.few_replicas[:FEW_NAMED]:
-        notice(f"warning: {few}: ferry doctor prints the command that adds the missing ones")
-    codes = []
-    if planned.needs_preparation:
-        _prepare(flow, request, spark_follows=planned.needs_copy)
-    if planned.needs_copy:
-        codes.append(_copy(config, flow, request, master))
-    if syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes):  # else the newer run does them, or nobody can
-        _sync(flow, request)
-    outcome = read_report(flow, request) if planned.needs_preparation or planned.needs_copy else idle_report(flow, planned)
-    codes.append(outcome.exit_code)
-    codes.append(_look_back(flow, outcome, judge=syncs and ExitCode.SUPERSEDED not in codes))
+            check_master(master)  # before anything is created
+        _warn(run)
+        run.move_records(lambda: codes.append(_copy(config, run, master)), _show_changes)
+        if syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes):  # else the newer run does them, or nobody can
+            _sync(run)
+        outcome = run.report()
+        codes.append(outcome.exit_code)
+        codes.append(_look_back(run, outcome, judge=syncs and ExitCode.SUPERSEDED not in codes))
     if as_json:
         document(outcome.document())
     else:
@@ -137,14 +133,9 @@ def carry_out(
 
 def copied(config: Path, flow: Flow, request: RunRequest, master: str) -> RunReport:
     """One copy without syncs; its report."""
-    from ferry.pipeline.run import idle_report, plan_run, read_report  # noqa: PLC0415 - see plan
+    from ferry.pipeline.run import copied  # noqa: PLC0415 - see plan
 
-    planned = plan_run(flow, request)
-    if planned.needs_preparation:
-        _prepare(flow, request, spark_follows=planned.needs_copy)
-    if planned.needs_copy:
-        _copy(config, flow, request, master)
-    return read_report(flow, request) if planned.needs_preparation or planned.needs_copy else idle_report(flow, planned)
+    return copied(flow, request, lambda run: _copy(config, run, master), _show_changes)
 
 
 def check_report_file(path: Path) -> None:
@@ -171,10 +162,15 @@ def _naming(report_file: Path) -> Iterator[None]:
         raise ArgumentError(f"--report {report_file}: cannot be written: {problem.strerror}") from problem
 
 
-def _prepare(flow: Flow, request: RunRequest, *, spark_follows: bool) -> None:
-    from ferry.pipeline.run import prepare_topics  # noqa: PLC0415 - see plan
+def _warn(run: Run) -> None:
+    flow, plan = run.flow, run.plan
+    if not plan.partitions and not plan.failed:
+        notice(f"warning: flow {flow.name} has nothing to copy: no topic that {flow.source.alias} shows to the user matches topics")
+    for few in plan.few_replicas[:FEW_NAMED]:
+        notice(f"warning: {few}: ferry doctor prints the command that adds the missing ones")
 
-    changes = prepare_topics(flow, request, spark_follows=spark_follows)
+
+def _show_changes(changes: TopicChanges) -> None:
     for name in changes.created:
         notice(f"remote topic {name}: created")
     for name in changes.grown:
@@ -183,26 +179,24 @@ def _prepare(flow: Flow, request: RunRequest, *, spark_follows: bool) -> None:
         notice(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
 
 
-def _sync(flow: Flow, request: RunRequest) -> None:
+def _sync(run: Run) -> None:
     from ferry.cli.syncs import summary  # noqa: PLC0415 - it builds on this module
-    from ferry.pipeline.syncs import run_sync  # noqa: PLC0415 - see plan
-    from ferry.syncs.names import AFTER_THE_COPY  # noqa: PLC0415 - see plan
 
-    for name in AFTER_THE_COPY:
-        outcome = run_sync(flow, name, run_id=request.run_id)
+    for outcome in run.sync():
         for text in (summary(outcome), *(f"{outcome.sync}: {entry}" for entry in outcome.notices)):
             notice(text)
 
 
-def _look_back(flow: Flow, outcome: RunReport, *, judge: bool) -> ExitCode:
+def _look_back(run: Run, outcome: RunReport, *, judge: bool) -> ExitCode:
     """How far behind the flow is now: for the history, and, with `judge`, for whom the config names when it is beyond its limits."""
     from ferry.monitoring.status import status_after_run  # noqa: PLC0415 - see plan
     from ferry.pipeline.history import NOT_KNOWN, keep_run  # noqa: PLC0415 - see plan
 
+    flow = run.flow
     judge = judge and flow.alerts.has_limits
     lag, code = NOT_KNOWN, ExitCode.DONE
     try:
-        status = status_after_run(flow, outcome)
+        status = status_after_run(flow, outcome, run.plan if run.is_idle else None)
         lag = status.lag.of_run
         if judge and status.broken:
             code = _tell_limits(flow, outcome, status.broken)
@@ -230,16 +224,15 @@ def _local_master(flow: Flow) -> str:
     return f"local[{'*' if flow.tasks_max is None else flow.tasks_max}]"
 
 
-def _copy(config: Path, flow: Flow, request: RunRequest, master: str) -> ExitCode:
+def _copy(config: Path, run: Run, master: str) -> ExitCode:
     if master == INLINE:
         from ferry.copying.lane_runner import InlineLaneRunner  # noqa: PLC0415 - see plan
-        from ferry.pipeline.run import copy_ranges  # noqa: PLC0415 - see plan
 
-        copy_ranges(flow, request, InlineLaneRunner(), notice)
+        run.copy(InlineLaneRunner(), notice)
         return ExitCode.DONE
     from ferry.spark.submit import COPY_JOB, submit_job  # noqa: PLC0415 - see carry_out
 
-    code = submit_job(COPY_JOB, config, request, master, notice)
+    code = submit_job(COPY_JOB, config, run.request, master, notice)
     return ExitCode(code) if code in set(ExitCode) else ExitCode.OTHER
 
 

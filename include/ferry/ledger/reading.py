@@ -13,7 +13,7 @@ from ferry.ledger.coverage import covered
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipt_glance import glance
 from ferry.ledger.receipts import Receipt, decode_receipt, ledger_partition
-from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, FlowState, decode_state, fold_state
+from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, SYNC_KEY, FlowState, SyncDone, decode_state, fold_state
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX
 
@@ -22,16 +22,24 @@ if TYPE_CHECKING:
     from ferry.config import Flow
 
 
-def refuse_newer_state(flow: Flow) -> None:
-    """NewerFormat when a newer Ferry has had the flow: asked before anything is written or fenced.
+def read_syncs_done(flow: Flow) -> Mapping[str, SyncDone]:
+    """When each sync of the flow was last done. NewerFormat when a newer Ferry has had the flow.
 
-    Flow records of open transactions count too: a run of the newer Ferry may be under way.
+    Asked before anything is written or fenced. Flow records of open transactions count too: a run of the newer Ferry may be under way.
     """
     topic = flow.state_topic
     with InternalTopicReader(flow.target, committed=False) as reader:
-        for record in reader.read(topic, complete=False):
-            if record.value is not None and record.key.startswith(FLOW_KEY):
-                decode_state(record.key, record.value, place_of(flow.target, topic))
+        records = [record for record in reader.read(topic, complete=False) if record.value is not None]
+    for record in records:
+        if record.key.startswith(FLOW_KEY):
+            decode_state(record.key, record.value or b"", place_of(flow.target, topic))
+    done = ((record.key, record.value) for record in records if record.key.startswith(SYNC_KEY))
+    return fold_state(done, place_of(flow.target, topic)).syncs
+
+
+def refuse_newer_state(flow: Flow) -> None:
+    """NewerFormat as of `read_syncs_done`."""
+    read_syncs_done(flow)
 
 
 def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, settled: bool) -> tuple[FlowState, dict[str, str]]:

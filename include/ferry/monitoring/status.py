@@ -28,6 +28,7 @@ from ferry.wire.ranges import size as held
 if TYPE_CHECKING:
     from ferry.clusters.describe import ConfigValue
     from ferry.config import Flow
+    from ferry.pipeline.plan import RunPlan
 
 STATUS_VERSION = 1
 
@@ -96,12 +97,14 @@ def look_at(flow: Flow) -> Look:
     return Look(_status(flow, seen, partitions, losses, behind), seen, lost)
 
 
-def status_after_run(flow: Flow, report: RunReport | None = None) -> FlowStatus:
+def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowStatus:
     """How far the flow is when a run has ended, from as little as a plan reads: no ledger, nothing but ends of what is copied to its end.
 
-    Losses are the run's own (of its `report`).
+    Losses are the run's own (of its `report`). `idle`: the plan of a run that had nothing to do. If it is about the whole flow, it still
+    holds, and nothing is asked again.
     """
-    seen, partitions, behind = _seen(flow, for_a_run=True)
+    known = idle if idle is not None and not idle.request.topics and idle.request.until is None else None
+    seen, partitions, behind = _seen(flow, known, for_a_run=True)
     losses = report.losses if report is not None else ()
     return _status(flow, seen, partitions, losses, behind)
 
@@ -126,10 +129,15 @@ def _stage(seen: FlowSnapshot) -> tuple[str, int]:
     return (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
 
 
-def _seen(flow: Flow, *, for_a_run: bool) -> tuple[FlowSnapshot, tuple[PartitionStatus, ...], tuple[HeldBack, ...]]:
+def _seen(
+    flow: Flow, known: RunPlan | None = None, *, for_a_run: bool
+) -> tuple[FlowSnapshot, tuple[PartitionStatus, ...], tuple[HeldBack, ...]]:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = take_snapshot(flow, RunRequest(flow.name, "status"), source, target, settled=False, for_a_run=for_a_run)
-        behind = held_back(flow, seen, source, target)
+        if known is not None:
+            seen, behind = known.seen, known.held_back
+        else:
+            seen = take_snapshot(flow, RunRequest(flow.name, "status"), source, target, settled=False, for_a_run=for_a_run)
+            behind = held_back(flow, seen, source, target)
         lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
         configs = _configs(flow, source, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run)
     ages = first_ages(flow, {(facts.topic, facts.partition): first_uncopied(facts) for facts in lagging})

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ferry.ledger.sync_outcome import SyncOutcome
-from ferry.pipeline.syncs import run_sync
+from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import SyncName
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ NAMED = 500
 
 def read_drift(flow: Flow) -> dict[str, Any]:
     """What each sync would change now, what it would leave alone and why, and which syncs are off. Writes nothing."""
-    return drift_of({name.value: run_sync(flow, name, dry_run=True, on_request=True, unless_disabled=True) for name in LOOKED_AT})
+    syncs = Syncs(flow, dry_run=True)
+    return drift_of({name.value: syncs.carry_out(name, on_request=True, unless_disabled=True) for name in LOOKED_AT})
 
 
 def drift_of(outcomes: Mapping[str, SyncOutcome]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Carrying out a sync: each stands alone, so that one that fails does not keep the others.
+"""Carries out syncs, each on its own, so that one that fails does not stop the others.
 
 A sync is a function `(flow, dry_run) -> SyncOutcome`. It compares both sides, writes only what differs, names what it leaves out and what
 failed, and raises only when it can do nothing at all. Whether it is wanted (its `*.enabled`) and due (its interval, "not more often than")
@@ -8,19 +8,19 @@ is decided here; when it was last done stands in the flow's state topic.
 from __future__ import annotations
 
 import importlib
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_producer import append_records
-from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.errors import FerryError, NewerFormat
-from ferry.ledger.formats import place_of
-from ferry.ledger.reading import refuse_newer_state
+from ferry.ledger.reading import read_syncs_done
 from ferry.ledger.runs_topic import RunSync, write_run_record
-from ferry.ledger.state import SYNC_KEY, SyncDone, encode_state, fold_state
+from ferry.ledger.state import SyncDone, encode_state
 from ferry.ledger.sync_outcome import LISTED, SyncFailure, SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.syncs.names import SYNCS, SyncName, not_enabled
@@ -31,76 +31,86 @@ if TYPE_CHECKING:
 Sync = Callable[["Flow", bool], SyncOutcome]
 
 
-def run_sync(
-    flow: Flow, name: SyncName, *, run_id: str = "", dry_run: bool = False, on_request: bool = False, unless_disabled: bool = False
-) -> SyncOutcome:
-    """Do one sync, if it is wanted and due. With a `run_id` its outcome is kept for that run's report; raises when it cannot be.
+class Syncs:
+    """The syncs of one run or of one command. What the state topic says of earlier syncs is read once, Ferry's own topics are made once.
 
-    `on_request`: a person asked for it, so it is done whatever intervals and (but for `unless_disabled`) settings say. A sync that could
-    do nothing has failed as a whole. Without a `run_id` never raises a FerryError: what was changed is told, and that it cannot be kept.
+    With a `run_id` each outcome is kept for that run's report, and `carry_out` raises when it cannot be kept. Without one it never raises a
+    FerryError: the outcome says what was changed, and that it could not be kept.
     """
-    began = time.monotonic()
-    try:
-        refuse_newer_state(flow)
-    except NewerFormat as problem:  # then nothing is written, not even the outcome
-        return SyncOutcome(name.value, failed=(_whole(name, problem),), dry_run=dry_run)
-    except FerryError:  # told below, by what the sync itself cannot do without
-        pass
-    try:
-        why_not = not_enabled(flow, name) if on_request and unless_disabled else "" if on_request else not_now(flow, name)
-        outcome = SyncOutcome(name.value, left_out=why_not) if why_not else _function(name)(flow, dry_run)
-    except FerryError as problem:
-        outcome = SyncOutcome(name.value, failed=(_whole(name, problem),))
-    outcome = replace(outcome, dry_run=dry_run, seconds=round(time.monotonic() - began, 3))
-    if dry_run or not_enabled(flow, name):
-        return outcome
-    try:
-        _keep(flow, run_id, outcome)
-    except FerryError as problem:
-        if run_id:
+
+    def __init__(self, flow: Flow, *, run_id: str = "", dry_run: bool = False) -> None:
+        self._flow, self._run_id, self._dry_run = flow, run_id, dry_run
+        self._topics_made = False
+
+    def carry_out(self, name: SyncName, *, on_request: bool = False, unless_disabled: bool = False) -> SyncOutcome:
+        """Do one sync, if it is wanted and due.
+
+        `on_request`: a person asked for it, so it is done whatever intervals and (but for `unless_disabled`) settings say. A sync that
+        could do nothing has failed as a whole.
+        """
+        began = time.monotonic()
+        try:
+            self._refuse_newer()
+            why_not = not_enabled(self._flow, name) if unless_disabled or not on_request else ""
+            why_not = why_not or ("" if on_request else self._not_due(name))
+            outcome = SyncOutcome(name.value, left_out=why_not) if why_not else _function(name)(self._flow, self._dry_run)
+        except NewerFormat as problem:  # then nothing is written, not even the outcome
+            return SyncOutcome(name.value, failed=(_whole(name, problem),), dry_run=self._dry_run)
+        except FerryError as problem:
+            outcome = SyncOutcome(name.value, failed=(_whole(name, problem),))
+        outcome = replace(outcome, dry_run=self._dry_run, seconds=round(time.monotonic() - began, 3))
+        return outcome if self._dry_run or not_enabled(self._flow, name) else self._kept(name, outcome)
+
+    def _refuse_newer(self) -> None:
+        """NewerFormat. A target that cannot be read is no reason here: the sync itself says what it cannot do without."""
+        try:
+            _ = self._done
+        except NewerFormat:
             raise
-        told = SyncFailure(f"sync {name.value}", type(problem).__name__, f"when it was done cannot be written down: {problem}")
-        return replace(outcome, failed=(*outcome.failed, told))
-    return outcome
+        except FerryError as problem:
+            logging.getLogger(__name__).debug("syncs: the state topic was not read: %s", problem)
+
+    @cached_property
+    def _done(self) -> Mapping[str, SyncDone]:
+        return read_syncs_done(self._flow)
+
+    def _not_due(self, name: SyncName) -> str:
+        """Why a run leaves this sync out: it was done too short a while ago; empty when it is due.
+
+        One that was done in the future, by a machine whose clock is ahead, is due: else it would wait for that moment too.
+        """
+        interval = SYNCS[name].interval(self._flow)
+        done = self._done.get(name.value) if interval else None
+        age = -1.0 if done is None else time.time() - done.finished / 1000
+        return f"done {age:.0f} s ago, {SYNCS[name].key}.interval.seconds={interval}" if 0 <= age < interval else ""
+
+    def _kept(self, name: SyncName, outcome: SyncOutcome) -> SyncOutcome:
+        try:
+            self._keep(outcome)
+        except FerryError as problem:
+            if self._run_id:
+                raise
+            unkept = SyncFailure(f"sync {name.value}", type(problem).__name__, f"when it was done cannot be written down: {problem}")
+            return replace(outcome, failed=(*outcome.failed, unkept))
+        return outcome
+
+    def _keep(self, outcome: SyncOutcome) -> None:
+        succeeded = not (outcome.left_out or outcome.failed)
+        if not self._run_id and not succeeded:
+            return
+        if not outcome.left_out and not self._topics_made:  # what is not due was done before, so the topics are there
+            with ClusterAdmin(self._flow.target) as target:
+                ensure_internal_topics(self._flow, target)
+            self._topics_made = True
+        if self._run_id:
+            write_run_record(self._flow, RunSync(self._run_id, outcome.sync, outcome.document(LISTED)))
+        if succeeded:
+            done = SyncDone(outcome.sync, time.time_ns() // 1_000_000, self._run_id)
+            append_records(self._flow.target, self._flow.state_topic, [encode_state(done)])
 
 
 def _whole(name: SyncName, problem: FerryError) -> SyncFailure:
     return SyncFailure(f"sync {name.value}", type(problem).__name__, str(problem))
-
-
-def _keep(flow: Flow, run_id: str, outcome: SyncOutcome) -> None:
-    if not run_id and (outcome.left_out or outcome.failed):
-        return
-    if not outcome.left_out:  # what is not due was done, so the topics are there
-        with ClusterAdmin(flow.target) as target:
-            ensure_internal_topics(flow, target)
-    if run_id:
-        write_run_record(flow, RunSync(run_id, outcome.sync, outcome.document(LISTED)))
-    if not (outcome.left_out or outcome.failed):
-        done = SyncDone(outcome.sync, time.time_ns() // 1_000_000, run_id)
-        append_records(flow.target, flow.state_topic, [encode_state(done)])
-
-
-def not_now(flow: Flow, name: SyncName) -> str:
-    """Why a run leaves this sync out: not enabled, or done too short a while ago; empty when it is to be done.
-
-    One that was done in the future, by a machine whose clock is ahead, is to be done: else it would wait for that moment too.
-    """
-    disabled = not_enabled(flow, name)
-    if disabled:
-        return disabled
-    entry = SYNCS[name]
-    interval = entry.interval(flow)
-    age = _age_seconds(flow, name) if interval else None
-    return "" if age is None or not 0 <= age < interval else f"done {age:.0f} s ago, {entry.key}.interval.seconds={interval}"
-
-
-def _age_seconds(flow: Flow, name: SyncName) -> float | None:
-    topic = flow.state_topic
-    with InternalTopicReader(flow.target) as reader:
-        entries = [(record.key, record.value) for record in reader.read(topic, complete=False) if record.key.startswith(SYNC_KEY)]
-    done = fold_state(entries, place_of(flow.target, topic)).syncs.get(name.value)
-    return None if done is None else time.time() - done.finished / 1000
 
 
 def _function(name: SyncName) -> Sync:

@@ -11,7 +11,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable, RecoveryStopped
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.run import plan_run
+from ferry.pipeline.plan import plan_run
 from ferry.recovery.not_copied import not_copied
 
 if TYPE_CHECKING:

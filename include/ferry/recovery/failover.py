@@ -19,7 +19,7 @@ from ferry.ledger.acknowledgements import open_losses
 from ferry.ledger.recovery_record import DONE, current_record, done_groups, read_recovery, stage_of
 from ferry.ledger.run_report import loss_report
 from ferry.ledger.stages import Event, Stage, advance
-from ferry.pipeline.run import plan_run
+from ferry.pipeline.plan import plan_run
 from ferry.recovery.draining import Copy
 from ferry.recovery.fence import end_what_is_cut_off
 from ferry.recovery.group_moves import without_taken

@@ -9,7 +9,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.ledger.reading import read_state
 from ferry.ledger.state import HEAD_KEY
-from ferry.pipeline.run import RunPlan
+from ferry.pipeline.plan import RunPlan
 
 if TYPE_CHECKING:
     from ferry.config import Flow

@@ -18,7 +18,7 @@ from ferry.errors import FerryError, RecoveryStopped
 from ferry.ledger.recovery_entries import CutEnds
 from ferry.ledger.recovery_record import DONE, current_record, cut_of, done_groups, ended_by, not_home, read_recovery, stage_of
 from ferry.ledger.stages import Event, Stage, advance
-from ferry.pipeline.run import plan_run
+from ferry.pipeline.plan import plan_run
 from ferry.recovery.draining import Copy, drain, refuse_rest
 from ferry.recovery.group_moves import GroupMove, without_taken
 from ferry.recovery.keeper import RecoveryKeeper

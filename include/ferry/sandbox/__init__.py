@@ -1,6 +1,7 @@
 """Two real Kafka clusters on this machine, to try Ferry on: `ferry sandbox`.
 
-Knows Kafka's jars and processes. Begin with `pair.py`, then `broker.py`.
+Knows Kafka's jars and processes.
+Begin with `pair.py`, then `broker.py`.
 """
 
 from ferry.sandbox.pair import SandboxStatus, down, fill, status, up

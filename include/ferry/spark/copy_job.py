@@ -8,7 +8,7 @@ from pyspark import SparkContext
 
 from ferry.copying.lanes import MOST_LANES
 from ferry.copying.request import RunRequest
-from ferry.pipeline.run import copy_ranges
+from ferry.pipeline.run import Run
 from ferry.spark.job import run_job, say
 from ferry.spark.runner import SparkLaneRunner
 
@@ -23,4 +23,4 @@ def main(connections: Lookup | None) -> int:
 
 
 def _copy(flow: Flow, request: RunRequest, context: SparkContext, tasks: int) -> None:
-    copy_ranges(flow, request, SparkLaneRunner(context, tasks, say), say)
+    Run(flow, request).copy(SparkLaneRunner(context, tasks, say), say)

@@ -12,8 +12,11 @@ from ferry.config import Flow
 from ferry.copying import lanes, snapshot
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane import Lane
+from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, Superseded
 from ferry.ledger.run_report import RunReport
+from ferry.pipeline.report import assemble_report
+from ferry.pipeline.run import Run
 
 pytestmark = pytest.mark.brokers
 
@@ -167,14 +170,11 @@ def test_a_run_superseded_while_it_takes_more_lanes_uses_none(
 
 
 def test_the_report_of_a_superseded_run_says_so(flow: Flow, fill: Callable[..., None], run_flow: RunFlow) -> None:
-    from ferry.copying.request import RunRequest  # noqa: PLC0415
-    from ferry.pipeline import run as pipeline  # noqa: PLC0415
-
     fill(30)
     request = RunRequest(flow.name, "older")
-    pipeline.prepare_topics(flow, request)
+    Run(flow, request).prepare(spark_follows=True)
     with pytest.raises(Superseded):
-        pipeline.copy_ranges(flow, request, Scripted(after(lambda: run_flow(flow))), lambda _: None)
-    report = pipeline.read_report(flow, request)
+        Run(flow, request).copy(Scripted(after(lambda: run_flow(flow))), lambda _: None)
+    report = assemble_report(flow, request)
     assert report.exit_code is ExitCode.SUPERSEDED
     assert report.superseded is not None

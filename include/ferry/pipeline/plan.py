@@ -1,0 +1,142 @@
+"""The plan of one run: what it would copy, which remote topics it would make, and what is in its way. Writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.replication import broker_default
+from ferry.copying.driver import rules_of
+from ferry.copying.last_stable_lag import HeldBack, held_back, overdue
+from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
+from ferry.copying.request import RunRequest
+from ferry.copying.snapshot import FlowSnapshot, take_snapshot
+from ferry.ledger.run_report import PartitionFailure, Skipped
+from ferry.ledger.topics import internal_topics
+from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
+from ferry.syncs.topic_plan import TopicPlan
+from ferry.syncs.topics import plan_topics, why_missing
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+PLAN_VERSION = 1
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run would do, decided without waiting for open transactions, from what `seen` says of both clusters.
+
+    `heartbeats` are the source's topics that hold heartbeats.
+    """
+
+    flow: str
+    request: RunRequest
+    topics: TopicPlan
+    partitions: tuple[PartitionPlan, ...]
+    skipped: tuple[Skipped, ...]
+    failed: tuple[PartitionFailure, ...]
+    seen: FlowSnapshot = field(repr=False, compare=False)
+    heartbeats: frozenset[str] = frozenset()
+    held_back: tuple[HeldBack, ...] = ()
+    internal_topics_missing: bool = False
+    few_replicas: tuple[FewReplicas, ...] = ()
+
+    @property
+    def needs_copy(self) -> bool:
+        """Whether there are records to copy beyond heartbeats: else Spark is not started.
+
+        Every run leaves a heartbeat at the source for the next one; the lanes take such a handful along in the driver's process.
+        """
+        return any(plan.segments for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
+
+    @property
+    def needs_preparation(self) -> bool:
+        """Whether topics must be created or grown before the copy, or starts recorded and heartbeats copied instead of it."""
+        alone = not self.needs_copy and any(plan.has_work for plan in self.partitions)
+        return alone or bool(self.topics.create or self.topics.grow) or (self.needs_copy and self.internal_topics_missing)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "version": PLAN_VERSION,
+            "flow": self.flow,
+            "run_id": self.request.run_id,
+            "bound": self.request.bound,
+            "needs_copy": self.needs_copy,
+            "topics": self.topics.document(),
+            "partitions": [_planned(plan) for plan in self.partitions if plan.failure is None],
+            "skipped": [vars(skipped) for skipped in self.skipped],
+            "failed": [vars(failure) for failure in self.failed],
+            "open_transactions": [entry.document() for entry in self.held_back],
+            "few_replicas": [{"topic": few.topic, "key": few.key, "has": few.has, "wanted": few.wanted} for few in self.few_replicas],
+        }
+
+
+def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
+    """What a run would do now, and which open transactions are in its way. Writes nothing."""
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        seen = take_snapshot(flow, request, source, target, settled=False, for_a_run=True)
+        topics = plan_remote_topics(flow, seen, source, target)
+        refused = why_missing(flow, topics, target) if topics.create or topics.unread else {}
+        behind = held_back(flow, seen, source, target)
+        few = _few_replicas(flow, seen, target)
+    plans = stopped_without_topic(plan_partitions(seen.facts, rules_of(flow, request)), refused)
+    failed = [
+        PartitionFailure(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
+        for plan in plans
+        if plan.failure is not None and not _will_be_grown(plan, topics)
+    ]
+    failed += [*seen.denied, *overdue(behind)]
+    failed += [PartitionFailure(topic, number, "PartitionUnavailable", why) for (topic, number), why in seen.partition_problems.items()]
+    return RunPlan(
+        flow=flow.name,
+        request=request,
+        topics=topics,
+        partitions=tuple(plans),
+        skipped=tuple(Skipped(what, reason) for what, reason in (*seen.selection.skipped, *seen.lacking)),
+        failed=tuple(failed),
+        seen=seen,
+        heartbeats=frozenset(topic for topic in seen.source_topics if flow.policy.is_heartbeats_topic(topic)),
+        held_back=behind,
+        internal_topics_missing=not internal_topics(flow) <= set(seen.target_topics),
+        few_replicas=few,
+    )
+
+
+def plan_remote_topics(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin) -> TopicPlan:
+    """Which remote topics a run creates or grows. Those that heads still speak of are not created again unless the flow says so."""
+    lost = {
+        facts.topic
+        for facts in seen.facts
+        if facts.head is not None and facts.remote_topic_id is None and flow.on_target_recreate != "restart"
+    }
+    selected = tuple(pair for pair in seen.selection.selected if pair[0] not in lost)
+    return plan_topics(flow, selected, seen.source_topics, seen.target_topics, source=source, target=target)
+
+
+def _few_replicas(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple[FewReplicas, ...]:
+    wanted = wanted_on_target(flow, (remote for _, remote in seen.selection.selected))
+    default = broker_default(target) if any(one.factor < 0 for one in wanted.values()) else 1
+    return few_replicas(wanted, seen.target_topics, target.brokers(), default)
+
+
+def _will_be_grown(plan: PartitionPlan, topics: TopicPlan) -> bool:
+    return type(plan.failure).__name__ == "TargetTooNarrow" and topics.grows(plan.facts.remote_topic)
+
+
+def _planned(plan: PartitionPlan) -> dict[str, Any]:
+    facts = plan.facts
+    return {
+        "topic": facts.topic,
+        "partition": facts.partition,
+        "remote_topic": facts.remote_topic,
+        "position": plan.position,
+        "end": facts.end,
+        "offsets": plan.offsets,
+        "from_target": plan.from_target,
+        "ranges": [[segment.kind.value, segment.start, segment.end] for segment in plan.segments],
+        "seed": plan.seed.reason if plan.seed else None,
+        "notes": list(plan.notes),
+    }
