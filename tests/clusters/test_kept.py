@@ -55,7 +55,7 @@ def test_two_users_at_a_time_have_two_clients() -> None:
 
 def test_a_client_whose_user_failed_is_closed() -> None:
     with kept_clients():
-        with pytest.raises(ValueError, match="failed"), lent("reader", A, Made) as failed:  # noqa: PT012 - the client is the point
+        with pytest.raises(ValueError, match="failed"), lent("reader", A, Made) as failed:
             raise ValueError("failed")
         assert failed.closed
         assert used() is not failed

@@ -11,9 +11,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tools.kafka import SandboxCluster, compare_topics, read_all
 
 from ferry.config import Flow
+from ferry.copying.request import RunRequest
 from ferry.errors import ConfigError, ExitCode
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
+from ferry.pipeline.plan import plan_run
 
 pytestmark = pytest.mark.brokers
 
