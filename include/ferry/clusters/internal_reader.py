@@ -32,7 +32,7 @@ CONTACT_MILLISECONDS = 15_000
 CONNECT_SECONDS = 3.0
 # A leader that hangs is given up after this (librdkafka's default is a minute), and the new one is asked. Fetches wait for nothing.
 ANSWER_MILLISECONDS = 10_000
-# A poll returns only when it is full or this has passed, and a run reads several small topics.
+# How long a poll waits for a first record: between two polls Ferry checks its deadlines.
 POLL_SECONDS = 0.03
 MESSAGES_A_POLL = 5_000
 # So many records are read in less time than it takes to begin at another offset.
@@ -196,7 +196,9 @@ class InternalTopicReader:
         waited = 0.0
         while bounds:
             asked = time.monotonic()
-            messages = self._clients.consumer.consume(MESSAGES_A_POLL, POLL_SECONDS)
+            # A poll for many returns only when it has them all or its time is over; so Ferry waits for the first one alone.
+            messages = self._clients.consumer.consume(1, POLL_SECONDS)
+            messages += self._clients.consumer.consume(MESSAGES_A_POLL, 0) if messages else []
             waited += time.monotonic() - asked
             for message in messages:
                 error, key = message.error(), (message.topic() or "", message.partition())
