@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from ferry.ledger.run_report import RunReport
     from ferry.ledger.sync_outcome import SyncOutcome
-    from ferry.pipeline.run import RunPlan
+    from ferry.pipeline.plan import RunPlan
 
 
 class Table(NamedTuple):
