@@ -6,16 +6,18 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 PYTHON_DIRECTORIES := include demo tools tests dags plugins spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
-QUICK := "not parity and not migration and not bounces and not rights and not matrix and not drill and not spark_drill"
+ALL := not parity and not migration and not bounces and not rights and not matrix and not drill and not spark_drill
 # Of tests at a time. Two cores with three are no quicker, and what starts an Airflow gets in each other's way.
 WORKERS ?= 2
+# A file stays on one worker, with its clusters; tests/conftest.py puts the files that take longest first.
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SEED ?= 1
 ROUNDS ?= 40
 EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup browser demo demo-stop test test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak page coverage mutants bench scale docs how-tos lock pythons spark-environment clean
+.PHONY: help setup browser demo demo-stop test test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak page coverage mutants bench scale docs how-tos lock pythons spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -33,14 +35,17 @@ demo-stop: setup ## Stop the demo and remove what it made
 browser: setup
 	@setup/browser.sh
 
-test: browser lint types ## Lint, types and all tests but those with a target of their own, with a short series of kills
-	pytest -m $(QUICK) -n $(WORKERS) --dist loadfile --durations 15
+test: browser lint types ## Format, lint, types and all tests that do not take long; some use brokers, Spark, Airflow, a browser, kills
+	pytest -m "$(ALL) and not long" $(PARALLEL) --durations 15
+
+test-all: browser lint types ## As test, and the tests that take long; without those that have a target of their own
+	pytest -m "$(ALL)" $(PARALLEL) --durations 30
 
 test-unit: setup ## Tests without I/O
-	pytest -m unit
+	pytest -m unit $(PARALLEL)
 
-test-brokers: setup ## Tests against real brokers
-	pytest -m "brokers and not rights and not matrix and not drill and not spark_drill"
+test-brokers: setup ## Tests against real brokers, also those that take long
+	pytest -m "brokers and $(ALL)" $(PARALLEL)
 
 lint: setup ## Format, lint and import checks
 	ruff format --check $(PYTHON_DIRECTORIES)
@@ -98,8 +103,8 @@ page: browser ## The page in a browser; pictures of every view and state in .fer
 	rm -rf .ferry/page-screenshots
 	FERRY_PAGE_SCREENSHOTS=$(CURDIR)/.ferry/page-screenshots pytest -m browser --durations 5
 
-coverage: browser ## As test, and which lines no test reached
-	pytest -m $(QUICK) -n $(WORKERS) --dist loadfile --cov --cov-report=term:skip-covered
+coverage: browser ## As test-all, and which lines no test reached
+	pytest -m "$(ALL)" $(PARALLEL) --cov --cov-report=term:skip-covered
 
 mutants: setup ## One change at a time that a unit test must notice: make mutants ROOM=wire
 	python tests/mutation/run.py --room $(ROOM)

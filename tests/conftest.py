@@ -44,6 +44,18 @@ GroupMember = Callable[..., AbstractContextManager[Consumer]]
 CREATED_SECONDS = 30.0
 # A first member of a group waits for others before it gets its partitions.
 JOIN_SECONDS = 30.0
+# A file with a test of the first marker begins first: whoever begins a long file at the end keeps all others waiting.
+SLOWEST_FIRST = ("airflow", "spark", "faults", "browser", "long", "brokers")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files in the order in which workers shall begin them."""
+    ranks: dict[Path, int] = {}
+    for item in items:
+        rank = next((place for place, name in enumerate(SLOWEST_FIRST) if item.get_closest_marker(name)), len(SLOWEST_FIRST))
+        ranks[item.path] = min(rank, ranks.get(item.path, rank))
+    items.sort(key=lambda item: ranks[item.path])
 
 
 @pytest.fixture(scope="session")

@@ -180,7 +180,7 @@ def test_a_command_that_fails_has_closed_its_clients(tmp_path: Path) -> None:
     program = """
         from ferry.cli.main import main
         from ferry.clusters import internal_reader
-        internal_reader.LOGIN_SECONDS, internal_reader.METADATA_SECONDS = 0.1, 0.5
+        internal_reader.CONTACT_MILLISECONDS = 500
         main()
     """
     done = ended(program, "format", "state", config, "--flow", "A->B")

@@ -126,6 +126,7 @@ def scheduled(
         airflow.stop()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_a_backfill_copies_the_history_once_beside_other_runs(scheduled: Scheduled) -> None:
     for day in range(DAYS):

@@ -18,6 +18,8 @@ from tools.kafka import SandboxCluster, compare_topics
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
 from ferry.ledger.run_report import RunReport
+from ferry.pipeline.syncs import run_sync
+from ferry.syncs.names import SyncName
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
 
@@ -30,41 +32,56 @@ def run_dag(config: Path, suffix: str = "", **params: object) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.timeout(800)  # three runs, each with a limit of its own
-def test_a_run_copies_and_the_next_one_starts_no_spark(
-    airflow_database: None,
-    config_file: Callable[..., Path],
-    topic_factory: Callable[..., str],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster, partitions=3)
-    # Two syncs are enough to see, and each is a process of its own.
-    few = ("sync.topic.acls.enabled = false", "emit.heartbeats.enabled = false", "emit.offset-syncs.enabled = false")
-    config = config_file(f"A->B.topics = {topic}", *few)
-    remote = f"{load_config(config).flows[0].source.alias}.{topic}"
+@pytest.fixture
+def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
+    """600 records in three partitions."""
+    name = topic_factory(source_cluster, partitions=3)
     producer = Producer({"bootstrap.servers": source_cluster.bootstrap})
     for number in range(600):
-        producer.produce(topic, value=str(number).encode(), partition=number % 3)
+        producer.produce(name, value=str(number).encode(), partition=number % 3)
     assert producer.flush(30) == 0
+    return name
 
-    dry = run_dag(config, dry_run=True)
-    assert "dry run" in dry
-    assert remote not in AdminClient({"bootstrap.servers": target_cluster.bootstrap}).list_topics(timeout=15).topics
 
-    first = run_dag(config)
-    assert "600 records" in first, first[-4000:]
-    assert "successful" in first
-    assert re.search(r"configs: \d+ changed, 0 left alone, 0 failed", first), first[-4000:]
+@pytest.fixture
+def config(config_file: Callable[..., Path], topic: str) -> Path:
+    """Two syncs are enough to see, and each is a process of its own."""
+    few = ("sync.topic.acls.enabled = false", "emit.heartbeats.enabled = false", "emit.offset-syncs.enabled = false")
+    return config_file(f"A->B.topics = {topic}", *few)
+
+
+def test_a_run_copies(
+    airflow_database: None, config: Path, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster
+) -> None:
+    said = run_dag(config)
+    assert "600 records" in said, said[-4000:]
+    assert "successful" in said
+    assert re.search(r"configs: \d+ changed, 0 left alone, 0 failed", said), said[-4000:]
+    remote = f"{load_config(config).flows[0].source.alias}.{topic}"
     found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 600)
 
+
+@pytest.mark.long
+@pytest.mark.timeout(600)  # two runs, each with a limit of its own
+def test_a_dry_run_writes_nothing_and_a_run_without_new_records_starts_no_spark(
+    airflow_database: None, config: Path, topic: str, target_cluster: SandboxCluster, run_flow: Callable[..., RunReport]
+) -> None:
+    flow = load_config(config).flows[0]
+    dry = run_dag(config, dry_run=True)
+    assert "dry run" in dry
+    topics = AdminClient({"bootstrap.servers": target_cluster.bootstrap}).list_topics(timeout=15).topics
+    assert f"{flow.source.alias}.{topic}" not in topics
+
+    run_flow(flow)
+    assert run_sync(flow, SyncName.CONFIGS, dry_run=False).counts
     second = run_dag(config)
     assert "nothing to copy: Spark is not started" in second
     assert "sync.topic.configs.interval.seconds=600" in second
     assert "successful" in second
 
 
+@pytest.mark.long
 def test_a_verify_names_what_differs(
     airflow_database: None,
     config_file: Callable[..., Path],

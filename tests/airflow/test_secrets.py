@@ -24,6 +24,7 @@ RUN_SECONDS = 280
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
+@pytest.mark.long
 def test_a_dag_run_leaves_no_secret_in_airflow(
     airflow_database: None, cluster_factory: Callable[..., SandboxCluster], tmp_path: Path
 ) -> None:

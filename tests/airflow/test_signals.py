@@ -129,6 +129,7 @@ def fill(cluster: SandboxCluster, topic: str, key: str, count: int) -> None:
     assert producer.flush(30) == 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_run_tells_downstream_dags_collectors_and_people(stage: Stage) -> None:
     run = stage.call("POST", f"/dags/{stage.dag}/dagRuns", {"logical_date": None, "conf": {"topics": [stage.orders]}})["dag_run_id"]

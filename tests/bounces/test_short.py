@@ -21,6 +21,7 @@ PARTITIONS = 2
 NARROW = Link(bytes_per_second=500_000, delay=0.01, jitter=0.01, loss=0.02)
 
 
+@pytest.mark.long
 def test_killed_cut_off_and_asked_again(tmp_path: Path) -> None:
     dice = random.Random(7)
     with ExitStack() as running:

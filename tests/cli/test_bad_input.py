@@ -203,6 +203,7 @@ def test_a_misspelt_key(config: ConfigFile, target: Side) -> None:
     assert target.topics_of(file) == []
 
 
+@pytest.mark.long
 def test_a_cluster_that_does_not_answer(config: ConfigFile, source: Side, target: Side) -> None:
     nowhere = replace(source.cluster, port=closed_port())
     file = config("A->B.topics = t", source=nowhere)
@@ -214,6 +215,7 @@ def test_a_cluster_that_does_not_answer(config: ConfigFile, source: Side, target
     assert target.topics_of(file) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("side", ["A", "B"])
 def test_a_wrong_password(side: str, config: ConfigFile, source: Side, target: Side) -> None:
     file = config("A->B.topics = t")

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.brokers
 FERRY = Path(sys.executable).with_name("ferry")
 
 
+@pytest.mark.long
 def test_a_heartbeat_connector_copies_nothing_and_a_source_connector_beats_nothing(
     tmp_path: Path,
     topic_factory: Callable[..., str],

@@ -64,6 +64,7 @@ def test_the_clock_of_a_cluster(config_file: ConfigFile) -> None:
     assert abs(found.ahead_ms) <= found.within_ms + 5, "it is the same machine"
 
 
+@pytest.mark.long
 def test_a_stopped_cluster_and_one_with_an_authorizer(
     config_file: ConfigFile, cluster_factory: ClusterFactory, topic_factory: TopicFactory, source_cluster: SandboxCluster
 ) -> None:
@@ -117,6 +118,7 @@ def test_a_bad_config_and_no_config(config_file: ConfigFile) -> None:
     assert {entry["where"] for entry in doctor(code=0)} == {"this machine"}
 
 
+@pytest.mark.long
 def test_the_table(config_file: ConfigFile, source_cluster: SandboxCluster) -> None:
     nowhere = SandboxCluster("gone", Path(), free_ports(1)[0], 0)
     done = subprocess.run(

@@ -62,6 +62,7 @@ def test_by_options(
     assert [path.name for path in tmp_path.iterdir()] == ["mm2.properties"]
 
 
+@pytest.mark.long
 def test_what_cannot_be_taken_leaves_nothing(source_cluster: SandboxCluster, tmp_path: Path) -> None:
     here, nowhere = source_cluster.bootstrap, f"127.0.0.1:{free_ports(1)[0]}"
     login = ["--target-protocol", "SASL_PLAINTEXT", "--target-mechanism", "PLAIN", "--target-user", "me", "--target-password"]
@@ -81,6 +82,7 @@ def test_what_cannot_be_taken_leaves_nothing(source_cluster: SandboxCluster, tmp
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_asked_at_a_terminal(source_cluster: SandboxCluster, cluster_factory: ClusterFactory, tmp_path: Path) -> None:
     password = f'p"w\\{secrets.token_hex(6)}'
     guarded = cluster_factory(users={"admin": password})

@@ -50,6 +50,7 @@ def options(tmp_path: Path) -> Callable[..., list[str]]:
     return write
 
 
+@pytest.mark.long
 @pytest.mark.brokers
 def test_two_runs_the_second_in_spark_with_a_handler(
     options: Callable[..., list[str]],

@@ -27,6 +27,7 @@ Produce = Callable[..., None]
 RunFlow = Callable[..., object]
 
 
+@pytest.mark.long
 def test_at_a_terminal(
     config_file: ConfigFile,
     copy_only: tuple[str, ...],
@@ -58,6 +59,7 @@ def test_at_a_terminal(
         assert "Traceback" not in terminal.shown
 
 
+@pytest.mark.long
 def test_left_while_a_cluster_hangs(config_file: ConfigFile, cluster_factory: ClusterFactory) -> None:
     source = cluster_factory()
     path = config_file("A->B.topics = x", source=source)
@@ -99,6 +101,7 @@ def test_in_a_pipe(config_file: ConfigFile, source_cluster: SandboxCluster, topi
     assert (frames[0]["copied_rate"], frames[1]["copied_rate"]) == (None, 0.0)
 
 
+@pytest.mark.long
 def test_once_with_a_cluster_that_does_not_answer(config_file: ConfigFile, source_cluster: SandboxCluster) -> None:
     gone = SandboxCluster("gone", Path(), 1, 0)
     done = subprocess.run(

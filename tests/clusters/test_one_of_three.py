@@ -32,6 +32,7 @@ def controller_of(admin: ClusterAdmin) -> int:
     return client.list_topics(timeout=30).controller_id
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hangs", [False, True], ids=["dies", "hangs"])
 def test_the_broker_that_an_admin_client_takes_for_the_controller(
     hangs: bool, three: SandboxBrokers, flow_factory: Callable[..., Flow], target_cluster: object

@@ -158,6 +158,7 @@ def positions(flow: Flow) -> dict[int, int]:
     return {entry.partition: entry.position for entry in flow_status(flow).partitions}
 
 
+@pytest.mark.long
 def test_ten_rounds_with_kills_upkeep_and_retention(pair: Pair, run_flow: RunFlow, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each record exactly once on each side, in its origin's order, and nothing ever goes round."""
     monkeypatch.setattr(upkeep, "YOUNG_MILLISECONDS", -60_000)
@@ -210,6 +211,7 @@ def done(*flows: Flow, **interval: datetime) -> int:
     return sum(report.from_target for report in reports)
 
 
+@pytest.mark.long
 def test_what_the_other_flow_writes_behind_the_bound_waits_for_the_next_run(
     pair: Pair, run_flow: RunFlow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +232,7 @@ def test_what_the_other_flow_writes_behind_the_bound_waits_for_the_next_run(
     assert_once(pair.a, pair.b)
 
 
+@pytest.mark.long
 def test_what_may_not_run_together_is_refused(pair: Pair, run_flow: RunFlow, tmp_path: Path) -> None:
     """Whatever file the other direction is in: what it left on the source is what counts."""
     both_done(pair, run_flow)
@@ -251,6 +254,7 @@ def test_what_may_not_run_together_is_refused(pair: Pair, run_flow: RunFlow, tmp
         run_flow(load_config(config).flows[0])
 
 
+@pytest.mark.long
 def test_a_ledger_that_was_deleted_stops_the_other_flow_until_somebody_has_said_what_it_wrote(pair: Pair, run_flow: RunFlow) -> None:
     both_done(pair, run_flow)
     pair.b.write(10)

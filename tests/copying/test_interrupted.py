@@ -225,6 +225,7 @@ class WorkersDieWithTheSource:
         self.restarting.start()
 
 
+@pytest.mark.long
 def test_a_source_that_restarts_while_lost_lanes_are_planned_again(
     flow_factory: Callable[..., Flow],
     cluster_factory: Callable[..., SandboxCluster],
@@ -246,6 +247,7 @@ def test_a_source_that_restarts_while_lost_lanes_are_planned_again(
     assert_exact(flow, topic, source, target_cluster)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_any_request_at_any_time(
     seed: int,
@@ -260,6 +262,7 @@ def test_any_request_at_any_time(
     assert_exact(flow, topic, source_cluster, target_cluster)
 
 
+@pytest.mark.long
 def test_any_request_at_any_time_by_the_older_transaction_protocol(
     topic: str,
     flow_factory: Callable[..., Flow],
@@ -274,6 +277,7 @@ def test_any_request_at_any_time_by_the_older_transaction_protocol(
     assert_exact(flow, topic, source_cluster, target)
 
 
+@pytest.mark.long
 def test_at_least_once_loses_nothing_and_what_comes_twice_comes_in_order(
     topic: str,
     flow_factory: Callable[..., Flow],

@@ -132,6 +132,7 @@ def test_a_group_that_expires_between_plan_and_lanes_is_made_up_for_by_the_heads
     assert equal(flow, source, target, topic)
 
 
+@pytest.mark.long
 def test_moved_offsets_are_refused_until_a_seed_settles_them(
     flow: Flow, topic: str, source: Side, target: Side, run_flow: RunFlow, tmp_path: Path
 ) -> None:
@@ -151,6 +152,7 @@ def test_moved_offsets_are_refused_until_a_seed_settles_them(
     assert equal(flow, source, target, topic)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lost", [state_topic, ledger_topic])
 def test_lost_state_or_ledger_is_refused_until_a_seed_settles_it(
     lost: Callable[[str], str], flow: Flow, topic: str, source: Side, target: Side, run_flow: RunFlow, tmp_path: Path
@@ -168,6 +170,7 @@ def test_lost_state_or_ledger_is_refused_until_a_seed_settles_it(
     assert equal(flow, source, target, topic)
 
 
+@pytest.mark.long
 def test_lanes_and_tasks_may_change(flow_factory: Callable[..., Flow], topic: str, source: Side, target: Side, run_flow: RunFlow) -> None:
     for lanes in (8, 3, 12, 1):
         source.produce(topic, 40)
@@ -325,6 +328,7 @@ def test_a_start_time_and_an_end_time(flow_factory: Callable[..., Flow], topic: 
     assert run_flow(flow).records == 10
 
 
+@pytest.mark.long
 def test_a_backfill_copies_just_the_missing_history_once(
     flow_factory: Callable[..., Flow], topic: str, source: Side, target: Side, run_flow: RunFlow
 ) -> None:

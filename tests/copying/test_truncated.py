@@ -69,6 +69,7 @@ def source(cluster_factory: Callable[..., SandboxCluster]) -> SandboxCluster:
     return cluster_factory()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rewritten", [0, 5, 30], ids=["shorter", "shorter and rewritten", "rewritten beyond the position"])
 def test_a_truncated_source_log_is_named_and_nothing_is_copied_over(
     rewritten: int,
@@ -147,6 +148,7 @@ def test_a_leader_that_lags_behind_has_nothing_copied_twice(
     assert [record.value for record in copied] == [f"{number}".encode() for number in range(10 if lasting else 12)]
 
 
+@pytest.mark.long
 def test_a_compacted_log_is_not_taken_for_a_truncated_one(
     source: SandboxCluster,
     target_cluster: SandboxCluster,

@@ -27,6 +27,7 @@ def ferry(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(FERRY), *arguments], capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.long
 def test_a_broken_limit_is_named_until_the_topic_is_copied(
     config_file: Callable[..., Path],
     copy_only: tuple[str, ...],

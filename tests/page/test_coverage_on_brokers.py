@@ -113,6 +113,7 @@ def coverage(flow: Flow, topic: str) -> dict[str, Any]:
     return read_coverage_of(flow, topic)
 
 
+@pytest.mark.long
 def test_a_run_over_the_interval_closes_what_is_missing(
     source_cluster: SandboxCluster,
     target_cluster: SandboxCluster,

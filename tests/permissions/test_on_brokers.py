@@ -129,6 +129,7 @@ def copied(stage: Stage, variant: str) -> list[int]:
     return numbers if stage.flow.exactly_once else list(dict.fromkeys(numbers))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variant", [pytest.param(name, marks=pytest.mark.rights) if name in LONG else name for name in VARIANTS])
 def test_exactly_these_rights_are_enough(stages: dict[str, Stage], variant: str) -> None:
     stage = stage_of(stages, variant, new=True)
@@ -136,6 +137,7 @@ def test_exactly_these_rights_are_enough(stages: dict[str, Stage], variant: str)
     assert copied(stage, variant) == list(range(stage.produced))
 
 
+@pytest.mark.long
 def test_the_page_reads_with_rights_to_read_alone(stages: dict[str, Stage]) -> None:
     stage = stage_of(stages, "everything")
     assert everything(stage) == []

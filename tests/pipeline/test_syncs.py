@@ -39,6 +39,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return seen
 
 
+@pytest.mark.long
 def test_a_sync_is_done_once_in_its_interval_and_kept_for_the_report(flow_factory: FlowFactory, calls: list[bool]) -> None:
     flow = flow_factory()
     assert not Syncs(flow, run_id="one").carry_out(SyncName.CONFIGS).left_out

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.brokers
 RunFlow = Callable[..., RunReport]
 
 
+@pytest.mark.long
 def test_a_ring_of_three_under_names_that_tell_the_source(
     cluster_factory: Callable[..., SandboxCluster],
     topic_factory: Callable[..., str],

@@ -37,6 +37,7 @@ def groups_of(room: Room, count: int) -> list[str]:
     return [f"{room.topic}-{secrets.token_hex(4)}" for _ in range(count)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("room", ["default", pytest.param("identity", marks=pytest.mark.drill)], indirect=True)
 def test_there_and_back(
     room: Room, copy_flow: CopyFlow, topic_factory: Callable[..., str], group_member: GroupMember, monkeypatch: pytest.MonkeyPatch

@@ -76,6 +76,7 @@ def test_with_a_source_that_answers(room: Room, copy_flow: CopyFlow, group_membe
     assert not sync_groups(room.there, True).left_out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("room", ["identity", pytest.param("default", marks=pytest.mark.drill)], indirect=True)
 def test_with_a_source_that_is_away(room: Room, copy_flow: CopyFlow) -> None:
     """Positions of the newest checkpoints, by the ledger of now; what is not copied is not known; a group ahead stays there."""
@@ -107,6 +108,7 @@ def test_with_a_source_that_is_away(room: Room, copy_flow: CopyFlow) -> None:
     assert read_on(room.target, eager, room.remote) == from_record({0: 11, 1: 5}, 60)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("room", ["identity"], indirect=True)
 def test_a_look_touches_nothing(room: Room, copy_flow: CopyFlow) -> None:
     group = f"{room.topic}-{secrets.token_hex(4)}"

@@ -110,6 +110,7 @@ def mm2_stopped(flow: Flow, topic: str, source_cluster: SandboxCluster, target_c
     return offsets
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("quick_watch", "mm2_stopped")
 def test_where_mirrormaker_2_stopped(
     flow: Flow, topic: str, copy_flow: CopyFlow, source_cluster: SandboxCluster, target_cluster: SandboxCluster
@@ -222,6 +223,7 @@ class Copier:
         self._consumer.close()
 
 
+@pytest.mark.long
 def test_where_mirrormaker_1_stopped(
     topic: str,
     flow_factory: FlowFactory,
@@ -256,6 +258,7 @@ def test_a_group_that_nobody_knows(flow: Flow) -> None:
         read_group_positions(flow, "nobody")
 
 
+@pytest.mark.long
 def test_records_of_somebody_else_are_declared(
     flow: Flow,
     topic: str,
@@ -287,6 +290,7 @@ def brief(outcome: SeedOutcome) -> list[tuple[int, int, tuple[tuple[int, int, in
     return [(written.partition, written.position, written.foreign) for written in outcome.seeds]
 
 
+@pytest.mark.long
 def test_bad_positions_change_nothing_and_good_ones_supersede(
     flow: Flow, topic: str, copy_flow: CopyFlow, source_cluster: SandboxCluster
 ) -> None:

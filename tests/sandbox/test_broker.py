@@ -19,6 +19,7 @@ from ferry.sandbox.server_properties import format_storage, new_cluster_id, serv
 pytestmark = pytest.mark.brokers
 
 
+@pytest.mark.long
 def test_data_survives_kill_and_restart(
     cluster_factory: Callable[..., SandboxCluster], topic_factory: Callable[..., str], produce: Callable[..., None]
 ) -> None:

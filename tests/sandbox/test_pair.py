@@ -33,6 +33,7 @@ def directory(tmp_path: Path) -> Iterator[Path]:
     down(tmp_path / "sandbox")
 
 
+@pytest.mark.long
 def test_up_twice_and_down(directory: Path) -> None:
     assert status(directory).source == ""
     assert down(directory).target == ""
@@ -56,6 +57,7 @@ def test_up_twice_and_down(directory: Path) -> None:
     assert status(directory) == gone == down(directory)
 
 
+@pytest.mark.long
 def test_fill_adds_records_and_a_group_that_read_half_of_them(directory: Path) -> None:
     with pytest.raises(SampleNotWritten, match="ferry sandbox up"):
         fill(directory)
@@ -75,6 +77,7 @@ def brokers(directory: Path) -> list[psutil.Process]:
     return [process for process in found if process is not None]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_up_is_cleaned_by_down(directory: Path, number: signal.Signals) -> None:
     interrupted = subprocess.Popen([sys.executable, "-c", UP, str(directory)], stderr=subprocess.DEVNULL)
@@ -91,6 +94,7 @@ def test_an_interrupted_up_is_cleaned_by_down(directory: Path, number: signal.Si
     assert not list(directory.iterdir())
 
 
+@pytest.mark.long
 def test_up_after_an_interrupted_up_has_both(directory: Path) -> None:
     interrupted = subprocess.Popen([sys.executable, "-c", UP, str(directory)])
     deadline = time.monotonic() + SECONDS

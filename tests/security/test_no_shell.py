@@ -51,6 +51,7 @@ def ferry(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS, check=False, cwd=directory, env=environment)
 
 
+@pytest.mark.long
 @pytest.mark.brokers
 @pytest.mark.spark
 def test_a_run_with_hostile_values_copies_and_executes_none(

@@ -61,6 +61,7 @@ class Renewals(logging.Handler):
 SCRAM, OAUTH = (unencrypted(SNIPPETS[name]) for name in ("SASL SCRAM", "SASL OAUTHBEARER with client credentials"))
 
 
+@pytest.mark.long
 def test_a_long_copy_outlives_its_logins(
     grounds: Grounds,
     guarded_flow: Callable[..., Flow],

@@ -65,6 +65,7 @@ def ferry(search: Search, tmp_path: Path, *arguments: str) -> tuple[subprocess.C
     return done, watch.processes
 
 
+@pytest.mark.long
 def test_a_run_leaves_no_secret_anywhere(grounds: Grounds, guarded_flow: Callable[..., Flow], tmp_path: Path) -> None:
     topic = f"t-{secrets.token_hex(4)}"
     plain = {"bootstrap.servers": grounds.source.address("PLAIN")}

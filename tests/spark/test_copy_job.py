@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,13 +46,6 @@ def flow_of(config: Path) -> str:
     return next(line.split(".enabled")[0] for line in config.read_text().splitlines() if ".enabled" in line)
 
 
-@pytest.fixture
-def spark_master(tmp_path: Path) -> Iterator[str]:
-    """One master and two workers on loopback."""
-    with standalone(tmp_path, workers=2) as cluster:
-        yield cluster.master
-
-
 def test_a_run_on_local_spark(config: Path, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> None:
     flow = flow_of(config)
     fill(source_cluster, topic, 2_000)
@@ -61,30 +54,27 @@ def test_a_run_on_local_spark(config: Path, topic: str, source_cluster: SandboxC
     report = json.loads(done.stdout)
     assert report["totals"]["records"] == 2_000
     assert compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.split('->')[0]}.{topic}"}).equal
+    assert "offsets to go" in done.stderr
     again = ferry("run", str(config), "--flow", flow, "--json")
     assert again.returncode == 0
+    assert "offsets to go" not in again.stderr  # Spark was not started
+
+
+@pytest.mark.long
+def test_a_verify_on_local_spark(config: Path, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> None:
+    flow = flow_of(config)
+    fill(source_cluster, topic, 2_000)
+    assert ferry("run", str(config), "--flow", flow, "--master", "inline").returncode == 0
     proof = ferry("verify", str(config), "--flow", flow, "--master", "local[2]", "--json")
     assert proof.returncode == 0, proof.stderr
     found = json.loads(proof.stdout)
     assert (found["equal"], found["records"], found["not_covered"]) == (True, 2_000, [])
     inline = ferry("verify", str(config), "--flow", flow, "--json")
     assert json.loads(inline.stdout)["verified"] == found["verified"] != []
-    assert "offsets to go" in done.stderr
-    assert "offsets to go" not in again.stderr  # Spark was not started
 
 
-def test_a_run_on_a_standalone_cluster(
-    spark_master: str, config: Path, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
-    flow = flow_of(config)
-    fill(source_cluster, topic, 3_000)
-    done = ferry("run", str(config), "--flow", flow, "--master", spark_master, "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["totals"]["records"] == 3_000
-    assert compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.split('->')[0]}.{topic}"}).equal
-
-
-def test_a_cluster_without_workers_is_not_waited_for(
+@pytest.mark.long
+def test_a_run_on_a_standalone_cluster_once_it_has_workers(
     config: Path,
     topic: str,
     source_cluster: SandboxCluster,
@@ -92,16 +82,22 @@ def test_a_cluster_without_workers_is_not_waited_for(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Spark itself would wait for ever; the next run does what this one could not."""
-    fill(source_cluster, topic, 100)
+    """Spark itself would wait for ever for a worker; the next run does what this one could not."""
+    flow = flow_of(config)
+    fill(source_cluster, topic, 3_000)
     (tmp_path / "spark-defaults.conf").write_text("spark.ferry.executors.wait.seconds 3\n")
-    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     with standalone(tmp_path, workers=0) as cluster:
-        done = ferry("run", str(config), "--flow", flow_of(config), "--master", cluster.master)
-    assert done.returncode == 5, done.stderr
-    assert f"NoExecutors: Spark master {cluster.master} has had no executor for this run for 3 s" in done.stderr
-    assert ferry("run", str(config), "--flow", flow_of(config), "--master", "inline").returncode == 0
-    assert compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow_of(config).split('->')[0]}.{topic}"}).equal
+        with monkeypatch.context() as impatient:
+            impatient.setenv("SPARK_CONF_DIR", str(tmp_path))
+            refused = ferry("run", str(config), "--flow", flow, "--master", cluster.master)
+        assert refused.returncode == 5, refused.stderr
+        assert f"NoExecutors: Spark master {cluster.master} has had no executor for this run for 3 s" in refused.stderr
+        for _ in range(2):
+            cluster.add_worker()
+        done = ferry("run", str(config), "--flow", flow, "--master", cluster.master, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["totals"]["records"] == 3_000
+    assert compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.split('->')[0]}.{topic}"}).equal
 
 
 def test_a_master_that_does_not_answer_is_named(config: Path, topic: str, source_cluster: SandboxCluster) -> None:

@@ -77,6 +77,7 @@ def flow_of(config_file: ConfigFile, guarded: Pair) -> FlowFactory:
     return load
 
 
+@pytest.mark.long
 def test_acls_of_topics_as_under_mirror_maker(flow_of: FlowFactory, guarded: Pair) -> None:
     source, target = guarded
     topic = f"t-{secrets.token_hex(4)}"  # it need not exist

@@ -106,6 +106,7 @@ def commit(source_cluster: SandboxCluster) -> Callable[..., None]:
     return at
 
 
+@pytest.mark.long
 @pytest.mark.brokers
 def test_written_read_back_and_left_alone(
     flow_factory: Callable[..., Flow],

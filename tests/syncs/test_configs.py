@@ -42,6 +42,7 @@ TOOL_SECONDS = 60
 ONLY_THERE = "set on the remote topic only: the source has its default"
 
 
+@pytest.mark.long
 def test_remote_topics_follow_their_sources(
     flow_factory: FlowFactory, topic_factory: TopicFactory, source_cluster: SandboxCluster, target_cluster: SandboxCluster
 ) -> None:
@@ -137,6 +138,7 @@ def test_defaults_of_the_brokers(
     assert changes(sync_configs(theirs, False)) == set()
 
 
+@pytest.mark.long
 def test_beside_mirror_maker(
     flow_factory: FlowFactory, topic_factory: TopicFactory, configured: tuple[SandboxCluster, SandboxCluster], tmp_path: Path
 ) -> None:

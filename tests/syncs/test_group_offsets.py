@@ -222,6 +222,7 @@ def test_what_reads_back_otherwise_fails_unless_the_group_is_active(
     assert outcome.notices == ("none of the 4 groups with something to write was written",)
 
 
+@pytest.mark.long
 def test_a_thousand_groups(
     flow_factory: FlowFactory,
     source_cluster: SandboxCluster,
@@ -253,6 +254,7 @@ def test_a_thousand_groups(
     assert (len(again.changes), again.counts["up_to_date"]) == (0, 10_000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_consumer_goes_on_at_the_right_record(
     protocol: str,

@@ -106,6 +106,7 @@ def test_only_what_was_copied_in_order_between_todays_topics_counts() -> None:
     assert copied_runs(receipts, {("t", 0): head}) == {("t", 0): ((10, 0, 5), (16, 5, 4), (20, 38, 2), (22, 42, 8))}
 
 
+@pytest.mark.long
 @pytest.mark.brokers
 def test_written_once_after_each_run(
     flow_factory: FlowFactory,

@@ -153,6 +153,7 @@ def test_a_group_finds_its_way_back_to_where_its_topic_came_from(
     assert translated_groups(replace(stranger, topics=(".*",)), [group]).positions[0].translation is None
 
 
+@pytest.mark.long
 def test_one_topic_on_both_sides(
     flow_factory: Callable[..., Flow],
     backward: Callable[[Flow], Flow],

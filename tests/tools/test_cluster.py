@@ -17,6 +17,7 @@ from ferry.sandbox.failure import SandboxFailed
 pytestmark = pytest.mark.brokers
 
 
+@pytest.mark.long
 def test_a_paused_cluster_is_not_gone(cluster_factory: Callable[..., SandboxCluster]) -> None:
     cluster = cluster_factory()
     cluster.pause()
@@ -37,6 +38,7 @@ def test_a_paused_cluster_is_not_gone(cluster_factory: Callable[..., SandboxClus
     cluster.stop()
 
 
+@pytest.mark.long
 def test_settings_reach_the_broker(cluster_factory: Callable[..., SandboxCluster], topic_factory: Callable[..., str]) -> None:
     cluster = cluster_factory({"message.max.bytes": "2000"}, java_options=("-Xmx384m",))
     assert "-Xmx384m" in psutil.Process(cluster.pid).cmdline()
@@ -44,6 +46,7 @@ def test_settings_reach_the_broker(cluster_factory: Callable[..., SandboxCluster
     assert refusal(cluster.client_settings(), topic, b"x" * 5_000) == KafkaError.MSG_SIZE_TOO_LARGE
 
 
+@pytest.mark.long
 def test_logins_and_acls(cluster_factory: Callable[..., SandboxCluster], topic_factory: Callable[..., str]) -> None:
     users = {"admin": secrets.token_hex(8), "reader": 'quoted "and\\back'}
     cluster = cluster_factory(users=users, authorizer=True)

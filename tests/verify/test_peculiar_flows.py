@@ -57,6 +57,7 @@ def test_a_message_handler_leaves_presence_to_compare(pair: Pair, tmp_path: Path
     assert named(pair.prove(flow)) == [("extra", -1, 101)]
 
 
+@pytest.mark.long
 def test_both_directions_under_one_name(pair: Pair) -> None:
     topic = pair.topic()
     pair.topic(pair.target, name=topic)
@@ -110,6 +111,7 @@ def test_copies_that_are_gone_and_a_ledger_that_is_gone_prove_nothing(pair: Pair
     assert (blind.equal, blind.exit_code, blind.records) == (False, ExitCode.PARTLY_FAILED, 0)
 
 
+@pytest.mark.long
 def test_a_source_topic_that_began_anew(pair: Pair) -> None:
     topic = pair.topic()
     flow = pair.flow(topic, "A->B.ferry.on.recreate = restart")

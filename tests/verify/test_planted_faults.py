@@ -70,6 +70,7 @@ def found(report: VerifyReport, topic: str) -> dict[int, list[tuple[object, ...]
     return named
 
 
+@pytest.mark.long
 def test_each_fault_is_found_and_nothing_else(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     topics = {name: pair.topic(partitions=CLEAN + 1) for name in SHAPES}
     flow = pair.flow(",".join(topics.values()))

@@ -17,6 +17,7 @@ from ferry.verify.digest_kind import DigestKind
 pytestmark = pytest.mark.brokers
 
 
+@pytest.mark.long
 def test_a_small_fetch_quota_is_no_trouble(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """4 MB where the broker allows 0.3 MB a second, of which the first ten seconds' worth at once; patience is shorter than the pauses."""
     topic = pair.topic()

@@ -104,6 +104,7 @@ def digest_by_hand(cluster: SandboxCluster, topic: str, span: tuple[int, int]) -
     return found.hexdigest()
 
 
+@pytest.mark.long
 def test_awkward_sources_are_equal(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """One flow of many topics: all codecs in large and small batches, transactions, times of the broker, an expired start, compaction."""
     prefix = f"v{secrets.token_hex(4)}"
@@ -218,6 +219,7 @@ class Counting(InlineRangeRunner):
                 raise KeyboardInterrupt
 
 
+@pytest.mark.long
 def test_a_second_try_goes_on_and_the_command_says_the_same(pair: Pair) -> None:
     topic = pair.topic(partitions=4)
     lines = (f"A->B.topics = {topic}",)

@@ -90,6 +90,7 @@ def test_a_lost_lane_does_not_wait_for_what_another_one_has_not_settled(
     assert (report.exit_code, report.records) == (ExitCode.DONE, 300)
 
 
+@pytest.mark.long
 def test_lanes_that_never_come_back_are_given_up_by_name(
     flow: Flow, topic: str, fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool]
 ) -> None:
