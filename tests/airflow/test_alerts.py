@@ -19,7 +19,7 @@ from ferry.airflow import alerts
 from ferry.airflow.retries import EarlierTaskFailed, failure_of_exit_code, typed_retries
 from ferry.alerting.alert import AlertKind, Severity
 from ferry.alerting.delivering import deliver
-from ferry.config.alerts import AlertSettings
+from ferry.config.settings import AlertSettings
 from ferry.errors import ClusterUnreachable, ConfigError, ExitCode, FerryError, NotAuthorized, PartitionsFailed, SourceDataLost, Superseded
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport
 from ferry.monitoring.limits import BrokenLimit, limits_broken

@@ -13,7 +13,7 @@ from tests.alerting import callbacks
 
 from ferry.airflow import assets
 from ferry.config import load_config
-from ferry.config.alerts import AlertSettings
+from ferry.config.settings import AlertSettings
 from ferry.pipeline.refreshed import RefreshedPartition, RefreshedTopic
 
 pytestmark = pytest.mark.airflow

@@ -12,7 +12,7 @@ from tests.alerting import callbacks
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.alerting.loading import check_callback, check_callbacks
-from ferry.config.alerts import AlertSettings
+from ferry.config.settings import AlertSettings
 from ferry.errors import ConfigError
 
 pytestmark = pytest.mark.unit

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ferry.config import load_config
-from ferry.config.alerts import AlertSettings
+from ferry.config.settings import AlertSettings
 from ferry.errors import ConfigError
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from ferry.config import FerryConfig, Flow
-from ferry.config.mirroring import MirroringSettings
+from ferry.config.settings import MirroringSettings
 
 pytestmark = pytest.mark.unit
 
@@ -32,7 +32,7 @@ def test_defaults(load: Load) -> None:
     assert (found.spark_connection, found.transaction_bytes, found.transaction_seconds) == ("spark_default", 64 * 1024 * 1024, 10)
     assert (found.ledger_partitions, found.internal_topics_replication_factor) == (5, 3)
     assert found.mirroring == MirroringSettings()
-    assert not {"topics", "groups", "enabled", "ferry.lanes", "transforms"} & set(found.settings)
+    assert found.connect_offsets_topic is None
 
 
 def test_every_field(load: Load) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ferry.config.alerts import LAG_RECORDS, LAG_SECONDS, AlertSettings
+from ferry.config.settings import LAG_RECORDS, LAG_SECONDS, AlertSettings
 from ferry.errors import ExitCode
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import NAMED, BrokenLimit, broken_limits, limit_alerts, limits_broken

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ferry.clusters.internal_reader import InternalRecord
-from ferry.config.alerts import AlertSettings
+from ferry.config.settings import AlertSettings
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_lag, encode_summary
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync

@@ -10,7 +10,7 @@ from typing import Any
 from tests.page import made_up_reads as made_up
 
 from ferry.airflow.page_flows import Known
-from ferry.config.alerts import AlertSettings
+from ferry.config.settings import AlertSettings
 from ferry.monitoring.runs import DagRunFacts
 from ferry.page.flow_facts import FlowFacts
 from ferry.page.overview import Overview

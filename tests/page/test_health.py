@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ferry.config.alerts import AlertSettings
+from ferry.config.settings import AlertSettings
 from ferry.monitoring.lag import PartitionStatus
 from ferry.page.health import Health, Signs, duration, health_of
 from ferry.page.overview import Overview

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Cluster, Flow
-from ferry.config.mirroring import MirroringSettings
+from ferry.config.settings import MirroringSettings
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.state import SyncDone, encode_state

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
-from ferry.config.acls import AclSettings
+from ferry.config.settings import AclSettings
 from ferry.policy.default_filters import DefaultGroupFilter, DefaultTopicFilter
 from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy
 from ferry.policy.selection import TopicRules

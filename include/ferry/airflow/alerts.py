@@ -21,7 +21,7 @@ from ferry.airflow.retries import EarlierTaskFailed, JobFailed, JobFailedForGood
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
-from ferry.config.alerts import DEADLINE_SECONDS
+from ferry.config.settings import DEADLINE_SECONDS
 from ferry.errors import ExitCode, FerryError, LimitsBroken, PartitionsFailed, Superseded
 from ferry.monitoring.limits import limit_alerts
 

@@ -18,7 +18,7 @@ from ferry.airflow.steps import request_of
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
-from ferry.config.alerts import ASSETS_MAX
+from ferry.config.settings import ASSETS_MAX
 from ferry.pipeline.refreshed import RefreshedTopic, read_refreshed
 
 

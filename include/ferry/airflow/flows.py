@@ -12,7 +12,7 @@ from airflow.sdk import Asset, CronDataIntervalTimetable
 from ferry.airflow.connections import connection_fields, placeholder
 from ferry.alerting.loading import check_callbacks
 from ferry.config import Flow, load_config
-from ferry.config.alerts import CALLBACK, AlertSettings
+from ferry.config.settings import CALLBACK, AlertSettings
 from ferry.errors import ConfigError
 from ferry.syncs.names import AFTER_THE_COPY, not_enabled
 

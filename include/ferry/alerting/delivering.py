@@ -16,7 +16,7 @@ from ferry.alerting.alert import Alert
 from ferry.alerting.loading import load_callback
 
 if TYPE_CHECKING:
-    from ferry.config.alerts import AlertSettings
+    from ferry.config.settings import AlertSettings
 
 # All callbacks together: a receiver that is away must not keep a run's task, or the slot that it holds.
 DELIVERY_SECONDS = 15.0

@@ -15,7 +15,7 @@ from ferry.errors import ConfigError
 from ferry.handling.loading import find
 
 if TYPE_CHECKING:
-    from ferry.config.alerts import AlertSettings
+    from ferry.config.settings import AlertSettings
 
 Deliver = Callable[[Alert], Any]
 

@@ -1,7 +1,9 @@
-"""Verdicts on several properties of a flow at once: what MM2 refuses when it validates its connectors, and what means more here than there.
+"""Checks of several properties of a flow at once: what MM2 refuses when it validates its connectors, and what Ferry does otherwise.
 
 MirrorSourceConfig.validate and MirrorSourceConnector.validate give the errors. MirrorCheckpointConfig.validate refuses the checkpoint
 connector alone, while MM2's dedicated mode logs that and runs the others: so here that connector's work is off, and nothing is refused.
+
+Message handlers and assignment listeners are imported here, so that a name that leads nowhere is a problem of the file and not of a run.
 """
 
 from __future__ import annotations
@@ -12,15 +14,19 @@ from typing import Any
 
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
+from ferry.config.settings import CALLBACK, CALLBACK_ARGS, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS
 from ferry.config.sources import Setting
+from ferry.errors import ConfigError
+from ferry.handling.loading import check_handler, check_listener
 
 _EMIT_SYNCS = "emit.offset-syncs.enabled"
 _SYNCS_TOPIC = ("offset-syncs.topic.location", "offset-syncs.topic.replication.factor")
+_REROUTE = "ferry.handler.reroute"
 
 
 @dataclass(frozen=True)
 class Combinations:
-    """Checks one flow. `value` gives a property's effective value, `entry` where it stands (None: nowhere).
+    """Checks one flow. `value` gives a property's effective value, `entry` where it stands in the file (None: nowhere).
 
     `consumer`: the effective settings of the source's consumer.
     """
@@ -31,25 +37,27 @@ class Combinations:
     problems: Problems
 
     def check(self) -> None:
-        """Report what is wrong, and what is done otherwise than in MM2."""
+        """Report what is wrong, and what Ferry does otherwise than MM2."""
         self._check_exactly_once()
         self._check_offset_syncs()
         self._check_group_offsets()
+        self._check_handling()
+        self._check_callback_arguments()
 
     def _check_exactly_once(self) -> None:
         required = self.entry("exactly.once.support")
         if required is None or self.value("exactly.once.support") != "required":
             return
-        refused = self.entry("transaction.producer")
-        if refused is not None and not self.value("transaction.producer"):
-            self.problems.add(f"is false, but {required.key} is required: change one", key=refused.key, line=refused.line)
+        off = self.entry("transaction.producer")
+        if off is not None and not self.value("transaction.producer"):
+            self._problem(off, f"is false, but {required.key} is required: change one")
         isolation = next((setting for setting in self.consumer if setting.name == "isolation.level"), None)
         if isolation is None or isolation.value.reveal().strip().lower() != "read_committed":
-            what = (
+            self._problem(
+                required,
                 "is required, which MM2 refuses without isolation.level=read_committed of the source's consumer: add "
-                "<source>.consumer.isolation.level=read_committed, or remove this key (Ferry reads committed records in any case)"
+                "<source>.consumer.isolation.level=read_committed, or remove this key (Ferry reads committed records in any case)",
             )
-            self.problems.add(what, key=required.key, line=required.line)
 
     def _check_offset_syncs(self) -> None:
         emit = self.entry(_EMIT_SYNCS)
@@ -58,16 +66,45 @@ class Combinations:
         for name in _SYNCS_TOPIC:
             other = self.entry(name)
             if other is not None:
-                self.problems.add(f"is false, but {other.key} is set, which MM2 refuses: remove one", key=emit.key, line=emit.line)
+                self._problem(emit, f"is false, but {other.key} is set, which MM2 refuses: remove one")
         if self.value("emit.checkpoints.enabled"):
-            what = (
-                "switches offset syncs off; MM2 writes no checkpoints then, Ferry does, as it needs no offset syncs for them: "
-                "emit.checkpoints.enabled=false switches them off too"
+            self._warning(
+                emit,
+                "switches offset syncs off. MM2 then writes no checkpoints either. Ferry still writes them, because it needs no offset "
+                "syncs for them: emit.checkpoints.enabled=false switches them off",
             )
-            self.problems.warn(what, key=emit.key, line=emit.line)
 
     def _check_group_offsets(self) -> None:
         groups = self.entry("sync.group.offsets.enabled")
         if groups is not None and self.value("sync.group.offsets.enabled") and not self.value("emit.checkpoints.enabled"):
-            what = "is true without checkpoints; MM2 syncs no group offsets then, Ferry does, as it needs no checkpoints for them"
-            self.problems.warn(what, key=groups.key, line=groups.line)
+            self._warning(
+                groups,
+                "is true without checkpoints. MM2 then syncs no group offsets. Ferry syncs them, because it needs no checkpoints for that",
+            )
+
+    def _check_handling(self) -> None:
+        for key, args_key, check in ((HANDLER, HANDLER_ARGS, check_handler), (LISTENER, LISTENER_ARGS, check_listener)):
+            found, args, name = self.entry(key), self.entry(args_key), self.value(key)
+            if name is not None and found is not None:
+                try:
+                    check(name, self.value(args_key))
+                except ConfigError as problem:
+                    self._problem(found, str(problem))
+            if name is None and args is not None:
+                self._warning(args, f"has no effect without {key}")
+        reroute = self.entry(_REROUTE)
+        if reroute is not None and self.value(_REROUTE):
+            what = "is not supported: a message handler can change everything of a record except its topic and partition; remove it"
+            self._problem(reroute, what)
+
+    def _check_callback_arguments(self) -> None:
+        given = self.entry(CALLBACK_ARGS)
+        unknown = sorted(set(self.value(CALLBACK_ARGS) or {}) - set(self.value(CALLBACK)))
+        if unknown and given is not None:
+            self._problem(given, f"gives arguments to {', '.join(unknown)}, which {CALLBACK} does not name")
+
+    def _problem(self, entry: Entry, what: str) -> None:
+        self.problems.add(what, key=entry.key, line=entry.line)
+
+    def _warning(self, entry: Entry, what: str) -> None:
+        self.problems.warn(what, key=entry.key, line=entry.line)

@@ -7,18 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from ferry.config.acls import AclSettings, read_acls
-from ferry.config.alerts import AlertSettings, read_alerts
 from ferry.config.cluster import Cluster
 from ferry.config.combinations import Combinations
-from ferry.config.handling import HandlingSettings, read_handling
 from ferry.config.keys import is_own_key
-from ferry.config.mirroring import PROPERTIES as MIRRORING_PROPERTIES
-from ferry.config.mirroring import MirroringSettings, read_mirroring
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.registry import FLOW_PROPERTIES, Effect
 from ferry.config.replicas import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, REPLICA_KEYS, WantedReplicas
+from ferry.config.settings import AclSettings, AlertSettings, HandlingSettings, MirroringSettings, read_from, values_of
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
@@ -34,72 +30,55 @@ _ENABLED = "enabled"
 _HEARTBEATS = "emit.heartbeats.enabled"
 _REPLICATION_CLASS = "replication.policy.class"
 
-# Properties that have a field of their own in Flow; all others that MM2 knows are in `settings`.
-_FIELDS = frozenset(
-    {
-        _ENABLED,
-        "topics",
-        "topics.exclude",
-        _REPLICATION_CLASS,
-        "replication.policy.separator",
-        "replication.policy.internal.topic.separator.enabled",
-        "replication.factor",
-        "config.properties.exclude",
-        "use.defaults.from",
-        "tasks.max",
-        "transaction.producer",
-    }
-) | frozenset(MIRRORING_PROPERTIES.values())
-
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow `A->B`. Sizes in bytes, times in seconds; `start` is where a partition that was never copied begins (a time is aware).
+    """A flow `A->B`. Sizes in bytes, times in seconds where no other unit is named.
 
-    `copies` False: the flow is only what stands around the records (a connector's file). `tasks_max` None: it is not set.
-    Replication factors may be -1, the broker's default; `replicas_given` are the keys of those that the file sets.
-    `reverse_heartbeat`: whether MM2 would write heartbeats of the other direction,
-    which is no flow of its own, to the source: because nobody switched them off (`default`), or because the file asks for them by the
-    pair's own key (`asked`). `settings` are the flow's other MM2 properties by name, defaults included, as texts. `class_properties` are
-    what policies and filters of a user's own are configured with.
+    `start`: where a partition that was never copied begins; a time has a time zone. `copies` False: the flow does not copy records, only
+    what belongs to them, as a connector's file may say. `tasks_max` None: it is not set. Replication factors may be -1, the broker's
+    default; `replicas_given` are the keys of those that the file sets. `class_properties` configure custom policies and filters.
+
+    `reverse_heartbeat`: whether MM2 would write heartbeats to the source for the opposite direction when that is not a flow: because the
+    file asks for them with the pair's own key (`asked`), or because nobody switched them off (`default`).
     """
 
     name: str
     source: Cluster
     target: Cluster
-    topics: tuple[str, ...]
-    topics_exclude: tuple[str, ...]
     replication_policy_class: str
-    separator: str
     internal_separator_enabled: bool
-    replication_factor: int
-    config_properties_exclude: tuple[str, ...]
-    use_defaults_from: str
-    tasks_max: int | None = None
+    topics: tuple[str, ...] = read_from("topics")
+    topics_exclude: tuple[str, ...] = read_from("topics.exclude")
+    separator: str = read_from("replication.policy.separator")
+    replication_factor: int = read_from("replication.factor")
+    config_properties_exclude: tuple[str, ...] = read_from("config.properties.exclude")
+    use_defaults_from: str = read_from("use.defaults.from")
+    tasks_max: int | None = read_from("tasks.max")
     copies: bool = True
-    exactly_once: bool = True
+    exactly_once: bool = read_from("transaction.producer")
     start: Literal["earliest", "latest"] | datetime = "earliest"
-    lanes: int | None = None
-    on_recreate: Literal["fail", "restart"] = "fail"
-    on_target_recreate: Literal["fail", "restart"] = "fail"
-    on_unexplained: Literal["fail", "local"] = "fail"
-    on_unclear: Literal["fail", "local"] = "fail"
-    schedule: str | None = None
-    spark_connection: str = "spark_default"
+    lanes: int | None = read_from("ferry.lanes")
+    on_recreate: Literal["fail", "restart"] = read_from("ferry.on.recreate")
+    on_target_recreate: Literal["fail", "restart"] = read_from("ferry.on.target.recreate")
+    on_unexplained: Literal["fail", "local"] = read_from("ferry.on.unexplained")
+    on_unclear: Literal["fail", "local"] = read_from("ferry.on.unclear")
+    schedule: str | None = read_from("ferry.schedule")
+    spark_connection: str = read_from("ferry.spark.connection")
     transaction_bytes: int = 64 * MEBIBYTE
-    transaction_seconds: int = 10
-    open_transaction_warn_ms: int = 900_000
+    transaction_seconds: int = read_from("ferry.transaction.seconds")
+    open_transaction_warn_ms: int = read_from("ferry.open.transaction.warn.ms")
     memory_bytes: int = 512 * MEBIBYTE
     max_bytes_per_second: float | None = None
-    ledger_partitions: int = 5
-    internal_topics_replication_factor: int = 3
+    ledger_partitions: int = read_from("ferry.ledger.partitions")
+    internal_topics_replication_factor: int = read_from("ferry.internal.topics.replication.factor")
+    connect_offsets_topic: str | None = read_from("offsets.storage.topic")
     mirroring: MirroringSettings = field(default_factory=MirroringSettings)
     acls: AclSettings = field(default_factory=AclSettings)
     reverse_heartbeat: Literal["off", "default", "asked"] = "off"
     handling: HandlingSettings = field(default_factory=HandlingSettings)
     alerts: AlertSettings = field(default_factory=AlertSettings)
     replicas_given: frozenset[str] = frozenset()
-    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     class_properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
@@ -226,43 +205,24 @@ class FlowReader:
         separator_given = self.sources.of_flow(self.pair, "replication.policy.separator") is not None
         Combinations(self.value, self._entry, source.of_role(ClientRole.CONSUMER), self.problems).check()
         flow = Flow(
-            name=self.pair.name,
-            source=source,
-            target=target,
-            topics=self.value("topics"),
-            topics_exclude=self.value("topics.exclude"),
-            replication_policy_class=self._policy_class(),
-            separator=self.value("replication.policy.separator"),
+            self.pair.name,
+            source,
+            target,
+            self._policy_class(),
             # DefaultReplicationPolicy.configure looks at this flag only where a separator is given.
-            internal_separator_enabled=not separator_given or self.value("replication.policy.internal.topic.separator.enabled"),
-            replication_factor=self.value("replication.factor"),
-            config_properties_exclude=self.value("config.properties.exclude"),
-            use_defaults_from=self.value("use.defaults.from"),
-            tasks_max=self.value("tasks.max"),
-            exactly_once=self.value("transaction.producer"),
+            not separator_given or self.value("replication.policy.internal.topic.separator.enabled"),
             start=self._start(source),
-            lanes=self.value("ferry.lanes"),
-            on_recreate=self.value("ferry.on.recreate"),
-            on_target_recreate=self.value("ferry.on.target.recreate"),
-            on_unexplained=self.value("ferry.on.unexplained"),
-            on_unclear=self.value("ferry.on.unclear"),
-            schedule=self.value("ferry.schedule"),
-            spark_connection=self.value("ferry.spark.connection"),
             transaction_bytes=self.value("ferry.transaction.mb") * MEBIBYTE,
-            transaction_seconds=self.value("ferry.transaction.seconds"),
-            open_transaction_warn_ms=self.value("ferry.open.transaction.warn.ms"),
             memory_bytes=self.value("ferry.memory.mb") * MEBIBYTE,
             max_bytes_per_second=self.value("ferry.max.rate.mb") * MEGABYTE or None,
-            ledger_partitions=self.value("ferry.ledger.partitions"),
-            internal_topics_replication_factor=self.value("ferry.internal.topics.replication.factor"),
-            mirroring=read_mirroring(self.value),
-            acls=read_acls(self.value),
+            mirroring=MirroringSettings(**values_of(MirroringSettings, self.value)),
+            acls=AclSettings(**values_of(AclSettings, self.value)),
             reverse_heartbeat=self._reverse_heartbeat(),
-            handling=read_handling(self.value, self._entry, self.problems),
-            alerts=read_alerts(self.value, self._entry, self.problems),
+            handling=HandlingSettings(**values_of(HandlingSettings, self.value)),
+            alerts=AlertSettings(**values_of(AlertSettings, self.value)),
             replicas_given=frozenset(key for key in REPLICA_KEYS if self._entry(key) is not None),
-            settings=self._settings(),
             class_properties=self._class_properties(),
+            **values_of(Flow, self.value),
         )
         self._check_classes(flow)
         return flow
@@ -330,15 +290,6 @@ class FlowReader:
         )
         self.problems.add(what, key=setting.key, line=setting.line)
         return "earliest"
-
-    def _settings(self) -> dict[str, str]:
-        result: dict[str, str] = {}
-        for name, known in FLOW_PROPERTIES.items():
-            entry = self.sources.of_flow(self.pair, name)
-            text = entry.value.strip() if entry else known.default
-            if text is not None and name not in _FIELDS and not name.startswith("ferry.") and known.effect is not Effect.REFUSED:
-                result[name] = text
-        return result
 
 
 def _ask_policy(flow: Flow) -> None:

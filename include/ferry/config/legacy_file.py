@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ferry.config.connector_file import HEARTBEATS, IDENTITY_CLASS, RENAME, rename_off
-from ferry.config.handling import ABORT, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS
 from ferry.config.problems import Problems, located
 from ferry.config.properties import Entry, LineOf, PropertiesFile, read_properties
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
+from ferry.config.settings import ABORT, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS
 from ferry.errors import ConfigError
 
 PREFIX = "legacy."

@@ -22,13 +22,13 @@ from ferry.config.keys import CLASS_KEYS, Keys
 from ferry.config.legacy_file import is_legacy_file, read_legacy_file
 from ferry.config.login import read_login
 from ferry.config.loops import find_loops
-from ferry.config.mirroring import PROPERTIES
 from ferry.config.nearest import nearest_name
 from ferry.config.pasted_pem import GOES_ON, begins_pem
 from ferry.config.problems import NO_LINE, Problems, PropertyError
 from ferry.config.properties import Entry, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, read_providers
 from ferry.config.registry import kinds
+from ferry.config.settings import MirroringSettings, properties_of
 from ferry.config.sources import ClientRole, Pair, Sources
 from ferry.config.stores import store_problems
 from ferry.errors import ArgumentError
@@ -200,7 +200,9 @@ class _Loader:
                 self._check_aliases(pair)
                 source, target = (self._cluster(sources, alias, providers, pair) for alias in (pair.source, pair.target))
                 flow = reader.read(source, target)
-                left_out: dict[str, Any] = {name: False for name, key in PROPERTIES.items() if key in self._file.left_out}
+                left_out: dict[str, Any] = {
+                    name: False for name, key in properties_of(MirroringSettings).items() if key in self._file.left_out
+                }
                 flows.append(replace(flow, copies=self._file.copies, mirroring=replace(flow.mirroring, **left_out)))
         return flows
 

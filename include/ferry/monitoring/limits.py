@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from ferry.alerting.alert import Alert, AlertKind, Severity
-from ferry.config.alerts import DEADLINE_SECONDS, HEADROOM_SECONDS, LAG_RECORDS, LAG_SECONDS, AlertSettings
+from ferry.config.settings import DEADLINE_SECONDS, HEADROOM_SECONDS, LAG_RECORDS, LAG_SECONDS, AlertSettings
 from ferry.errors import LimitsBroken
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 

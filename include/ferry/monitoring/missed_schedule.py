@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from croniter import croniter  # type: ignore[import-untyped]
 
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.config.alerts import DEADLINE_SECONDS
+from ferry.config.settings import DEADLINE_SECONDS
 from ferry.ledger.run_summary import KEY_PREFIX
 from ferry.monitoring.limits import BrokenLimit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ferry.config.alerts import AlertSettings
+from ferry.config.settings import AlertSettings
 from ferry.monitoring.schedule import longest_pause
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
-from ferry.config.alerts import AlertSettings
+from ferry.config.settings import AlertSettings
 from ferry.monitoring.limits import broken_limits
 from ferry.page.overview import Overview
 from ferry.page.problem import Problem

@@ -32,7 +32,7 @@ class ConnectOffsets:
 
 def default_offsets_topic(flow: Flow) -> str:
     """Of the connector's own property, else of MM2 in dedicated mode (MirrorMakerConfig.workerConfig)."""
-    return flow.settings.get("offsets.storage.topic") or f"mm2-offsets.{flow.source.alias}.internal"
+    return flow.connect_offsets_topic or f"mm2-offsets.{flow.source.alias}.internal"
 
 
 def read_mm2_positions(flow: Flow, offsets_topic: str | None = None, connector: str | None = None) -> GivenPositions:

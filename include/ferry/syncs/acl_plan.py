@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from ferry.clusters.acl_binding import OPERATIONS, PERMISSIONS, AclBinding, AclPattern, AclResource
-from ferry.config.acls import AclSettings
+from ferry.config.settings import AclSettings
 from ferry.policy.filters import GroupRule
 from ferry.policy.selection import TopicRules
 

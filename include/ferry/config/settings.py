@@ -1,0 +1,123 @@
+"""Parts of a flow's settings, each field with the property that it is read from. The registry gives its kind and default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from ferry.config.registry import FLOW_PROPERTIES
+
+HANDLER = "ferry.message.handler"
+HANDLER_ARGS = "ferry.message.handler.args"
+LISTENER = "ferry.assignment.listener"
+LISTENER_ARGS = "ferry.assignment.listener.args"
+ABORT = "ferry.abort.on.send.failure"
+LAG_RECORDS = "ferry.alert.lag.records"
+LAG_SECONDS = "ferry.alert.lag.seconds"
+HEADROOM_SECONDS = "ferry.alert.headroom.seconds"
+DEADLINE_SECONDS = "ferry.alert.deadline.seconds"
+ASSETS_MAX = "ferry.airflow.assets.max"
+CALLBACK = "ferry.alert.callback"
+CALLBACK_ARGS = "ferry.alert.callback.args"
+
+
+def read_from(key: str) -> Any:
+    """A field that is read from property `key`."""
+    known = FLOW_PROPERTIES[key]
+    return field(default=None if known.default is None else known.kind.parse(known.default), metadata={"property": key})
+
+
+def properties_of(settings: type) -> dict[str, str]:
+    """The property of each field that is read from one."""
+    return {entry.name: entry.metadata["property"] for entry in fields(settings) if "property" in entry.metadata}
+
+
+def values_of(settings: type, value: Callable[[str], Any]) -> dict[str, Any]:
+    """The fields that are set, by name. `value` gives a property's effective value by its kind, None where there is none."""
+    found = {name: value(key) for name, key in properties_of(settings).items()}
+    return {name: given for name, given in found.items() if given is not None}
+
+
+@dataclass(frozen=True)
+class MirroringSettings:
+    """What MM2 keeps in step beside the records: configs, ACLs, heartbeats, checkpoints and group offsets.
+
+    Intervals in seconds: a run leaves a sync out that was done less than that ago. Replication factors may be -1, the broker's default.
+    `offset_lag_max` in records.
+    """
+
+    sync_topic_configs_enabled: bool = read_from("sync.topic.configs.enabled")
+    sync_topic_configs_interval: int = read_from("sync.topic.configs.interval.seconds")
+    config_property_filter_class: str = read_from("config.property.filter.class")
+    sync_topic_acls_enabled: bool = read_from("sync.topic.acls.enabled")
+    sync_topic_acls_interval: int = read_from("sync.topic.acls.interval.seconds")
+    heartbeats_replication_enabled: bool = read_from("heartbeats.replication.enabled")
+    emit_heartbeats_enabled: bool = read_from("emit.heartbeats.enabled")
+    emit_heartbeats_interval: int = read_from("emit.heartbeats.interval.seconds")
+    heartbeats_topic_replication_factor: int = read_from("heartbeats.topic.replication.factor")
+    emit_checkpoints_enabled: bool = read_from("emit.checkpoints.enabled")
+    emit_checkpoints_interval: int = read_from("emit.checkpoints.interval.seconds")
+    checkpoints_topic_replication_factor: int = read_from("checkpoints.topic.replication.factor")
+    emit_offset_syncs_enabled: bool = read_from("emit.offset-syncs.enabled")
+    offset_syncs_topic_location: Literal["source", "target"] = read_from("offset-syncs.topic.location")
+    offset_syncs_topic_replication_factor: int = read_from("offset-syncs.topic.replication.factor")
+    offset_lag_max: int = read_from("offset.lag.max")
+    sync_group_offsets_enabled: bool = read_from("sync.group.offsets.enabled")
+    sync_group_offsets_interval: int = read_from("sync.group.offsets.interval.seconds")
+    groups: tuple[str, ...] = read_from("groups")
+    groups_exclude: tuple[str, ...] = read_from("groups.exclude")
+    group_filter_class: str = read_from("group.filter.class")
+    topic_filter_class: str = read_from("topic.filter.class")
+    publish_source_group: str = read_from("ferry.publish.source.group")
+
+
+@dataclass(frozen=True)
+class AclSettings:
+    """Which ACLs are copied beside those of literal topic names, and what may be removed. The defaults are MM2's behaviour."""
+
+    groups: bool = read_from("ferry.sync.acls.groups")
+    prefixed: bool = read_from("ferry.sync.acls.prefixed")
+    transactional_ids: bool = read_from("ferry.sync.acls.transactional.ids")
+    write: Literal["drop", "keep"] = read_from("ferry.sync.acls.write")
+    remove: bool = read_from("ferry.sync.acls.remove")
+    report_only: bool = read_from("ferry.sync.acls.report.only")
+
+
+@dataclass(frozen=True)
+class HandlingSettings:
+    """Message handler, assignment listener, and what becomes of refused records (KIP-3). See ferry.handling.
+
+    Names are `package.module:Class`; None: there is none. With `args` None the class is made without arguments.
+    """
+
+    message_handler: str | None = read_from(HANDLER)
+    message_handler_args: str | None = read_from(HANDLER_ARGS)
+    assignment_listener: str | None = read_from(LISTENER)
+    assignment_listener_args: str | None = read_from(LISTENER_ARGS)
+    abort_on_send_failure: bool = read_from(ABORT)
+
+
+@dataclass(frozen=True)
+class AlertSettings:
+    """Limits of one flow; None: there is none. Lags hold for each topic (ferry.monitoring.limits), `deadline_seconds` for a whole run.
+
+    `callbacks` are import paths (`package.module:name`), `callback_args` the keyword arguments of each, by its path. They are not imported
+    here: a notifier of Airflow need not be installed where Spark's driver reads the file. Airflow imports them when it parses the DAGs
+    (ferry.alerting.loading.check_callbacks). `assets_max`: how many refreshed topics one run announces as assets.
+    """
+
+    lag_records: int | None = read_from(LAG_RECORDS)
+    lag_seconds: int | None = read_from(LAG_SECONDS)
+    headroom_seconds: int | None = read_from(HEADROOM_SECONDS)
+    deadline_seconds: int | None = read_from(DEADLINE_SECONDS)
+    callbacks: tuple[str, ...] = read_from(CALLBACK)
+    callback_args: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict, hash=False, repr=False, metadata={"property": CALLBACK_ARGS}
+    )
+    assets_max: int = read_from(ASSETS_MAX)
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether anything is to be checked at the end of a run."""
+        return any(limit is not None for limit in (self.lag_records, self.lag_seconds, self.headroom_seconds))
