@@ -33,6 +33,7 @@ from ferry.cli import (
     watch,
 )
 from ferry.cli.output import complain, notice
+from ferry.clusters.kept import kept_clients
 from ferry.ending import INTERRUPTED, run_and_end
 from ferry.errors import ExitCode, FerryError
 
@@ -85,7 +86,8 @@ def _main() -> None:
     try:
         if completing.COMPLETE_VARIABLE in os.environ:
             completing.answer_the_shell(app)
-        app()
+        with kept_clients():
+            app()
     except FerryError as problem:
         complain(f"{type(problem).__name__}: {problem}")
         if problem.exit_code is not ExitCode.BAD_INPUT:  # whose message says what to correct

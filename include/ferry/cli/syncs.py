@@ -31,14 +31,12 @@ def sync(
     as_json: AsJson = False,
 ) -> None:
     """Sync what surrounds the records, now, whatever the intervals say. `all` keeps to what the flow has enabled."""
-    from ferry.clusters.kept import kept_clients  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.pipeline.syncs import Syncs  # noqa: PLC0415 - keeps `ferry --help` quick
 
     settings = load_flow(config, flow)
     names = list(SyncName) if what.value == "all" else [SyncName(what.value)]
-    with kept_clients():
-        syncs = Syncs(settings, dry_run=dry_run)
-        outcomes = [syncs.carry_out(name, on_request=True, unless_disabled=what.value == "all") for name in names]
+    syncs = Syncs(settings, dry_run=dry_run)
+    outcomes = [syncs.carry_out(name, on_request=True, unless_disabled=what.value == "all") for name in names]
     if as_json:
         document({"version": SYNC_VERSION, "flow": flow, "dry_run": dry_run, "syncs": {one.sync: one.document() for one in outcomes}})
     else:

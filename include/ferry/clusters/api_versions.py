@@ -23,8 +23,7 @@ from kafka.protocol.producer import InitProducerIdRequest
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from ferry.clusters.answers import DESCRIBE_QUORUM, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.kept import ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.config import Cluster
 from ferry.errors import BrokerTooOld, ClusterUnreachable
 

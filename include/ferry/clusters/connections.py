@@ -28,6 +28,7 @@ from ferry.clusters import unreachable as silence
 from ferry.clusters.answers import API_VERSIONS, Action
 from ferry.clusters.failures import REFUSALS, denied, granting, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.frames import Meter
+from ferry.clusters.kept import lent
 from ferry.clusters.transports import EncryptedTransport, PlainTransport, SocketSelector, connected_socket
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
@@ -412,3 +413,24 @@ class Wakeup:
     def _time_out(self) -> None:
         self._timed = False
         self.fire()
+
+
+class _Connected:
+    def __init__(self, cluster: Cluster) -> None:
+        self.loop = EventLoop()
+        self.connection = ClusterConnection(self.loop, cluster, ClientRole.ADMIN)
+        try:
+            self.loop.run(self.connection.open)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self.connection.close()
+        self.loop.close()
+
+
+def ask_cluster(cluster: Cluster, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    """The result of `ask(connection, *arguments)` over an open connection. Raises what `ClusterConnection.open` and `ask` raise."""
+    with lent("connection", cluster, lambda: _Connected(cluster)) as client:
+        return client.loop.run(ask, client.connection, *arguments)

@@ -34,8 +34,7 @@ from ferry.clusters.answers import (
     Action,
     Request,
 )
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
-from ferry.clusters.kept import ask_cluster
+from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.leaders import GONE_SECONDS
 from ferry.clusters.offset_batches import BATCH_BYTES, OffsetBatches
 from ferry.clusters.offset_fetch import fetch_offsets

@@ -4,19 +4,21 @@ Within `kept_clients()` a client that its user gives back is lent to the next us
 it. Outside of such a scope a client is closed as soon as it is given back. A client has one user at a time. The scope belongs to the
 thread that opened it: other threads get clients of their own. A client whose user failed is closed, and so is one that was idle for
 IDLE_SECONDS, because the other end may have closed its connections meanwhile.
+
+This module imports no client library: every command opens a scope, `ferry --help` too.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from ferry.clusters.connections import ClusterConnection, EventLoop
-from ferry.config import ClientRole, Cluster
+if TYPE_CHECKING:
+    from ferry.config import Cluster
 
 # A broker that restarts is back after about as long: an older connection is more likely to be dead than worth keeping.
 IDLE_SECONDS = 30.0
@@ -29,7 +31,6 @@ class Client(Protocol):
 
 
 C = TypeVar("C", bound=Client)
-T = TypeVar("T")
 
 
 class _Idle(NamedTuple):
@@ -90,24 +91,3 @@ def lent(kind: str, cluster: Cluster, make: Callable[[], C], *details: object) -
         client.close()
     else:
         shelf.idle.setdefault(key, []).append(_Idle(cluster, client, time.monotonic()))
-
-
-class _Connected:
-    def __init__(self, cluster: Cluster) -> None:
-        self.loop = EventLoop()
-        self.connection = ClusterConnection(self.loop, cluster, ClientRole.ADMIN)
-        try:
-            self.loop.run(self.connection.open)
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        self.connection.close()
-        self.loop.close()
-
-
-def ask_cluster(cluster: Cluster, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-    """The result of `ask(connection, *arguments)` over an open connection. Raises what `ClusterConnection.open` and `ask` raise."""
-    with lent("connection", cluster, lambda: _Connected(cluster)) as client:
-        return client.loop.run(ask, client.connection, *arguments)

@@ -17,8 +17,7 @@ from typing import Any
 from kafka.protocol.admin.transactions import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 
 from ferry.clusters.answers import ASKED_AGAIN, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.kept import ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition, by_topic
 from ferry.config import Cluster

@@ -23,4 +23,5 @@ def main(connections: Lookup | None) -> int:
 
 
 def _copy(flow: Flow, request: RunRequest, context: SparkContext, tasks: int) -> None:
-    Run(flow, request).copy(SparkLaneRunner(context, tasks, say), say)
+    with Run(flow, request) as run:
+        run.copy(SparkLaneRunner(context, tasks, say), say)
