@@ -39,6 +39,6 @@ def test_old_data_are_waited_for(age: int | None, problem: Problem | None, waits
 
     async def asked() -> Snapshot[Any]:
         asyncio.get_running_loop().call_later(0.05, future.set_result, new)
-        return await page._read(cast(Any, request), cast(Any, facts), ReadName.LANDSCAPE)
+        return await page._read(cast(Any, request), cast(Any, facts), ReadName.OVERVIEW)
 
     assert (asyncio.run(asked()) is new) is waits

@@ -46,9 +46,9 @@ def test_a_run_that_ended_since_it_was_due_ends_the_silence(
     produce(source_cluster, topic, [(0, None, b"x")])
     lines = ("A->B.ferry.schedule = * * * * *", "A->B.ferry.alert.deadline.seconds = 300")
     flow = flow_factory(f"A->B.topics = {topic}", *lines, *copy_only)
-    silence = overdue_run(flow)
-    assert silence is not None, "a flow that never ran"
-    assert str(silence).startswith("no run has ended in the 3")
+    missed = overdue_run(flow)
+    assert missed is not None, "a flow that never ran"
+    assert str(missed).startswith("a run was due 3")
     keep_run(flow, run_flow(flow))
     assert overdue_run(flow) is None
     assert overdue_run(flow, datetime.now(UTC) - timedelta(minutes=10)) is not None, "what a clock that is ahead wrote tells no end"

@@ -15,8 +15,7 @@ from ferry.ledger.run_summary import RunLag, RunSummary, encode_lag, encode_summ
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync
 from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, history_points, joined_runs
 from ferry.monitoring.runs_reading import VERIFIES_KEPT, sorted_out
-from ferry.page.documents import FlowView, overview
-from ferry.page.flow_facts import FlowFacts
+from ferry.page.documents import FlowView, PageFlow, overview
 from ferry.page.overview import Overview
 from ferry.page.snapshots import Snapshot
 from ferry.verify.model import Difference, DifferenceKind, NotCovered
@@ -165,9 +164,9 @@ def test_a_run_is_red_for_a_limit_and_its_copy_is_not(known: str, tasks: tuple[s
 def test_a_dry_run_is_no_copy_that_went_well() -> None:
     failed = {**empty_run("r"), "started": BEGIN, "state": "failed"}
     dry = replace(facts("look", "success", "2026-11-21T10:09:00.000+00:00"), dry=True)
-    landscape, runs = Snapshot(Overview(()), NOW), Snapshot({"runs": [failed]}, NOW)
-    flow = FlowFacts("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, limits=AlertSettings())
-    (found,) = overview([FlowView(flow, landscape, runs, (dry,))], NOW)["flows"]
+    seen, runs = Snapshot(Overview(()), NOW), Snapshot({"runs": [failed]}, NOW)
+    flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, limits=AlertSettings())
+    (found,) = overview([FlowView(flow, seen, runs, (dry,))], NOW)["flows"]
     assert (found["last_run"]["state"], found["health"]) == ("dry run", "failing")
 
 

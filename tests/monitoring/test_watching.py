@@ -103,7 +103,7 @@ def test_headroom_that_could_not_be_read_is_not_unlimited() -> None:
     unread = partition("x", 0, 4, age=-1.0)
     shown = frame(look(1.0, unread))
     assert (shown.headroom_seconds, shown.topics[0].headroom_seconds) == (UNKNOWN, UNKNOWN)
-    assert "headroom cannot be told for 1 partitions" in shown.warnings[0]
+    assert "headroom is unknown for 1 partitions" in shown.warnings[0]
     assert "headroom ?" in one_line(shown)
     known = frame(look(1.0, unread, partition("x", 0, 4, number=1, age=3.0, headroom=50.0), partition("y", 0, 4, age=3.0)))
     assert (known.headroom_seconds, len(known.warnings)) == (50.0, 1)

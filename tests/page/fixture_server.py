@@ -25,8 +25,8 @@ from tests.page.scenarios import SCENARIOS, Stage
 
 import ferry.airflow.page as product
 from ferry.airflow.page_flows import Known
+from ferry.page.readers import Outcome
 from ferry.page.reads import ReadName
-from ferry.page.service import Outcome
 
 HERE = "127.0.0.1"
 NO_STAGE = "healthy.anonymous.0"

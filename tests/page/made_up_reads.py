@@ -60,7 +60,7 @@ def partition_row(topic: str, partition: int, lag: int = 0, *, alias: str = "A",
     )
 
 
-def landscape(topics: Iterable[str] = TOPICS, lag: int = 0, partitions: int = 3, **more: Any) -> Overview:
+def overview(topics: Iterable[str] = TOPICS, lag: int = 0, partitions: int = 3, **more: Any) -> Overview:
     """Every topic lags the more, the later it is named."""
     rows = [partition_row(topic, number, lag * place) for place, topic in enumerate(topics) for number in range(partitions)]
     return Overview(tuple(rows), **more)

@@ -12,11 +12,11 @@ from tests.page import made_up_reads as made_up
 from ferry.airflow.page_flows import Known
 from ferry.config.settings import AlertSettings
 from ferry.monitoring.runs import DagRunFacts
-from ferry.page.flow_facts import FlowFacts
+from ferry.page.documents import PageFlow
 from ferry.page.overview import Overview
 from ferry.page.problem import Problem
+from ferry.page.readers import Outcome
 from ferry.page.reads import ReadName
-from ferry.page.service import Outcome
 from ferry.page.snapshots import Snapshot
 
 Reads = dict[ReadName, Callable[[str], Any]]
@@ -32,17 +32,17 @@ SLOW_SECONDS = 3.0
 MANY = 2_000
 
 
-def facts(source: str = "A", target: str = "B", limits: AlertSettings | None = None) -> FlowFacts:
+def facts(source: str = "A", target: str = "B", limits: AlertSettings | None = None) -> PageFlow:
     """An hourly flow."""
     dag = f"ferry.{source}.{target}"
-    return FlowFacts(f"{source}->{target}", source, target, dag, f"{dag}.verify", "0 * * * *", 3600.0, True, limits or AlertSettings())
+    return PageFlow(f"{source}->{target}", source, target, dag, f"{dag}.verify", "0 * * * *", 3600.0, True, limits or AlertSettings())
 
 
 def reads(**changed: Any) -> Reads:
     """A flow in order; what is given is found instead."""
     hourly = [made_up.run_summary(number, "nothing new" if number % 11 == 5 else "done") for number in range(72)]
     found: dict[str, Any] = {
-        "landscape": made_up.landscape(),
+        "overview": made_up.overview(),
         "runs": made_up.runs(hourly, [made_up.verify("verify__1")]),
         "coverage": made_up.coverage,
         "groups": made_up.groups(),
@@ -99,7 +99,7 @@ def healthy() -> Stage:
 def lagging() -> Stage:
     """Beyond a limit, and behind its schedule."""
     behind = [made_up.run_summary(number) for number in range(3, 72)]
-    found = {"landscape": made_up.landscape(lag=5_000), "runs": made_up.runs(behind)}
+    found = {"overview": made_up.overview(lag=5_000), "runs": made_up.runs(behind)}
     return Stage(Known((facts(limits=AlertSettings(lag_records=10_000)),)), {"A->B": reads(**found)})
 
 
@@ -107,7 +107,7 @@ def loss() -> Stage:
     """Records lost that nobody acknowledged."""
     lost = [{"topic": "payments", "partition": 0, "upstream_start": 3_000, "upstream_end": 3_120, "reason": "dropped", "kind": "loss"}]
     summaries = [made_up.run_summary(1, "data lost", losses=tuple(lost), losses_total=1), *(made_up.run_summary(n) for n in range(2, 40))]
-    found = {"landscape": made_up.with_losses(made_up.landscape(lag=2)), "runs": made_up.runs(summaries)}
+    found = {"overview": made_up.with_losses(made_up.overview(lag=2)), "runs": made_up.runs(summaries)}
     return Stage(Known((facts(),)), {"A->B": reads(**found)})
 
 
@@ -119,7 +119,7 @@ def failing() -> Stage:
         *(made_up.run_summary(n) for n in range(1, 40)),
     ]
     found = {
-        "landscape": made_up.with_troubles(made_up.landscape(lag=7)),
+        "overview": made_up.with_troubles(made_up.overview(lag=7)),
         "runs": made_up.runs(summaries, [made_up.verify("verify__0"), made_up.verify("verify__1", differences=7)]),
     }
     return Stage(Known((facts(),)), {"A->B": reads(**found)})
@@ -137,7 +137,7 @@ def nothing() -> Stage:
 
 def idle() -> Stage:
     """A flow that has nothing to do yet."""
-    found = {"landscape": Overview(()), "runs": made_up.runs([]), "groups": made_up.groups([]), "drift": made_up.drift(differs=False)}
+    found = {"overview": Overview(()), "runs": made_up.runs([]), "groups": made_up.groups([]), "drift": made_up.drift(differs=False)}
     return Stage(Known((facts(),)), {"A->B": reads(**found)})
 
 
@@ -148,8 +148,8 @@ def config() -> Stage:
 
 def many() -> Stage:
     """As many topics as anybody has."""
-    rows = made_up.landscape([f"topic-{number:04}" for number in range(MANY)], lag=1, partitions=2)
-    return Stage(Known((facts(),)), {"A->B": reads(landscape=rows, groups=made_up.groups([f"group-{n:04}" for n in range(MANY)]))})
+    rows = made_up.overview([f"topic-{number:04}" for number in range(MANY)], lag=1, partitions=2)
+    return Stage(Known((facts(),)), {"A->B": reads(overview=rows, groups=made_up.groups([f"group-{n:04}" for n in range(MANY)]))})
 
 
 def hostile() -> Stage:
@@ -160,7 +160,7 @@ def hostile() -> Stage:
     drift = made_up.drift()
     drift["configs"][0].update(what=name, detail=f"x: {name} -> {name}", reason=name)
     found = {
-        "landscape": made_up.with_losses(made_up.landscape(["orders", name], lag=3), name, name),
+        "overview": made_up.with_losses(made_up.overview(["orders", name], lag=3), name, name),
         "groups": made_up.groups(["a", "b", name], name),
         "group": lambda group: made_up.group(group, name),
         "runs": made_up.runs(change, [made_up.verify("verify__1", differences=2, topic=name)]),

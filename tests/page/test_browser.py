@@ -29,7 +29,7 @@ SEEN = {
     "failing": ("Failing", ("partly failed: orders: SourceDataLost", "invoices-1 on A", "the last verify found 7 differences")),
     "unreachable": (
         "Unreachable",
-        ("cluster A (a.example:9092) did not answer", "check that the cluster is up", "What is shown was read 20 min", "8 topics"),
+        ("cluster A (a.example:9092) did not answer", "check that the cluster is up", "The data below was read 20 min", "8 topics"),
     ),
     "slow": ("Healthy", ("8 topics",)),
 }
@@ -54,14 +54,14 @@ def test_the_first_look_says_how_each_flow_is(visit: Visit, scenario: str) -> No
 
 @pytest.mark.parametrize(
     ("scenario", "text"),
-    [("nothing", "There are no flows that you may see"), ("config", "FERRY_CONFIG is not set")],
+    [("nothing", "You can see no flow"), ("config", "FERRY_CONFIG is not set")],
 )
 def test_without_flows_the_page_says_why(visit: Visit, scenario: str, text: str) -> None:
     page = visit.open(scenario)
     expect(page.locator("body")).to_contain_text(text)
     visit.picture(f"overview-{scenario}")
     assert too_faint(page) == []
-    expect(page.get_by_text("What is shown")).to_have_count(0)
+    expect(page.get_by_text("The data below")).to_have_count(0)
 
 
 # In a scenario where the view has something to tell.

@@ -136,7 +136,7 @@ def test_a_gap_is_closed_from_the_page(visit: Visit) -> None:
     visit.picture("backfill-asking-dark")
     assert too_faint(page) == []
     dialog.get_by_role("button", name="Start the run").click()
-    expect(dialog).to_contain_text("The run has ended well.")
+    expect(dialog).to_contain_text("The run has succeeded.")
     visit.picture("backfill-ended")
     expect(
         page.get_by_role("group", name="partition 0", include_hidden=True).locator("[aria-label='backfilled 0 to 2,500']")
@@ -164,7 +164,7 @@ def test_a_backfill_that_would_be_refused_is_not_offered(visit: Visit) -> None:
 def test_a_viewer_sees_everything_and_starts_nothing(visit: Visit) -> None:
     page = visit.open("healthy", "viewer", flow=FLOW, view="coverage", topic="orders")
     expect(page.get_by_role("img", name="missing 0 to 2,500")).to_be_visible()
-    expect(page.get_by_text("You may look, but not start runs of ferry.A.B")).to_be_visible()
+    expect(page.get_by_text("You may not start runs of ferry.A.B")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("^Backfill"))).to_have_count(0)
     visit.picture("coverage-viewer")
 
@@ -214,7 +214,7 @@ def test_the_keyboard_is_enough(visit: Visit) -> None:
     expect(dialog).to_be_visible()
     reach(page, "Start the run")
     page.keyboard.press("Enter")
-    expect(dialog).to_contain_text("The run has ended well.")
+    expect(dialog).to_contain_text("The run has succeeded.")
     reach(page, "Close")
     page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)

@@ -19,8 +19,8 @@ from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import RunReport
 from ferry.page.coverage_reading import read_coverage_of
-from ferry.page.overview import landscape_from
-from ferry.page.overview_reading import read_landscape
+from ferry.page.overview import overview_from
+from ferry.page.overview_reading import read_overview
 from ferry.pipeline.plan import plan_run
 from ferry.pipeline.report import assemble_report
 from ferry.pipeline.run import Run
@@ -161,7 +161,7 @@ def test_a_run_over_the_interval_closes_what_is_missing(
     both = (read_all(source_cluster.bootstrap, topic), read_all(target_cluster.bootstrap, seen["remote_topic"]))
     here, there = ([Counter(record.value for record in partition) for partition in side] for side in both)
     assert here == there
-    assert not landscape_from(read_landscape(flow)).lag.records
+    assert not overview_from(read_overview(flow)).lag.records
 
 
 def test_a_compacted_remote_topic_says_why_its_gap_stays(

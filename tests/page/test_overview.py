@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.monitoring.lag import PartitionStatus
-from ferry.page.overview import SORTS, Overview, landscape_from, page_of_topics
+from ferry.page.overview import SORTS, Overview, overview_from, page_of_topics
 
 pytestmark = pytest.mark.unit
 
@@ -43,8 +43,8 @@ def test_totals_say_what_is_not_known() -> None:
 
 @given(st.lists(rows, max_size=30), st.sampled_from(sorted(SORTS)), st.booleans(), st.sampled_from(["", "A", "c", "nowhere"]))
 def test_pages_are_one_ordered_list_cut_in_pieces(partitions: list[PartitionStatus], sort: str, descending: bool, search: str) -> None:
-    landscape = Overview(tuple(partitions))
-    whole = page_of_topics(landscape.topics, search=search, sort=sort, descending=descending, limit=500)
+    seen = Overview(tuple(partitions))
+    whole = page_of_topics(seen.topics, search=search, sort=sort, descending=descending, limit=500)
     wanted = {entry.topic for entry in partitions if search.lower() in f"{entry.topic} {entry.remote_topic}".lower()}
     assert {entry["topic"] for entry in whole["topics"]} == wanted
     assert whole["total"] == len(wanted)
@@ -52,7 +52,7 @@ def test_pages_are_one_ordered_list_cut_in_pieces(partitions: list[PartitionStat
     keys = [float("inf") if entry[name] is None else entry[name] for entry in whole["topics"]]
     assert keys == sorted(keys, reverse=descending)
     pieces = [
-        page_of_topics(landscape.topics, search=search, sort=sort, descending=descending, offset=begin, limit=2)["topics"]
+        page_of_topics(seen.topics, search=search, sort=sort, descending=descending, offset=begin, limit=2)["topics"]
         for begin in range(0, len(wanted) + 2, 2)
     ]
     assert [entry for piece in pieces for entry in piece] == whole["topics"]
@@ -60,7 +60,7 @@ def test_pages_are_one_ordered_list_cut_in_pieces(partitions: list[PartitionStat
 
 
 @given(st.lists(rows, max_size=20))
-def test_a_landscape_travels_as_json(partitions: list[PartitionStatus]) -> None:
+def test_an_overview_travels_as_json(partitions: list[PartitionStatus]) -> None:
     beside_heartbeats = [replace(entry, heartbeats=entry.topic == "a") for entry in partitions]
     document = {
         "rows": [astuple(entry) for entry in beside_heartbeats],
@@ -72,7 +72,7 @@ def test_a_landscape_travels_as_json(partitions: list[PartitionStatus]) -> None:
         "open_transactions": [],
         "losses_by_topic": {"a": 2},
     }
-    found = landscape_from(json.loads(json.dumps(document)))
+    found = overview_from(json.loads(json.dumps(document)))
     assert found.partitions == tuple(beside_heartbeats)
     assert found.totals["lag_records"] == sum(entry.lag_records for entry in partitions if entry.topic != "a")
     assert (found.totals["topics"], found.totals["partitions"]) == (len(found.by_topic), len(partitions))

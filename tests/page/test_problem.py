@@ -8,7 +8,7 @@ import pytest
 
 from ferry.config.problems import PropertyError
 from ferry.errors import AuthenticationFailed, PositionDisagrees
-from ferry.page.problem import ReaderDied, ReadTimedOut, problem_from, problem_of
+from ferry.page.problem import Problem, ReaderDied, ReadTimedOut, problem_of
 
 pytestmark = pytest.mark.unit
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 def test_an_error_shows_its_class_its_message_and_what_to_do() -> None:
     found = problem_of(AuthenticationFailed("cluster A refuses u"))
     assert (found.error, found.message, found.next_step) == ("AuthenticationFailed", "cluster A refuses u", AuthenticationFailed.next_step)
-    assert problem_from(found.document()) == found
+    assert Problem(**found.document()) == found
 
 
 def test_only_clusters_that_do_not_answer_are_unreachable() -> None:

@@ -104,10 +104,10 @@ def until(condition: Callable[[], bool]) -> None:
 
 def test_a_read_that_takes_too_long_is_ended_with_its_process(flow: Flow, readers: Readers) -> None:
     began = time.monotonic()
-    data, problem, _ = readers.read(ReadRequest(ReadName.LANDSCAPE, flow), 2.0)
+    data, problem, _ = readers.read(ReadRequest(ReadName.OVERVIEW, flow), 2.0)
     assert time.monotonic() - began < 4.0
     assert data is None
-    assert problem == Problem("ReadTimedOut", "reading landscape of A->B did not end within 2 s", problem.next_step if problem else "")
+    assert problem == Problem("ReadTimedOut", "reading overview of A->B did not end within 2 s", problem.next_step if problem else "")
     assert problem is not None
     assert problem.unreachable
     assert not processes()
@@ -115,7 +115,7 @@ def test_a_read_that_takes_too_long_is_ended_with_its_process(flow: Flow, reader
 
 def test_a_crash_is_told_and_the_next_read_has_another_process(flow: Flow, unready: Flow, readers: Readers) -> None:
     answers = []
-    asking = threading.Thread(target=lambda: answers.append(readers.read(ReadRequest(ReadName.LANDSCAPE, flow), 60.0)))
+    asking = threading.Thread(target=lambda: answers.append(readers.read(ReadRequest(ReadName.OVERVIEW, flow), 60.0)))
     asking.start()
     until(lambda: bool(processes()))
     (process,) = processes()
@@ -126,7 +126,7 @@ def test_a_crash_is_told_and_the_next_read_has_another_process(flow: Flow, unrea
     asking.join(SOON)
     (_, problem, _) = answers[0]
     assert problem is not None
-    assert (problem.error, problem.message) == ("ReaderDied", "reading landscape of A->B: its process ended by SIGABRT")
+    assert (problem.error, problem.message) == ("ReaderDied", "reading overview of A->B: its process ended by SIGABRT")
     _, problem, _ = readers.read(ReadRequest(ReadName.GROUP, unready, "billing"), 60.0)
     assert problem is not None
     assert problem.error == "ConfigError"
@@ -159,7 +159,7 @@ def test_a_process_does_not_outlive_the_server(flow: Flow, tmp_path: Path) -> No
         "import sys, threading, time; from ferry.config import load_config; from ferry.page.frames import ReadRequest\n"
         "from ferry.page.reads import ReadName; from ferry.page.readers import Reader\n"
         "reader = Reader(); print(reader.pid, flush=True)\n"
-        "reader.read(ReadRequest(ReadName.LANDSCAPE, load_config(sys.argv[1]).flows[0]), 60.0)\n"
+        "reader.read(ReadRequest(ReadName.OVERVIEW, load_config(sys.argv[1]).flows[0]), 60.0)\n"
     )
     server = subprocess.Popen([sys.executable, "-c", program, str(flow.source.path)], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None

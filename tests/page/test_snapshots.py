@@ -13,7 +13,7 @@ import pytest
 
 from ferry.page import snapshots as module
 from ferry.page.problem import Problem
-from ferry.page.snapshots import Key, Snapshot, Snapshots
+from ferry.page.snapshots import ReadKey, Snapshot, Snapshots
 
 pytestmark = pytest.mark.unit
 
@@ -58,19 +58,19 @@ def source() -> Iterator[Source]:
     found.gate.set()
 
 
-def settled(cache: Snapshots, key: Key, source: Source, fresh: float = 60.0) -> Snapshot[Any]:
+def settled(cache: Snapshots, key: ReadKey, source: Source, fresh: float = 60.0) -> Snapshot[Any]:
     snapshot, future = cache.get(key, source, fresh)
     return snapshot if future is None else future.result(SOON)
 
 
 def test_a_fresh_snapshot_is_served_and_a_stale_one_is_read_again_behind(source: Source) -> None:
-    cache, key = Snapshots(2), Key("A->B", "landscape")
+    cache, key = Snapshots(2), ReadKey("A->B", "overview")
     assert cache.get(key, source, 60.0)[0].data is None
     assert settled(cache, key, source).data == 1
     snapshot, future = cache.get(key, source, 60.0)
     assert (snapshot.data, snapshot.refreshing, future, source.calls) == (1, False, None, 1)
     source.gate.clear()
-    other = Key("A->B", "runs")
+    other = ReadKey("A->B", "runs")
     source.gate.set()
     assert settled(cache, other, source, fresh=0.0).data == 2
     time.sleep(0.05)  # a read is not repeated until it rested four times as long as it took
@@ -88,7 +88,7 @@ def test_a_fresh_snapshot_is_served_and_a_stale_one_is_read_again_behind(source:
 def test_the_last_good_data_stays_and_a_dead_cluster_is_asked_less_and_less(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0]))
-    cache, key = Snapshots(2), Key("A->B", "landscape")
+    cache, key = Snapshots(2), ReadKey("A->B", "overview")
     source.answers = [("good", None, 4), *[(None, DEAD, 0)] * 7, ("better", None, 4)]
     first = settled(cache, key, source, fresh=15.0)
     asked = []
@@ -113,7 +113,7 @@ def test_a_read_that_raises_is_a_problem_and_costs_no_thread() -> None:
         raise RuntimeError("a secret")
 
     for name in ("a", "b"):
-        future = cache.get(Key("A->B", name), broken, 60.0)[1]
+        future = cache.get(ReadKey("A->B", name), broken, 60.0)[1]
         assert future is not None
         problem = future.result(SOON).problem
         assert problem is not None
@@ -125,14 +125,14 @@ def test_flows_in_trouble_leave_readers_to_the_others(source: Source) -> None:
     good = Source()
     for number in range(6):
         source.answers.append((None, DEAD, 0))
-        settled(cache, Key(f"dead-{number}", "landscape"), source)
+        settled(cache, ReadKey(f"dead-{number}", "overview"), source)
     source.gate.clear()
     for number in range(6):
         for name in ("runs", "groups", "drift"):
-            cache.get(Key(f"dead-{number}", name), source, 60.0)
+            cache.get(ReadKey(f"dead-{number}", name), source, 60.0)
     until(lambda: source.running == 2)
     for number in range(20):
-        assert settled(cache, Key(f"alive-{number}", "landscape"), good).data is not None
+        assert settled(cache, ReadKey(f"alive-{number}", "overview"), good).data is not None
     assert source.most == 2
 
 
@@ -140,9 +140,9 @@ def test_one_flow_never_takes_every_reader(source: Source) -> None:
     cache, good = Snapshots(4), Source()
     source.gate.clear()
     for number in range(20):
-        cache.get(Key("A->B", "coverage", f"topic-{number}"), source, 60.0)
+        cache.get(ReadKey("A->B", "coverage", f"topic-{number}"), source, 60.0)
     until(lambda: source.running == 2)
-    assert settled(cache, Key("B->A", "landscape"), good).data == 1
+    assert settled(cache, ReadKey("B->A", "overview"), good).data == 1
     assert source.most == 2
 
 
@@ -157,17 +157,17 @@ def test_whoever_asks_for_everything_keeps_nobody_from_the_rest() -> None:
 
         return read
 
-    asked = [cache.get(Key("A->B", "coverage", str(number)), reading(str(number)), 60.0) for number in range(1_000)]
+    asked = [cache.get(ReadKey("A->B", "coverage", str(number)), reading(str(number)), 60.0) for number in range(1_000)]
     until(lambda: len(begun) == 2)
     refused = [snapshot.problem for snapshot, future in asked if future is None]
     assert len(refused) >= 1_000 - module.WAITING_A_FLOW - 4
     assert {problem.error for problem in refused if problem is not None} == {"TooManyReads"}
     assert len(cache._entries) <= module.WAITING_A_FLOW + 4
-    _, future = cache.get(Key("A->B", "landscape"), reading("landscape"), 60.0)
+    _, future = cache.get(ReadKey("A->B", "overview"), reading("overview"), 60.0)
     assert future is not None
     gate.set()
-    assert future.result(SOON).data == "landscape"
-    assert begun.index("landscape") == 2, "what everybody sees did not come first"
+    assert future.result(SOON).data == "overview"
+    assert begun.index("overview") == 2, "what everybody sees did not come first"
 
 
 def test_memory_is_bounded_and_what_was_used_last_stays() -> None:
@@ -178,7 +178,7 @@ def test_memory_is_bounded_and_what_was_used_last_stays() -> None:
         return lambda: (calls.append(number), None, 300)
 
     def look(number: int) -> None:
-        future = cache.get(Key("A->B", "coverage", str(number)), reading(number), 60.0)[1]
+        future = cache.get(ReadKey("A->B", "coverage", str(number)), reading(number), 60.0)[1]
         if future is not None:
             future.result(SOON)
 

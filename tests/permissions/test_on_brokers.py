@@ -154,7 +154,7 @@ def test_the_page_reads_with_rights_to_read_alone(stages: dict[str, Stage]) -> N
     stage.target.allow(looking)
     arguments = {ReadName.COVERAGE: TOPIC, ReadName.GROUP: GROUP}
     found = {name: carry_out(name, stage.flow, arguments.get(name, "")) for name in ReadName}
-    assert {row[0] for row in found[ReadName.LANDSCAPE]["rows"]} >= {TOPIC}
+    assert {row[0] for row in found[ReadName.OVERVIEW]["rows"]} >= {TOPIC}
     assert found[ReadName.COVERAGE]["partitions"]
     assert found[ReadName.RUNS]["runs"]
     assert GROUP in {row["group"] for row in found[ReadName.GROUPS]["groups"]}

@@ -24,11 +24,10 @@ from ferry.airflow.page_access import may_read, may_read_errors, may_read_runs, 
 from ferry.airflow.page_flows import Known, ServerFlows
 from ferry.airflow.page_runs import dag_runs
 from ferry.page import documents
-from ferry.page.documents import FlowView
-from ferry.page.flow_facts import FlowFacts
+from ferry.page.documents import FlowView, PageFlow
 from ferry.page.overview import SORTS
+from ferry.page.readers import Outcome, PageService
 from ferry.page.reads import ReadName
-from ferry.page.service import Outcome, PageService
 from ferry.page.snapshots import Snapshot
 
 STATIC = Path(ferry.page.__file__).parent / "static"
@@ -79,7 +78,7 @@ def known_flows(request: Request) -> Known:
     return found
 
 
-def readable_flow(user: User, known: Annotated[Known, Depends(known_flows)], flow: Annotated[str, Query(max_length=500)]) -> FlowFacts:
+def readable_flow(user: User, known: Annotated[Known, Depends(known_flows)], flow: Annotated[str, Query(max_length=500)]) -> PageFlow:
     """The flow that the request names: 404 where there is none, 403 where the user may not read its DAG."""
     facts = known.flow(flow)
     if facts is None:
@@ -89,13 +88,13 @@ def readable_flow(user: User, known: Annotated[Known, Depends(known_flows)], flo
     return facts
 
 
-def readable_flows(user: User, known: Annotated[Known, Depends(known_flows)]) -> tuple[FlowFacts, ...]:
+def readable_flows(user: User, known: Annotated[Known, Depends(known_flows)]) -> tuple[PageFlow, ...]:
     """All flows that the user may see."""
     return tuple(facts for facts in known.flows if may_read(user, facts.dag_id))
 
 
-ReadableFlow = Annotated[FlowFacts, Depends(readable_flow)]
-ReadableFlows = Annotated[tuple[FlowFacts, ...], Depends(readable_flows)]
+ReadableFlow = Annotated[PageFlow, Depends(readable_flow)]
+ReadableFlows = Annotated[tuple[PageFlow, ...], Depends(readable_flows)]
 
 
 @api.get("/whoami")
@@ -108,7 +107,7 @@ async def whoami(user: User, flows: ReadableFlows) -> dict[str, Any]:
 @api.get("/overview")
 async def overview(request: Request, user: User, flows: ReadableFlows, known: Annotated[Known, Depends(known_flows)]) -> dict[str, Any]:
     """The map: every flow with its health."""
-    asked = [(facts, _look(request, facts, ReadName.LANDSCAPE), _look(request, facts, ReadName.RUNS)) for facts in flows]
+    asked = [(facts, _look(request, facts, ReadName.OVERVIEW), _look(request, facts, ReadName.RUNS)) for facts in flows]
     await _reads([outcome for _, *outcomes in asked for outcome in outcomes], MAP_WAIT_SECONDS)
 
     def answer() -> dict[str, Any]:
@@ -134,7 +133,7 @@ async def topics(
     """One page of a flow's topics."""
     if sort not in SORTS:
         raise HTTPException(status.HTTP_422_UNPROCESSABLE_CONTENT, f"sort must be one of {', '.join(SORTS)}")
-    snapshot = await _read(request, facts, ReadName.LANDSCAPE)
+    snapshot = await _read(request, facts, ReadName.OVERVIEW)
     page = {"search": search, "sort": sort, "descending": descending, "offset": offset, "limit": limit}
     return await run_in_threadpool(lambda: documents.topics(snapshot, time.time(), **page))
 
@@ -142,7 +141,7 @@ async def topics(
 @api.get("/partitions")
 async def partitions(request: Request, facts: ReadableFlow, topic: TopicName) -> dict[str, Any]:
     """All partitions of one topic."""
-    return documents.partitions(await _read(request, facts, ReadName.LANDSCAPE), time.time(), topic)
+    return documents.partitions(await _read(request, facts, ReadName.OVERVIEW), time.time(), topic)
 
 
 @api.get("/coverage")
@@ -169,13 +168,13 @@ async def runs(request: Request, user: User, facts: ReadableFlow, limit: Limit =
 @api.get("/losses")
 async def losses(request: Request, facts: ReadableFlow) -> dict[str, Any]:
     """Records that are not on the target, and never will be."""
-    return documents.losses(await _read(request, facts, ReadName.LANDSCAPE), time.time(), facts.flow)
+    return documents.losses(await _read(request, facts, ReadName.OVERVIEW), time.time(), facts.flow)
 
 
 @api.get("/transactions")
 async def transactions(request: Request, facts: ReadableFlow) -> dict[str, Any]:
     """Open transactions that hold the flow back."""
-    return documents.transactions(await _read(request, facts, ReadName.LANDSCAPE), time.time())
+    return documents.transactions(await _read(request, facts, ReadName.OVERVIEW), time.time())
 
 
 @api.get("/groups")
@@ -221,12 +220,12 @@ async def static(request: Request, path: str) -> Response:
 _static = StaticFiles(directory=STATIC, check_dir=False)
 
 
-def _look(request: Request, facts: FlowFacts, name: ReadName, argument: str = "") -> Outcome:
+def _look(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Outcome:
     service: PageService = request.app.state.service
     return service.look(facts.flow, name, argument)
 
 
-async def _read(request: Request, facts: FlowFacts, name: ReadName, argument: str = "") -> Snapshot[Any]:
+async def _read(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Snapshot[Any]:
     """What is known, or what the read finds that is waited for."""
     outcome = _look(request, facts, name, argument)
     if _is_news(outcome):
@@ -247,9 +246,9 @@ def _is_news(outcome: Outcome) -> bool:
     return snapshot.problem is not None or (age is not None and age < OLD_SECONDS)
 
 
-def _view(request: Request, user: BaseUser, facts: FlowFacts, runs_of_airflow: int) -> FlowView:
+def _view(request: Request, user: BaseUser, facts: PageFlow, runs_of_airflow: int) -> FlowView:
     """What is known of a flow now; asks the metadata database."""
-    landscape, _ = _look(request, facts, ReadName.LANDSCAPE)
+    seen, _ = _look(request, facts, ReadName.OVERVIEW)
     found, _ = _look(request, facts, ReadName.RUNS)
     of_airflow = dag_runs(facts.dag_id, runs_of_airflow) if may_read_runs(user, facts.dag_id) else ()
-    return FlowView(facts, landscape, found, of_airflow, may_trigger(user, facts.dag_id))
+    return FlowView(facts, seen, found, of_airflow, may_trigger(user, facts.dag_id))

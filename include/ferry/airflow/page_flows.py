@@ -16,7 +16,7 @@ from ferry.airflow.connections import placeholder
 from ferry.airflow.flows import config_path, dag_id, verify_dag_id
 from ferry.config import ConnectionFields, FerryConfig, Flow, load_config
 from ferry.errors import ConfigError, FerryError
-from ferry.page.flow_facts import FlowFacts, flow_facts
+from ferry.page.documents import PageFlow, page_flow
 from ferry.page.problem import Problem, problem_of
 
 # A changed file is seen after so long; a changed connection or secret too.
@@ -34,10 +34,10 @@ def server_connection(name: str) -> ConnectionFields:
 class Known:
     """The flows of the file, in its order. `problem`: why the file cannot be read now; the flows are those of the last time then."""
 
-    flows: tuple[FlowFacts, ...] = ()
+    flows: tuple[PageFlow, ...] = ()
     problem: Problem | None = None
 
-    def flow(self, name: str) -> FlowFacts | None:
+    def flow(self, name: str) -> PageFlow | None:
         """One of them."""
         return next((facts for facts in self.flows if facts.flow == name), None)
 
@@ -72,7 +72,7 @@ class ServerFlows:
     def _look(self) -> Known:
         try:
             flows = load_config(config_path(), connections=placeholder).flows
-            facts = tuple(flow_facts(flow, dag_id(flow), verify_dag_id(flow)) for flow in flows)
+            facts = tuple(page_flow(flow, dag_id(flow), verify_dag_id(flow)) for flow in flows)
         except FerryError as problem:
             return Known(self._known.flows, problem_of(problem))
         except OSError as problem:

@@ -1,4 +1,4 @@
-"""Lengths of time in words, for people."""
+"""Durations as text for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))
 
 
 def span(seconds: float) -> str:
-    """In the largest unit of which there are at least two: `7 days`, `36 h`, `90 min`, `100 s`."""
+    """In the largest unit that fits at least twice: `7 days`, `36 h`, `90 min`, `100 s`."""
     for size, unit in _UNITS:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

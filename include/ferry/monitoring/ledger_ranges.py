@@ -1,4 +1,4 @@
-"""The ledger as people read it: neighbouring receipts of one kind as one range (pure)."""
+"""The ledger for people: neighbouring receipts of one kind become one range (pure)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferry.ledger.receipts import Receipt
 
 @dataclass(frozen=True)
 class CoveredRange:
-    """Upstream `[start, end)` of one partition, settled in one way."""
+    """Upstream `[start, end)` of one partition, with the kind and the reason of its receipts."""
 
     topic: str
     partition: int
@@ -25,7 +25,7 @@ class CoveredRange:
 
 
 def covered_ranges(receipts: Iterable[Receipt]) -> list[CoveredRange]:
-    """Ranges in order of topic, partition and offset; what lies inside a range of its own kind is part of it."""
+    """Ranges in order of topic, partition and offset. A receipt inside a range of its own kind adds nothing."""
     merged: list[CoveredRange] = []
     for receipt in sorted(
         receipts, key=lambda entry: (entry.topic, entry.partition, entry.kind, entry.upstream_start, -entry.upstream_end)

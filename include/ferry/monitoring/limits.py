@@ -1,8 +1,8 @@
-"""Which limits of the config a flow is beyond: pure, over what a status says.
+"""Which limits of the config a flow exceeds, by its status (pure).
 
-Limits hold for each topic: `lag.records` for the sum over its partitions, `lag.seconds` for its oldest uncopied record, `headroom.seconds`
-for the one that the source drops first. What is not known (an age that could not be read in time) breaks nothing. A topic without lag has
-no headroom to run out of. Heartbeats do not count.
+Each limit holds for each topic: `lag.records` for the sum over its partitions, `lag.seconds` for its oldest uncopied record,
+`headroom.seconds` for the record that the source drops first. A number that is not known (an age that could not be read in time) breaks no
+limit. A topic without lag has no headroom to run out of. Heartbeats do not count.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ferry.config.settings import DEADLINE_SECONDS, HEADROOM_SECONDS, LAG_RECORD
 from ferry.errors import LimitsBroken
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 
-# In one message: a flow of thousands of topics that has stood still would fill pages.
+# A message names so many topics: after an outage thousands may exceed a limit.
 NAMED = 5
 
 
 @dataclass(frozen=True)
 class BrokenLimit:
-    """A topic that is beyond a limit: `key` of the config, `value` and `limit` in the key's unit.
+    """A topic that exceeds a limit: `key` of the config, `value` and `limit` in the key's unit.
 
-    With the deadline's key it is the whole flow (`topic` is empty), and `value` how long ago the run that has not ended was due.
+    For the deadline `topic` is empty, and `value` says how long ago (s) the run was due that has not ended.
     """
 
     key: str
@@ -35,7 +35,7 @@ class BrokenLimit:
 
     def __str__(self) -> str:
         if self.key == DEADLINE_SECONDS:
-            return f"no run has ended in the {self.value:,.0f} s since one was due, which has {self.limit:,.0f} s to end"
+            return f"a run was due {self.value:,.0f} s ago, and none has ended since; a run has {self.limit:,.0f} s to end"
         beyond = "below" if self.key == HEADROOM_SECONDS else "above"
         return f"topic {self.topic}: {self.key.removeprefix('ferry.alert.')} is {self.value:,.0f}, {beyond} {self.limit:,.0f}"
 
@@ -45,7 +45,7 @@ class BrokenLimit:
 
 
 def broken_limits(settings: AlertSettings, partitions: Iterable[PartitionStatus]) -> tuple[BrokenLimit, ...]:
-    """Every topic beyond a limit; by key, worst first."""
+    """Every topic that exceeds a limit: by key, and for each key the worst first."""
     if not settings.has_limits:
         return ()
     topics = by_topic(counted(partitions))
@@ -54,7 +54,7 @@ def broken_limits(settings: AlertSettings, partitions: Iterable[PartitionStatus]
 
 
 def limits_broken(flow: str, broken: Iterable[BrokenLimit]) -> LimitsBroken:
-    """The error of these limits, the worst of each key named; its next step with it."""
+    """The error for these limits. It names the worst topics of each key."""
     found = tuple(broken)
     problem = LimitsBroken(f"{flow}: {'; '.join(described(list(entries)) for _, entries in groupby(found, lambda entry: entry.key))}")
     problem.broken = found
@@ -62,7 +62,7 @@ def limits_broken(flow: str, broken: Iterable[BrokenLimit]) -> LimitsBroken:
 
 
 def limit_alerts(flow: str, broken: Iterable[BrokenLimit], *, run_id: str = "", url: str = "") -> list[Alert]:
-    """One alert for each key: its worst topic's value, and the names of the others."""
+    """One alert for each key: the value of its worst topic, and the names of the others."""
     alerts = []
     for key, entries in groupby(broken, lambda entry: entry.key):
         topics = list(entries)
@@ -85,7 +85,7 @@ def limit_alerts(flow: str, broken: Iterable[BrokenLimit], *, run_id: str = "", 
 
 
 def described(broken: list[BrokenLimit]) -> str:
-    """Limits of one key in a line."""
+    """Broken limits of one key in a line."""
     more = f" and {len(broken) - NAMED:,} more topics" if len(broken) > NAMED else ""
     return "; ".join(str(entry) for entry in broken[:NAMED]) + more
 

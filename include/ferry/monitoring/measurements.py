@@ -1,10 +1,11 @@
-"""A run in numbers, under MirrorMaker 2's names and tags (MirrorSourceMetrics, MirrorCheckpointMetrics).
+"""The metrics of a run, under MirrorMaker 2's names and tags where it has them (MirrorSourceMetrics, MirrorCheckpointMetrics).
 
-What MM2 does not measure (lag, headroom, runs, groups, verifies) has names of Ferry's; all names stand in ferry.monitoring.metric_names.
+MM2 does not measure lag, headroom, runs, groups and verifies; these metrics have names of Ferry's own. ferry.monitoring.metric_names lists
+all names.
 
-One set for each remote partition that the run appended to, tagged with source and target alias, remote topic and partition; the checkpoint
-latency is tagged with the group besides. What differs from MM2: bytes are those of record batches as stored (MM2: of values), rates are
-over the run (MM2: over a sliding window), and the age of a record is taken when the target has it, not when the source handed it over.
+There is one set for each remote partition to which the run appended, with the tags source, target, topic and partition; the checkpoint
+latency has the tag group too. Three things differ from MM2: bytes are those of record batches as stored (MM2: of values); rates are over
+the run (MM2: over a sliding window); and the age of a record is measured when the target has it (MM2: when the source delivers it).
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 
 
 def measurements(report: RunReport, source: str, target: str) -> list[Measurement]:
-    """Everything that is measured of a run; `source` and `target` are the aliases."""
+    """The metrics of a run's partitions; `source` and `target` are aliases."""
     return [
         one for partition in report.partitions for one in _of_partition(partition, report.seconds, {"source": source, "target": target})
     ]
 
 
 def run_measurements(report: RunReport, source: str, target: str) -> list[Measurement]:
-    """The run as a whole; a run that had nothing to copy too."""
+    """The metrics of a run as a whole, also of one that had nothing to copy."""
     tags = {"source": source, "target": target}
     values = {
         "run-records": report.records,
@@ -47,7 +48,7 @@ def run_measurements(report: RunReport, source: str, target: str) -> list[Measur
 
 
 def status_measurements(status: FlowStatus, source: str, target: str) -> list[Measurement]:
-    """Lag and headroom of every partition, those without lag too: a gauge would keep the value before."""
+    """Lag and headroom of every partition. Partitions without lag count too, because a gauge would keep its last value."""
     tags = {"source": source, "target": target}
     found = [one for partition in status.partitions for one in _lag_of(partition, tags)]
     counts = {
@@ -59,7 +60,7 @@ def status_measurements(status: FlowStatus, source: str, target: str) -> list[Me
 
 
 def verify_measurements(report: VerifyReport, source: str, target: str) -> list[Measurement]:
-    """What a verify found."""
+    """The metrics of a verify."""
     tags = {"source": source, "target": target}
     values = {
         "verify-records": report.records,
@@ -75,7 +76,7 @@ def _lag_of(partition: PartitionStatus, flow: Mapping[str, str]) -> Iterator[Mea
     for name, value in (("lag-bytes", partition.lag_bytes), ("lag-seconds", round(partition.lag_seconds, 3))):
         if value >= 0:
             yield Measurement(name, value, tags)
-    # Without lag, as much as a record would have that came now: a gauge must not keep what was short once.
+    # Without lag: the headroom that a new record would have, because the gauge must not keep a low value.
     headroom = partition.headroom_seconds if partition.lag_records else partition.retention_seconds
     if headroom is not None:
         yield Measurement("headroom-seconds", round(headroom, 3), tags)

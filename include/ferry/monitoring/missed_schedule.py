@@ -1,7 +1,7 @@
-"""Whether the run that was due has ended: what nobody inside of Airflow can tell when its scheduler is down or the DAG is paused.
+"""Whether the run that was due has ended. Airflow itself cannot say so while its scheduler is down or the DAG is paused.
 
-A run is due at each time of the flow's schedule, and has until the deadline to end. Any run that ended since counts, one by hand too: its
-summary stands in the runs topic. A summary of the future was written by a machine whose clock is ahead, and says nothing about when.
+A run is due at each time of the flow's schedule, and must end within the deadline. Every run counts whose summary in the runs topic is
+younger, also one that a person started. A summary with a time in the future comes from a machine whose clock is ahead, and does not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
-    """The deadline as a broken limit when no run has ended since one was due; None without a schedule or a deadline."""
+    """The deadline as a broken limit if no run has ended since one was due. None without a schedule or a deadline."""
     deadline = flow.alerts.deadline_seconds
     if deadline is None or flow.schedule is None:
         return None
@@ -36,6 +36,6 @@ def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
 
 
 def last_due(schedule: str, deadline_seconds: int, now: datetime) -> datetime:
-    """The last time at which a run was due whose deadline has passed (pure)."""
+    """When the last run was due whose deadline has passed (pure)."""
     found: datetime = croniter(schedule, now - timedelta(seconds=deadline_seconds)).get_prev(datetime)
     return found

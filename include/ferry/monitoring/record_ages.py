@@ -1,5 +1,8 @@
-"""How old the first uncopied records of partitions are: read from the source, bounded in time. A courtesy, so it never raises for a slow
-broker: what could not be read in time is -1. So are records without a time, and partitions with nothing but control records and holes."""
+"""The ages of the first uncopied records, read from the source, bounded in time.
+
+It never raises for a slow broker. The age is -1 if the record could not be read in time or has no time, or if the partition holds only
+control records and holes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ POLL_SECONDS = 0.2
 
 
 def first_ages(flow: Flow, wanted: Mapping[tuple[str, int], int], seconds: float = READ_SECONDS) -> dict[tuple[str, int], float]:
-    """Age in seconds of the first record at or after each partition's offset; -1: not read within `seconds`, or not known."""
+    """Age in seconds of the first record at or after each partition's offset; -1: not known."""
     from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
 
     ages = dict.fromkeys(wanted, -1.0)
@@ -30,7 +33,7 @@ def first_ages(flow: Flow, wanted: Mapping[tuple[str, int], int], seconds: float
         **flow.source.librdkafka(ClientRole.CONSUMER),
         "group.id": "ferry-status",
         "enable.auto.commit": False,
-        # Offsets that are not copied may hold no record: without the end's sign they would be waited for.
+        # Uncopied offsets may hold no record: the end of the partition says that there is nothing to wait for.
         "enable.partition.eof": True,
         "isolation.level": "read_committed",
         "auto.offset.reset": "earliest",
@@ -61,6 +64,6 @@ def first_ages(flow: Flow, wanted: Mapping[tuple[str, int], int], seconds: float
 
 
 def age_of(message: Message) -> float:
-    """Seconds since the record's time; -1 where it has none, 0 where its time is still to come."""
+    """Seconds since the record's time; -1: it has none, 0: its time is in the future."""
     moment = message.timestamp()[1]
     return -1.0 if moment < 0 else max(0.0, time.time() - moment / 1000)

@@ -1,7 +1,7 @@
-"""Runs of a flow as the page lists them: what the runs topic says, joined with what Airflow says of the DAG runs (pure).
+"""Runs of a flow as the page lists them: records of the runs topic, joined with Airflow's DAG runs (pure).
 
-A run that died before its report left only an `opened` record, and one that could not even reach the target left none: Airflow knows both.
-Runs by `ferry run` are in the runs topic alone.
+A run that died before its report left only an `opened` record, and a run that could not reach the target left none; Airflow knows both.
+Only the runs topic knows runs by `ferry run`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 RUNNING, FAILED, DRY = "running", "failed", "dry run"
-# Of which the health of a flow says nothing: they have not ended, or copied nothing on purpose.
+# States that say nothing about a flow's health: the run has not ended, or it copied nothing on purpose.
 NO_NEWS = frozenset({RUNNING, DRY})
-# A run of which nothing failed.
+# States in which nothing failed.
 _WELL = frozenset({"done", "nothing new"})
 LIMITS_TASK = "check_limits"
 _AIRFLOW_RUNS = frozenset({"queued", "running"})
@@ -21,9 +21,7 @@ _AIRFLOW_RUNS = frozenset({"queued", "running"})
 
 @dataclass(frozen=True)
 class DagRunFacts:
-    """What Airflow says of one DAG run; times in ISO 8601, None: not yet. `failed_tasks`: by name, where the run failed.
-
-    `dry`: it only looked."""
+    """One DAG run in Airflow. Times in ISO 8601, None: not yet. `failed_tasks`: names, if the run failed. `dry`: it was a dry run."""
 
     run_id: str
     state: str
@@ -35,7 +33,7 @@ class DagRunFacts:
 
 
 def joined_runs(kept: Iterable[Mapping[str, Any]], dag_runs: Iterable[DagRunFacts], limit: int) -> list[dict[str, Any]]:
-    """One document a run, newest first, at most `limit`. `kept`: as of runs_reading, in any order."""
+    """One document for each run, newest first, at most `limit`. `kept`: as of runs_reading, in any order."""
     known = {str(run["run_id"]): dict(run) for run in kept}
     for facts in dag_runs:
         known[facts.run_id] = _with_airflow(known.get(facts.run_id), facts)
@@ -51,7 +49,7 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
         return {**run, "state": RUNNING, "finished": None}
     if facts.state == FAILED and run["state"] in {*_WELL, RUNNING, ""}:
         if run["state"] in _WELL and facts.failed_tasks == (LIMITS_TASK,):
-            return run  # limits are broken, or could not be checked: nothing of what was copied failed
+            return run  # a limit is broken or could not be checked; the copy itself did not fail
         named = [
             {"topic": "", "partition": -1, "error": f"task {task} failed", "problem": "its log says why"} for task in facts.failed_tasks
         ]
@@ -62,7 +60,7 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
 
 
 def empty_run(run_id: str) -> dict[str, Any]:
-    """A run of which nothing is known but its id: numbers are null."""
+    """A run of which only the id is known: numbers are null."""
     return {
         "run_id": run_id,
         "dag_run_url": None,
@@ -89,7 +87,7 @@ def empty_run(run_id: str) -> dict[str, Any]:
 
 
 def history_points(kept: Iterable[Mapping[str, Any]], since: str) -> list[dict[str, Any]]:
-    """Points over time of the runs that ended at or after `since` (ISO) and left a summary, oldest first."""
+    """A point for each run that ended at or after `since` (ISO) and left a summary, oldest first."""
     ended = [run for run in kept if run["records"] is not None and run["finished"] and run["finished"] >= since]
     return [
         {
@@ -104,7 +102,7 @@ def history_points(kept: Iterable[Mapping[str, Any]], since: str) -> list[dict[s
 
 
 def copy_speed(kept: Iterable[Mapping[str, Any]], runs: int = 5) -> float | None:
-    """Records a second of the newest `runs` runs that copied something; None when none did."""
+    """Records per second of the newest `runs` runs that copied something; None: none did."""
     copied = sorted((run for run in kept if run["records"] and run["seconds"]), key=lambda run: run["finished"] or "")[-runs:]
     seconds = sum(run["seconds"] for run in copied)
     return sum(run["records"] for run in copied) / seconds if seconds else None

@@ -1,6 +1,6 @@
-"""Reading the runs topic: every run of the last month in one pass, and the last verifies. Reads only.
+"""Reads the runs topic in one pass: every run of the last month, and the last verifies.
 
-A record that cannot be read, or of a kind that this Ferry does not know, is counted and left out: history never hides the rest.
+A record that cannot be read, or of a kind that this Ferry does not know, is counted and left out, so the others are still shown.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ RUNS_KEPT = 2_000
 VERIFIES_KEPT = 20
 DIFFERENCES_NAMED = 50
 NOT_COVERED_NAMED = 50
-# A run that left no result is taken for a running one for so long, if no later one began.
+# The newest run counts as running for so long after its beginning, while it has no result.
 RUNNING_SECONDS = 24 * 3600
 VERIFY_PREFIX = b"verify:"
-# How a record begins that holds a single range's result: there may be thousands, and they are not shown.
+# Records of single ranges of a verify begin so: there may be thousands, and the page does not show them.
 _RANGE_RESULT = b'{"version":1,"kind":"range"'
 
 
 def read_runs(flow: Flow) -> dict[str, Any]:
-    """`runs`: as of runs.empty_run, newest first; `verifies`: newest first; `unreadable`: how many records were left out."""
+    """`runs` (as of runs.empty_run) and `verifies`, both newest first; `unreadable`: how many records were left out."""
     topic = flow.runs_topic
     with InternalTopicReader(flow.target) as reader:
         since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - DAYS * 24 * 3600 * 1000)
@@ -72,7 +72,7 @@ def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dic
                 begun.setdefault(run_id, record.timestamp)
         except (UnreadableRecord, UnicodeDecodeError):
             unreadable += 1
-    latest = next(reversed(begun), "")  # in the log: clocks of several machines may differ
+    latest = next(reversed(begun), "")  # by its place in the log: the clocks of machines may differ
     found = [_summarised(replace(summary, lag=lags.get(run_id, summary.lag))) for run_id, summary in summaries.items()]
     found += [
         _unsummarised(run_id, run, alive=run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS)
@@ -92,7 +92,7 @@ def _summarised(summary: RunSummary) -> dict[str, Any]:
 
 
 def _unsummarised(run_id: str, run: RunRecords, *, alive: bool) -> dict[str, Any]:
-    """A run that has not come to its report, or that an older Ferry made: what it copied is not known here."""
+    """A run without a summary: it has not ended yet, it died, or an older Ferry made it. What it copied is not known."""
     document = {**empty_run(run_id), "syncs": {name: sync_counts(outcome) for name, outcome in run.syncs.items()}}
     if run.opened is not None:
         document |= {"started": run.opened.started, "bound": run.opened.bound}
@@ -124,7 +124,7 @@ def _verifies(verifies: Mapping[str, list[bytes]], where: str) -> Iterable[dict[
 
 
 def verify_document(report: VerifyReport) -> dict[str, Any]:
-    """A verify as the page lists it: the first differences, and why ranges were not compared."""
+    """A verify as the page shows it: its first differences, and why parts were not compared."""
     document = report.document()
     reasons: dict[str, int] = {}
     for entry in document["not_covered"]:

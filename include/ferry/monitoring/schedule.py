@@ -1,4 +1,4 @@
-"""What a cron expression says about the time between runs (pure)."""
+"""The longest time between two runs of a schedule (pure)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from croniter import croniter  # type: ignore[import-untyped]
 
-# Nights and week ends lie in it: with fewer runs, a schedule of working hours would look late each morning.
+# Holds nights and a weekend: else a schedule of working hours would look late each morning.
 SPAN_SECONDS = 8 * 24 * 3600
-# Of a schedule with few runs: a year of monthly ones.
+# For schedules with few runs: a year of monthly ones.
 LEAST_RUNS = 13
 _SOME_MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""How far a flow is: lag, retention headroom, losses, stuck transactions, partitions that are stopped. Reads only."""
+"""The status of a flow: lag, headroom, losses, open transactions, stopped partitions. Reads only."""
 
 from __future__ import annotations
 
@@ -35,9 +35,12 @@ STATUS_VERSION = 1
 
 @dataclass(frozen=True)
 class FlowStatus:
-    """A whole flow. `broken`: the limits of `ferry.alert.*` that it is beyond; `lacking`: what its clusters' releases cannot do.
-    `stopped`: partitions (-1: topics) that the next run will not copy.
-    `stage`: a ferry.ledger.stages.Stage, where groups are; `stage_since` (ms): since when they move, 0 while the flow replicates."""
+    """A whole flow.
+
+    `broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do.
+    `stopped`: partitions (-1: whole topics) that the next run will not copy.
+    `stage`: a ferry.ledger.stages.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
+    """
 
     flow: str
     partitions: tuple[PartitionStatus, ...]
@@ -74,8 +77,8 @@ class FlowStatus:
 
 
 @dataclass(frozen=True)
-class Look:
-    """A status and what it rests on: the snapshot, every loss of the ledger."""
+class FlowReading:
+    """A status and what it was made from: the snapshot, and every loss in the ledger."""
 
     status: FlowStatus
     snapshot: FlowSnapshot
@@ -83,25 +86,25 @@ class Look:
 
 
 def flow_status(flow: Flow) -> FlowStatus:
-    """Ask both clusters, and the ledger for losses; among the limits is a run that did not come."""
-    status = look_at(flow).status
-    silence = overdue_run(flow)
-    return status if silence is None else replace(status, broken=(silence, *status.broken))
+    """The status by both clusters and by the losses in the ledger. A missed schedule counts as a broken limit."""
+    status = read_flow(flow).status
+    missed = overdue_run(flow)
+    return status if missed is None else replace(status, broken=(missed, *status.broken))
 
 
-def look_at(flow: Flow) -> Look:
-    """As `flow_status`, with what it rests on."""
+def read_flow(flow: Flow) -> FlowReading:
+    """The status without the missed schedule, with what it was made from."""
     seen, partitions, behind = _seen(flow, for_a_run=False)
     lost = read_losses(flow, seen.state.flow.losses if seen.state.flow else None).losses
     losses = tuple(loss_report(loss) for loss in unacknowledged(lost, seen.state))
-    return Look(_status(flow, seen, partitions, losses, behind), seen, lost)
+    return FlowReading(_status(flow, seen, partitions, losses, behind), seen, lost)
 
 
 def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowStatus:
-    """How far the flow is when a run has ended, from as little as a plan reads: no ledger, nothing but ends of what is copied to its end.
+    """The status at the end of a run. Reads no more than a plan does: not the ledger, and only the ends of partitions without lag.
 
-    Losses are the run's own (of its `report`). `idle`: the plan of a run that had nothing to do. If it is about the whole flow, it still
-    holds, and nothing is asked again.
+    The losses are those of the run's `report`. `idle`: the plan of a run that had nothing to do. A plan of the whole flow still holds
+    then, and the clusters are not asked again.
     """
     known = idle if idle is not None and not idle.request.topics and idle.request.until is None else None
     seen, partitions, behind = _seen(flow, known, for_a_run=True)
@@ -157,7 +160,7 @@ def _seen(
 
 
 def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:
-    """Of the source's topics. A run needs no right to see them, unless a limit of the headroom is to be checked."""
+    """Configs of the source's topics. A run needs the right to see them only if the config limits the headroom."""
     if for_a_run and flow.alerts.headroom_seconds is None:
         return source.visible_configs(topics)[0]
     return source.topic_configs(topics)
@@ -171,7 +174,7 @@ def partition_status(
     retention: float | None,
     heartbeats: bool = False,
 ) -> PartitionStatus:
-    """One partition's status (pure). `age` of the first uncopied record and `retention` in seconds."""
+    """One partition's status (pure). `age` of the first uncopied record, and `retention`, in seconds."""
     position = position_of(facts)
     first = first_uncopied(facts)
     lag = max(0, facts.stable_end - first - held(within(facts.guard.excluded, first, facts.stable_end)))
@@ -196,17 +199,17 @@ def partition_status(
 
 
 def position_of(facts: PartitionFacts) -> int:
-    """The next upstream offset to copy, as far as a look can tell."""
+    """The next upstream offset to copy."""
     return facts.head.position if facts.head else facts.committed if facts.committed is not None else facts.start
 
 
 def first_uncopied(facts: PartitionFacts) -> int:
-    """The first upstream offset that is still to copy: not what is gone, nor what had come from the target."""
+    """The first upstream offset that is still to copy: behind what the source dropped, and behind what had come from the target."""
     return end_of_range_at(facts.guard.excluded, max(position_of(facts), facts.log_start))
 
 
 def retention_seconds(config: Mapping[str, ConfigValue]) -> float | None:
-    """After what time a topic with this config drops records; None: never by time."""
+    """How long a topic with this config keeps records; None: it drops none by time."""
     entry, policy = config.get("retention.ms"), config.get("cleanup.policy")
     if entry is None or entry.value is None or int(entry.value) < 0 or (policy is not None and policy.value == "compact"):
         return None

@@ -1,6 +1,7 @@
-"""Partitions that the next run will not copy, and why: what the plan says of a snapshot. Reads only.
+"""Partitions that the next run will not copy, and why, by the plan of a snapshot. Reads only.
 
-While a run commits, head and group of a partition differ for a moment. So Ferry looks a second time before it names such a partition.
+While a run commits, the head and the group of a partition differ for a moment. So Ferry takes a second snapshot before it names such a
+partition.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ferry.ledger.run_report import PartitionFailure
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-# A run grows the remote topic before it copies: this is no reason to stop.
+# No reason to stop: a run adds partitions to the remote topic before it copies.
 _MENDED_BY_A_RUN = "TargetTooNarrow"
 _SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({"PositionDisagrees", "SourceTruncated"})
 # Longer than a commit takes.
@@ -26,7 +27,7 @@ SECOND_LOOK_SECONDS = 2.0
 
 
 def stopped_partitions(flow: Flow, seen: FlowSnapshot) -> tuple[PartitionFailure, ...]:
-    """The stopped partitions of `seen`. If a run that commits may look the same, only those that a second look finds too."""
+    """The stopped partitions of `seen`. Where a committing run may be the cause, only those that a second snapshot shows too."""
     found = _failures(flow, seen)
     if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in found):
         return found
@@ -40,7 +41,7 @@ def stopped_partitions(flow: Flow, seen: FlowSnapshot) -> tuple[PartitionFailure
 
 
 def _which(failure: PartitionFailure) -> tuple[str, int, str]:
-    """Without its text: a log that goes on growing ends elsewhere at the second look."""
+    """What identifies a failure. Its text does not: it may name the end of a log that grows."""
     return failure.topic, failure.partition, failure.error
 
 

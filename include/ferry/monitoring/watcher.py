@@ -1,7 +1,7 @@
-"""Looks at flows again and again, each in a thread of its own: whoever shows them never waits, nor does a flow for another's clusters.
+"""Watches flows: a thread for each flow reads its status again and again. So the screen never waits, and no flow waits for another one.
 
-Every look is bounded: an ordinary one reads as much as a plan does; the ledger (for losses) and the newest run are read at most once a
-minute. A cluster that does not answer costs its time-outs, and the next look tries again.
+A look reads as much as a plan does; at most once a minute it also reads the ledger (for losses) and the newest run. If a cluster does not
+answer, the look ends after the cluster's time-outs, and the next look tries again.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ferry.monitoring.watching import FlowFrame, Look, frame
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-# How often the ledger and the runs topic are read: a large ledger takes seconds.
+# Time between two reads of the ledger and the runs topic: reading a large ledger takes seconds.
 WHOLE_SECONDS = 60.0
 
 
 class FlowWatcher:
-    """One flow; `frame` is what is known now."""
+    """Watches one flow; `frame`: what is known now."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -34,7 +34,7 @@ class FlowWatcher:
         self.frame: FlowFrame | None = None
 
     def look(self) -> FlowFrame:
-        """Ask both clusters once."""
+        """Read both clusters once."""
         look = self._look()
         self.frame = frame(look, self.frame, self._earlier)
         if look.status is not None:
@@ -54,14 +54,14 @@ class FlowWatcher:
         return Look(self._flow.name, time.time(), status, "", self._run, self._losses)
 
     def _newest_run(self) -> Mapping[str, Any] | None:
-        from ferry.monitoring.runs_reading import read_runs  # noqa: PLC0415 - a reader of the page's, of no use before the first look
+        from ferry.monitoring.runs_reading import read_runs  # noqa: PLC0415 - not needed before the first look
 
         runs = read_runs(self._flow)["runs"]
         return runs[0] if runs else None
 
 
 class Watcher:
-    """All flows, each every `interval` seconds in a thread; a context manager."""
+    """Watches all flows, each every `interval` seconds; a context manager."""
 
     def __init__(self, flows: tuple[Flow, ...], interval: float) -> None:
         self._flows = [FlowWatcher(flow) for flow in flows]
@@ -83,7 +83,7 @@ class Watcher:
 
     @property
     def frames(self) -> tuple[FlowFrame, ...]:
-        """What is known now, of flows that were looked at."""
+        """What is known now of each flow that was read at least once."""
         return tuple(entry.frame for entry in self._flows if entry.frame is not None)
 
     def _run(self, entry: FlowWatcher) -> None:
@@ -92,5 +92,5 @@ class Watcher:
                 began = time.monotonic()
                 entry.look()
                 self._stop.wait(max(0.0, began + self._interval - time.monotonic()))
-        except BaseException as problem:  # noqa: BLE001 - told by whoever shows the frames
+        except BaseException as problem:  # noqa: BLE001 - the caller raises it
             self.problem = problem

@@ -1,7 +1,7 @@
-"""Flows as `ferry watch` shows them: what one look saw, and what two looks tell together (pure).
+"""Flows as `ferry watch` shows them, computed from one look and the look before (pure).
 
-How fast a flow is, is read from its positions: what they moved by between two looks. A cluster that does not answer is a look like any
-other, with a problem; the first good one after it says for how long.
+The speed of a flow is how far its positions moved between two looks. A look at a cluster that does not answer has a problem; the first
+good look after it says how long the outage was.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 TOPICS_SHOWN = 8
 STOPPED_SHOWN = 3
-# A run that moved nothing for so long is not called copying any more.
+# A flow counts as copying for so long after a position moved.
 MOVED_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
 class Look:
-    """What was seen of a flow at `at` (s since the epoch). `status` None: nothing, because of `problem`. `losses` that nobody acknowledged.
+    """One read of a flow at `at` (s since the epoch). `status` None: it failed, `problem` says why.
 
-    `run`: the newest run (as of page.runs), if one was read.
+    `losses`: how many nobody acknowledged. `run`: the newest run (as of runs.empty_run), if one was read.
     """
 
     flow: str
@@ -38,9 +38,9 @@ class Look:
 
 @dataclass(frozen=True)
 class TopicLag:
-    """One source topic: lags of all its partitions together, its oldest uncopied record, and when the source drops the first one.
+    """The lag of one source topic, over all its partitions.
 
-    `headroom_seconds` 0: any moment now; None: never; UNKNOWN: no partition has one that could be read.
+    `headroom_seconds` 0: the source may drop records at any moment; None: it drops none by time; UNKNOWN: it could not be read.
     """
 
     topic: str
@@ -51,10 +51,9 @@ class TopicLag:
 
 @dataclass(frozen=True)
 class FlowFrame:
-    """A flow as it is shown. Rates in records/s, None before there are two looks; `left_seconds`: until it is up to date, at this rate.
+    """What is shown of a flow. Rates in records/s, None before the second look; `left_seconds`: until it is up to date, at this rate.
 
-    `headroom_seconds` as of TopicLag. `since`: when the state began. `outage_seconds`: how long it had not answered, on the first look
-    after that.
+    `headroom_seconds` as of TopicLag. `since`: when the state began. `outage_seconds`: on the first look after an outage, its length.
     """
 
     flow: str
@@ -84,7 +83,7 @@ class FlowFrame:
 
 
 def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = None) -> FlowFrame:
-    """What to show after `look`; `before` is the frame that is shown now, `earlier` the last look that saw something."""
+    """What to show after `look`. `before`: the frame that is shown now; `earlier`: the last look that did not fail."""
     if look.status is None:
         return _unseen(look, before)
     status = look.status
@@ -116,7 +115,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
 
 
 UNREACHABLE = "no answer"
-# As lags in status documents are.
+# As in status documents.
 UNKNOWN = -1.0
 
 
@@ -129,7 +128,7 @@ def _stopped(status: FlowStatus) -> tuple[str, ...]:
 def _unread(lag: Lag) -> tuple[str, ...]:
     if not lag.unknown_ages:
         return ()
-    return (f"headroom cannot be told for {lag.unknown_ages} partitions: their first uncopied record could not be read",)
+    return (f"headroom is unknown for {lag.unknown_ages} partitions: Ferry could not read their first uncopied record",)
 
 
 def _headroom(lag: Lag) -> float | None:
@@ -140,13 +139,13 @@ def _headroom(lag: Lag) -> float | None:
 
 
 def _unseen(look: Look, before: FlowFrame | None) -> FlowFrame:
-    """Nothing is known, and what was shown before may be long out of date."""
+    """The frame after a failed look. It shows no old numbers: they may be wrong now."""
     since = before.since if before is not None and before.state == UNREACHABLE else look.at
     return FlowFrame(look.flow, look.at, UNREACHABLE, since, look.problem, run=look.run, losses=look.losses)
 
 
 def _rates(look: Look, earlier: Look | None) -> tuple[float | None, float | None]:
-    """Records/s that were copied, and that became visible at the source, since `earlier`."""
+    """Records/s since `earlier`: how many were copied, and how many became visible at the source."""
     if earlier is None or earlier.status is None or look.status is None or look.at <= earlier.at:
         return None, None
     then = {(entry.topic, entry.partition): entry for entry in earlier.status.counted}

@@ -1,4 +1,4 @@
-"""Reading what the ledger covers of one topic. Reads only.
+"""Reads what the ledger covers of one topic.
 
 A topic that
 the source no longer has, or that the flow no longer copies, is shown as the ledger knows it, with nothing missing.
@@ -24,11 +24,11 @@ from ferry.page.missing_reading import missing_ranges
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-COMPACTED = "the remote topic is compacted: history appended behind newer records would replace them, so a backfill is refused"
+COMPACTED = "the remote topic is compacted: older records appended behind newer ones would replace them, so Ferry refuses a backfill"
 
 
 def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
-    """The data of `api/coverage`. ArgumentError when neither the source nor the ledger knows the topic; ClusterUnreachable and its kin."""
+    """The data of `api/coverage`. ArgumentError when neither the source nor the ledger knows the topic; errors of unreachable clusters."""
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         try:
             seen: FlowSnapshot | None = take_snapshot(flow, RunRequest(flow.name, "page", topics=(topic,)), source, target, settled=False)
@@ -65,14 +65,14 @@ def _missing(  # noqa: PLR0917 - what was read, piece by piece
     receipts: Mapping[tuple[str, int], list[Receipt]],
 ) -> list[MissingRange]:
     if flow.policy.is_heartbeats_topic(topic):
-        return []  # a backfill leaves them out: heartbeats say what was alive
+        return []  # a backfill leaves heartbeats out
     found = [(place.partition, gap) for place in places for gap in gaps(place, receipts.get((topic, place.partition), ()))]
     obstacle = COMPACTED if any(facts.compacted for facts in seen.facts) else ""
     return missing_ranges(flow, source, topic, found, obstacle)
 
 
 def _untouched(seen: FlowSnapshot) -> list[PartitionPlace]:
-    """Partitions that no run has come to: all of them is ahead of the position, nothing is missing."""
+    """Partitions that no run has copied yet. All their records are ahead of the position, so none is missing."""
     return [
         PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts)) for facts in seen.facts if facts.head is None
     ]

@@ -1,8 +1,7 @@
 """What the ledger covers of one topic, as a timeline of ranges, and what is missing in it (pure).
 
-Missing are offsets below the position that the source still has, that no receipt settles, and that did not come from the target: what a
-backfill would copy. A range of control records and holes of compaction alone holds nothing to copy, so the reader that finds the first
-record of each range leaves it out (missing_reading.py).
+An offset is missing if it is below the position, the source still has it, no receipt settles it, and it did not come from the target. A
+backfill would copy these offsets. missing_reading.py then leaves out ranges that hold only control records and holes of compaction.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ferry.monitoring.ledger_ranges import CoveredRange, covered_ranges
 from ferry.wire.ranges import Range, Ranges, union
 
 MISSING = "missing"
-# What a picture can show of a partition; an answer of a topic of 1,000 partitions stays small too.
+# A picture can show no more for a partition; and the answer for a topic of 1,000 partitions must stay small.
 RANGES_A_PARTITION = 2_000
 RANGES_A_TOPIC = 20_000
 
@@ -26,8 +25,8 @@ RANGES_A_TOPIC = 20_000
 class MissingRange:
     """Upstream `[start, end)` that a backfill would copy.
 
-    `from_ms`, `until_ms`: a half-open interval of record time such that a run over it copies the range; None where there is none.
-    `obstacle`: why a backfill would be refused, or why there is no interval; empty when nothing is in its way.
+    `from_ms`, `until_ms`: a run over this half-open interval of record time copies the range; None: there is no such interval.
+    `obstacle`: why Ferry would refuse a backfill, or why there is no interval; empty when nothing prevents it.
     """
 
     partition: int
@@ -58,7 +57,7 @@ def gaps(place: PartitionPlace, receipts: Iterable[Receipt]) -> tuple[Range, ...
 
 
 def timeline(places: Iterable[PartitionPlace], receipts: Iterable[Receipt], missing: Iterable[MissingRange]) -> list[dict[str, Any]]:
-    """One document a partition, ranges in order of offset; where there are too many, neighbours of a kind are drawn as one (`merged`)."""
+    """One document for each partition, its ranges in order of offset. If there are too many, neighbours of a kind become one (`merged`)."""
     by_partition: dict[int, list[CoveredRange]] = {}
     for entry in covered_ranges(receipts):
         by_partition.setdefault(entry.partition, []).append(entry)
@@ -94,7 +93,7 @@ def _partition(place: PartitionPlace | None, number: int, ranges: Sequence[Cover
 
 
 def fewer_ranges(ranges: Iterable[CoveredRange], limit: int) -> list[CoveredRange]:
-    """At most about `limit` ranges (one more for each kind): of each kind, neighbours joined, with their sums."""
+    """About `limit` ranges, at most one more for each kind: neighbours of the same kind are joined, and their numbers added."""
     kinds: dict[str, list[CoveredRange]] = {}
     for entry in sorted(ranges, key=lambda entry: (entry.start, entry.end)):
         kinds.setdefault(entry.kind, []).append(entry)

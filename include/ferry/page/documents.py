@@ -1,7 +1,7 @@
-"""The answers of the page, from snapshots and facts (pure). Their contract is docs/page.md's table; every one has an envelope.
+"""The answers of the page, made from snapshots and from the config (pure). The table of docs/page.md is their contract.
 
-Envelope: `version`, `read_at` (ISO, null: never), `age_seconds`, `refreshing`, `problem` (null, or error, message, next step). Data of the
-last good read stay while a problem lasts; where nothing was read yet, lists are empty.
+Every answer has an envelope: `version`, `read_at` (ISO, null: never), `age_seconds`, `refreshing`, `problem` (null, or error, message and
+next step). While a problem lasts, an answer keeps the data of the last good read. Before the first read its lists are empty.
 """
 
 from __future__ import annotations
@@ -9,31 +9,60 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ferry.config.settings import AlertSettings
 from ferry.monitoring.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
-from ferry.page.flow_facts import FlowFacts
+from ferry.monitoring.schedule import longest_pause
 from ferry.page.health import Signs, health_of
 from ferry.page.overview import SHOWN_FIELDS, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
 
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
 VERSION = 1
+# What answers are made of before the first read.
+NOT_READ = Overview(())
+
+
+@dataclass(frozen=True)
+class PageFlow:
+    """One enabled flow as the config describes it. `interval_seconds`: the longest time between two scheduled runs; None: no schedule."""
+
+    flow: str
+    source: str
+    target: str
+    dag_id: str
+    verify_dag_id: str
+    schedule: str | None
+    interval_seconds: float | None
+    copies: bool
+    limits: AlertSettings
+
+
+def page_flow(flow: Flow, dag_id: str, verify_dag_id: str) -> PageFlow:
+    """From the config."""
+    interval = longest_pause(flow.schedule) if flow.schedule else None
+    return PageFlow(
+        flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id, flow.schedule, interval, flow.copies, flow.alerts
+    )
 
 
 @dataclass(frozen=True)
 class FlowView:
-    """Everything that is at hand of one flow, for one user."""
+    """Everything that is known now about one flow, for one user."""
 
-    facts: FlowFacts
-    landscape: Snapshot[Overview]
+    facts: PageFlow
+    overview: Snapshot[Overview]
     runs: Snapshot[Mapping[str, Any]]
     dag_runs: tuple[DagRunFacts, ...] = ()
     may_trigger: bool = False
 
 
 def envelope(snapshot: Snapshot[Any], now: float, data: Mapping[str, Any]) -> dict[str, Any]:
-    """`data` with what is known of its reading; `now` in seconds since the epoch."""
+    """`data` with the time and the problem of its reading; `now` in seconds since the epoch."""
     return {"version": VERSION, **_reading(snapshot, now), "refreshing": snapshot.refreshing, **data}
 
 
@@ -45,14 +74,14 @@ def _reading(snapshot: Snapshot[Any], now: float) -> dict[str, Any]:
 
 
 def overview(views: Iterable[FlowView], now: float, problem: Problem | None = None) -> dict[str, Any]:
-    """The map. `problem`: the config could not be read, so that flows are those of the last time, or none."""
+    """The map. `problem`: why the config cannot be read now; then the flows are those of the last time that it could be, or none."""
     shown = list(views)
     aliases = sorted({alias for view in shown for alias in (view.facts.source, view.facts.target)})
     return {
         "version": VERSION,
         "read_at": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
         "age_seconds": 0.0,
-        "refreshing": any(view.landscape.refreshing or view.runs.refreshing for view in shown),
+        "refreshing": any(view.overview.refreshing or view.runs.refreshing for view in shown),
         "problem": None if problem is None else problem.document(),
         "clusters": [{"alias": alias} for alias in aliases],
         "flows": [_flow(view, now) for view in shown],
@@ -60,14 +89,14 @@ def overview(views: Iterable[FlowView], now: float, problem: Problem | None = No
 
 
 def _flow(view: FlowView, now: float) -> dict[str, Any]:
-    facts, landscape = view.facts, view.landscape.data
+    facts, seen = view.facts, view.overview.data
     runs = _joined(view, 1_000)
     ended = next((run for run in runs if run["state"] not in NO_NEWS), None)
     kept = (view.runs.data or {}).get("runs", ())
     verifies = (view.runs.data or {}).get("verifies", ())
     signs = Signs(
-        landscape=landscape,
-        problem=view.landscape.problem or view.runs.problem,
+        overview=seen,
+        problem=view.overview.problem or view.runs.problem,
         last_run=ended,
         last_verify=next(iter(verifies), None),
         limits=facts.limits,
@@ -86,45 +115,42 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "may_trigger": view.may_trigger,
         "health": health.value,
         "reasons": list(reasons),
-        "totals": None if landscape is None else landscape.totals,
-        "losses": 0 if landscape is None else landscape.losses_open,
+        "totals": None if seen is None else seen.totals,
+        "losses": 0 if seen is None else seen.losses_open,
         "last_run": runs[0] if runs else None,
-        "refreshing": view.landscape.refreshing,
-        **_reading(view.landscape, now),
+        "refreshing": view.overview.refreshing,
+        **_reading(view.overview, now),
     }
 
 
 def topics(snapshot: Snapshot[Overview], now: float, **page: Any) -> dict[str, Any]:
-    """One page of topics; `page` as of landscape.page_of_topics."""
-    return envelope(snapshot, now, page_of_topics(() if snapshot.data is None else snapshot.data.topics, **page))
+    """One page of topics; `page`: as of overview.page_of_topics."""
+    return envelope(snapshot, now, page_of_topics((snapshot.data or NOT_READ).topics, **page))
 
 
 def partitions(snapshot: Snapshot[Overview], now: float, topic: str) -> dict[str, Any]:
     """All partitions of one topic."""
-    rows = [] if snapshot.data is None else snapshot.data.by_topic.get(topic, [])
-    stopped = () if snapshot.data is None else snapshot.data.stopped
-    data = {
-        "partitions": [{name: getattr(row, name) for name in SHOWN_FIELDS} for row in rows],
-        "stopped": [entry for entry in stopped if entry["topic"] == topic],
-    }
+    seen = snapshot.data or NOT_READ
+    rows = [{name: getattr(row, name) for name in SHOWN_FIELDS} for row in seen.by_topic.get(topic, [])]
+    data = {"partitions": rows, "stopped": [entry for entry in seen.stopped if entry["topic"] == topic]}
     return envelope(snapshot, now, data)
 
 
 def losses(snapshot: Snapshot[Overview], now: float, flow: str) -> dict[str, Any]:
-    """Losses, those that nobody acknowledged first."""
-    landscape = snapshot.data
+    """Losses; those that nobody acknowledged come first."""
+    seen = snapshot.data or NOT_READ
     data = {
-        "losses": [] if landscape is None else list(landscape.losses),
-        "total": 0 if landscape is None else landscape.losses_total,
-        "open": 0 if landscape is None else landscape.losses_open,
+        "losses": list(seen.losses),
+        "total": seen.losses_total,
+        "open": seen.losses_open,
         "command": f"ferry ack-loss $FERRY_CONFIG --flow '{flow}'",
     }
     return envelope(snapshot, now, data)
 
 
 def transactions(snapshot: Snapshot[Overview], now: float) -> dict[str, Any]:
-    """Open transactions that hold the flow back."""
-    return envelope(snapshot, now, {"open_transactions": [] if snapshot.data is None else list(snapshot.data.open_transactions)})
+    """Open transactions behind which the flow cannot copy."""
+    return envelope(snapshot, now, {"open_transactions": list((snapshot.data or NOT_READ).open_transactions)})
 
 
 def runs(view: FlowView, now: float, limit: int) -> dict[str, Any]:
@@ -133,7 +159,7 @@ def runs(view: FlowView, now: float, limit: int) -> dict[str, Any]:
 
 
 def history(snapshot: Snapshot[Mapping[str, Any]], now: float, days: int) -> dict[str, Any]:
-    """Points over time."""
+    """Points of a chart over time."""
     since = (datetime.fromtimestamp(now, UTC) - timedelta(days=days)).isoformat(timespec="milliseconds")
     return envelope(snapshot, now, {"points": history_points((snapshot.data or {}).get("runs", ()), since)})
 
@@ -143,7 +169,7 @@ def verify(snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
     return envelope(snapshot, now, {"reports": list((snapshot.data or {}).get("verifies", ()))})
 
 
-def coverage(snapshot: Snapshot[Mapping[str, Any]], now: float, facts: FlowFacts, *, may_trigger: bool) -> dict[str, Any]:
+def coverage(snapshot: Snapshot[Mapping[str, Any]], now: float, facts: PageFlow, *, may_trigger: bool) -> dict[str, Any]:
     """The timeline of one topic."""
     nothing: Mapping[str, Any] = {"remote_topic": "", "partitions": [], "missing": [], "note": ""}
     return envelope(snapshot, now, {**(snapshot.data or nothing), "dag_id": facts.dag_id, "may_trigger": may_trigger})

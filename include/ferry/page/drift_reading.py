@@ -1,4 +1,4 @@
-"""Reading how far configs, ACLs and topics of both sides have drifted apart: dry runs of the syncs that would bring them together."""
+"""Reads how topics, configs and ACLs differ between both sides, by dry runs of their syncs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ferry.syncs.names import SyncName
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-LOOKED_AT = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
-# Of each list; totals are whole.
+COMPARED = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
+# So many entries of each list are sent; totals count all.
 NAMED = 500
 
 
 def read_drift(flow: Flow) -> dict[str, Any]:
-    """What each sync would change now, what it would leave alone and why, and which syncs are off. Writes nothing."""
+    """What each sync would change now, what it would leave alone and why, and which syncs are off."""
     syncs = Syncs(flow, dry_run=True)
-    return drift_of({name.value: syncs.carry_out(name, on_request=True, unless_disabled=True) for name in LOOKED_AT})
+    return drift_of({name.value: syncs.carry_out(name, on_request=True, unless_disabled=True) for name in COMPARED})
 
 
 def drift_of(outcomes: Mapping[str, SyncOutcome]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""What travels between the api-server and a reader process over pipes: a length of four bytes, then so many bytes.
+"""Frames between the api-server and a reader process, over pipes: a length of four bytes, then so many bytes.
 
-Requests are pickles, for they hold the flow's settings, secrets included, which thus never stand in argv, environment or a file. Answers
-are JSON: nothing that a reader process sends can run code in the api-server.
+A request is a pickle. It holds the flow's settings with their secrets, which therefore never appear in argv, in the environment or in a
+file. An answer is JSON, so nothing that a reader process sends can run code in the api-server.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ferry.page.problem import Problem, problem_from
+from ferry.page.problem import Problem
 from ferry.page.reads import ReadName
 
 if TYPE_CHECKING:
     from ferry.config import Flow
 
 LENGTH = struct.Struct(">I")
-# Of an answer; 10,000 partitions take 2 MB.
+# An answer may have so many; 10,000 partitions take 2 MB.
 ANSWER_BYTES = 64 << 20
 CHUNK_BYTES = 1 << 16
 
@@ -38,7 +38,7 @@ class ReadRequest:
 
 
 def request_frame(request: ReadRequest) -> bytes:
-    """A request as it travels."""
+    """A request as bytes."""
     return _frame(pickle.dumps(request))
 
 
@@ -56,7 +56,7 @@ def read_request(stream: io.BufferedReader) -> ReadRequest | None:
 
 
 def answer_frame(data: dict[str, Any] | None, problem: Problem | None) -> bytes:
-    """An answer as it travels."""
+    """An answer as bytes."""
     return _frame(json.dumps({"data": data, "problem": None if problem is None else problem.document()}, separators=(",", ":")).encode())
 
 
@@ -64,7 +64,7 @@ def decode_answer(body: bytes) -> tuple[dict[str, Any] | None, Problem | None]:
     """Data, or why there is none."""
     answer = json.loads(body)
     problem = answer["problem"]
-    return answer["data"], None if problem is None else problem_from(problem)
+    return answer["data"], None if problem is None else Problem(**problem)
 
 
 def receive(descriptor: int, deadline: float) -> bytes:

@@ -1,6 +1,6 @@
-"""Reading all groups of a flow: where each stands on both sides, and what a sync would do with it now. Reads only.
+"""Reads all groups of a flow: their state on both sides, and what a sync would do with each now.
 
-Decisions are made by the same functions that the sync uses (group_decision.py), over what is read here.
+The functions that decide for a sync decide here too (group_decision.py).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ferry.translation.model import TranslatedPosition
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-# Of a group; one of 1,000 partitions may have as many.
+# Each of a group's 1,000 partitions may have a reason of its own.
 REASONS_NAMED = 5
 NO_OFFSETS = "it has no offsets of topics that are copied"
 
 
 def read_groups(flow: Flow) -> dict[str, Any]:
-    """`groups`: one row each, by name; `off`: why runs do not sync groups, empty when they do."""
+    """`groups`: a row for each group, by name; `off`: why runs do not sync groups (empty: they do)."""
     translated = translated_groups(flow)
     positions = {group: list(found) for group, found in groupby(translated.positions, lambda position: position.group)}
     with ConsumerGroups(flow.source) as here:
@@ -103,13 +103,13 @@ def _row(
 
 
 def _word(decision: GroupDecision) -> str:
-    """What becomes of the group as a whole."""
+    """What a sync would do with the group as a whole."""
     words = {"write" if entry.write is not None else "up to date" if entry.up_to_date else "nothing" for entry in decision.partitions}
     return words.pop() if len(words) == 1 else "mixed"
 
 
 def _reasons(decision: GroupDecision) -> list[str]:
-    """Each once, the most frequent first; none of partitions that are up to date."""
+    """Why partitions are not up to date: each reason once, the most frequent first."""
     counts: dict[str, int] = {}
     for entry in decision.partitions:
         if entry.reason and not entry.up_to_date and entry.reason != decision.untouched:

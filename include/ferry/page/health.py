@@ -1,7 +1,7 @@
-"""How a flow is, in one word and the reasons for it (pure).
+"""The health of a flow: one word, and the reasons for it (pure).
 
-The worst that holds names the flow: unreachable (it cannot be known), then loss, failing, lagging, healthy. Every reason is told, the worst
-first, so that none hides behind another.
+The word is the worst that applies: unreachable (nothing is known), then loss, failing, lagging, healthy. The page shows every reason, the
+worst first, so that no reason hides another.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from itertools import groupby
 from typing import Any
 
 from ferry.config.settings import AlertSettings
+from ferry.monitoring.durations import span
 from ferry.monitoring.limits import broken_limits
 from ferry.page.overview import Overview
 from ferry.page.problem import Problem
 
 # A flow that is behind by more than this many intervals of its schedule missed at least one run.
 INTERVALS_BEHIND = 2
-# Reasons are read by people: the first of many name the rest by number.
+# So many names stand in a reason; a number stands for the rest.
 NAMED = 3
 NO_LIMITS = AlertSettings()
 
 
 class Health(StrEnum):
-    """In order: the first that holds counts."""
+    """In this order: the first that applies counts."""
 
     UNREACHABLE = "unreachable"
     LOSS = "loss"
@@ -37,13 +38,13 @@ class Health(StrEnum):
 
 @dataclass(frozen=True)
 class Signs:
-    """What is known of a flow.
+    """What is known about a flow.
 
-    `problem`: why the last read failed. `last_run`: as of runs.RunRow.document; `last_verify`: newest report. `interval_seconds` of the
+    `problem`: why the last read failed. `last_run`: as of runs.joined_runs; `last_verify`: the newest report. `interval_seconds` of the
     schedule. `records_per_second`: how fast the last runs copied.
     """
 
-    landscape: Overview | None = None
+    overview: Overview | None = None
     problem: Problem | None = None
     last_run: Mapping[str, Any] | None = None
     last_verify: Mapping[str, Any] | None = None
@@ -62,7 +63,7 @@ def health_of(signs: Signs) -> tuple[Health, tuple[str, ...]]:
     ]
     if found:
         return found[0][0], tuple(reason for _, reason in found)
-    if signs.landscape is None:
+    if signs.overview is None:
         return Health.UNKNOWN, ("nothing was read yet",)
     return Health.HEALTHY, ()
 
@@ -73,10 +74,10 @@ def _unreachable(signs: Signs) -> Iterator[str]:
 
 
 def _losses(signs: Signs) -> Iterator[str]:
-    if signs.landscape is None or not signs.landscape.losses_open:
+    if signs.overview is None or not signs.overview.losses_open:
         return
-    total = signs.landscape.losses_open
-    lost = [loss for loss in signs.landscape.losses if not loss["acknowledged"]]
+    total = signs.overview.losses_open
+    lost = [loss for loss in signs.overview.losses if not loss["acknowledged"]]
     where = [f"{loss['topic']}-{loss['partition']} [{loss['upstream_start']}, {loss['upstream_end']})" for loss in lost]
     yield f"{_count(total, 'range')} lost and not acknowledged: {_named(where, total)}"
 
@@ -89,33 +90,33 @@ def _failing(signs: Signs) -> Iterator[str]:
         named = [f"{entry['topic'] or 'the run'}: {entry['error']}" for entry in run["failed"]]
         named += [f"sync {name}" for name, counts in run["syncs"].items() if counts["failed"]]
         yield f"run {run['run_id']} {run['state']}" + (f": {_named(named, len(named))}" if named else "")
-    landscape = signs.landscape
-    if landscape is not None and landscape.stopped_total:
-        stopped = [f"{_place(entry)}: {entry['error']}" for entry in landscape.stopped]
-        total = landscape.stopped_total
+    seen = signs.overview
+    if seen is not None and seen.stopped_total:
+        stopped = [f"{_place(entry)}: {entry['error']}" for entry in seen.stopped]
+        total = seen.stopped_total
         yield f"{_count(total, 'partition')} stopped: {_named(stopped, total)}"
-    if landscape is not None and landscape.overdue:
-        held = [f"{entry['held_topic']}-{entry['partition']} on {entry['cluster']}" for entry in landscape.overdue]
+    if seen is not None and seen.overdue:
+        held = [f"{entry['held_topic']}-{entry['partition']} on {entry['cluster']}" for entry in seen.overdue]
         yield f"{_count(len(held), 'transaction')} open for too long: {_named(held, len(held))}"
     if signs.last_verify is not None and signs.last_verify["differences_total"]:
         yield f"the last verify found {_count(signs.last_verify['differences_total'], 'difference')}"
 
 
 def _lagging(signs: Signs) -> Iterator[str]:
-    if signs.landscape is None:
+    if signs.overview is None:
         return
-    yield from _beyond_limits(signs.landscape, signs.limits)
-    lag, interval = signs.landscape.lag, signs.interval_seconds
+    yield from _beyond_limits(signs.overview, signs.limits)
+    lag, interval = signs.overview.lag, signs.interval_seconds
     if interval is not None and lag.seconds > INTERVALS_BEHIND * interval:
-        yield f"behind by {duration(lag.seconds)}, more than {INTERVALS_BEHIND} intervals of its schedule ({duration(interval)})"
+        yield f"behind by {span(lag.seconds)}, more than {INTERVALS_BEHIND} intervals of its schedule ({span(interval)})"
     if lag.headroom_seconds is None:
         return
-    # The next run begins up to an interval from now.
+    # The next run may begin a whole interval from now.
     needs = (interval or 0.0) + (lag.records / signs.records_per_second if signs.records_per_second else 0.0)
     if lag.headroom_seconds <= 0:
-        yield "the oldest records that are not copied are due to be dropped by the source"
+        yield "the source may drop the oldest uncopied records at any moment"
     elif needs and lag.headroom_seconds < needs:
-        yield f"the source drops uncopied records in {duration(lag.headroom_seconds)}; copying them takes about {duration(needs)}"
+        yield f"the source drops uncopied records in {span(lag.headroom_seconds)}; copying them takes about {span(needs)}"
 
 
 def _beyond_limits(overview: Overview, limits: AlertSettings) -> Iterator[str]:
@@ -125,16 +126,8 @@ def _beyond_limits(overview: Overview, limits: AlertSettings) -> Iterator[str]:
         yield f"{_count(len(names), 'topic')} beyond {key}={broken[0].limit}: {_named(names, len(names))}"
 
 
-def duration(seconds: float) -> str:
-    """For people: 45 s, 12 min, 5 h, 3 d."""
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
-
-
 def _place(entry: Mapping[str, Any]) -> str:
-    """A partition, or the topic where all of them are meant."""
+    """The partition; the topic alone when it stands for all its partitions (-1)."""
     return str(entry["topic"]) if entry["partition"] < 0 else f"{entry['topic']}-{entry['partition']}"
 
 

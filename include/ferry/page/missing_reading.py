@@ -1,40 +1,53 @@
-"""The missing ranges of one topic: which of its gaps hold records, and between what times. Reads the source's records; bounded in time.
+"""The missing ranges of one topic: which gaps of the ledger hold records, and from which time until which. Bounded in time.
 
-For each gap the first committed record in it is read. A gap without one holds control records and compacted holes only: nothing is missing
-there. A gap begins at its first record, for a run by time cannot begin in a hole.
+For each gap Ferry reads the first committed record. A gap without one holds only control records and holes of compaction, so nothing is
+missing there. A missing range begins at its first record, because a run by time cannot begin in a hole.
+
+A run with the interval [from, until) begins at the first offset whose record is at or after `from`, and ends before the first one at or
+after `until` (Kafka's offsetsForTimes). So `from` is the time of the range's first record. `until` is the earliest time whose first offset
+is the end of the range or a later one. Record times need not be in order, but a later time never gives an earlier offset: so doubling
+steps and then bisection find `until`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as ConsumerPosition
 
 from ferry.clusters.failures import explained, made
-from ferry.clusters.partitions import TopicPartition as Key
+from ferry.clusters.partitions import TopicPartition
 from ferry.page.coverage_timeline import MissingRange
-from ferry.page.record_times import interval_end
 
 if TYPE_CHECKING:
     from ferry.clusters.admin import ClusterAdmin
     from ferry.config import Flow
     from ferry.wire.ranges import Range
 
-# All gaps of a topic together; what is not looked at by then is told without times.
+# For all gaps of a topic together; the page shows the rest without times.
 LOOK_SECONDS = 20.0
 POLL_SECONDS = 0.1
 GAPS_LOOKED_AT = 500
-NOT_LOOKED_AT = "its times were not looked up: there are too many missing ranges, or the source is slow"
-NO_TIME = "its records have no time that an interval could name: ferry backfill cannot copy them either"
+NOT_LOOKED_AT = "Ferry did not look up its times: there are too many missing ranges, or the source is slow"
+NO_TIME = "its records have no usable time: ferry backfill cannot copy them either"
+# Kafka's times are milliseconds of 63 bits; nobody's clock is beyond the year 9999.
+LAST_MOMENT = 253_402_300_799_000
 
 Gap = tuple[int, "Range"]
+# Offset and time (ms) of a gap's first record.
 First = tuple[int, int]
+# Offset of the first record at or after a time in ms; None: there is none.
+OffsetAt = Callable[[int], int | None]
 
 
 def missing_ranges(flow: Flow, source: ClusterAdmin, topic: str, gaps: Sequence[Gap], obstacle: str) -> list[MissingRange]:
-    """The gaps (partition, range) that hold records, with the interval that closes each. `obstacle`: why a backfill would be refused."""
+    """The `gaps` (partition, range) that hold records, each with the interval of a backfill that fills it.
+
+    `obstacle`: why Ferry would refuse a backfill; empty when nothing prevents it.
+    """
     deadline = time.monotonic() + LOOK_SECONDS
     firsts = _first_records(flow, topic, gaps[:GAPS_LOOKED_AT], deadline) if gaps else {}
     found = []
@@ -43,11 +56,11 @@ def missing_ranges(flow: Flow, source: ClusterAdmin, topic: str, gaps: Sequence[
         if gap not in firsts:
             found.append(MissingRange(partition, start, end, obstacle=obstacle or NOT_LOOKED_AT))
         elif (first := firsts[gap]) is not None:
-            found.append(_timed(source, Key(topic, partition), first, end, obstacle, deadline))
+            found.append(_timed(source, TopicPartition(topic, partition), first, end, obstacle, deadline))
     return found
 
 
-def _timed(source: ClusterAdmin, key: Key, first: First, end: int, obstacle: str, deadline: float) -> MissingRange:  # noqa: PLR0917 - a range
+def _timed(source: ClusterAdmin, key: TopicPartition, first: First, end: int, obstacle: str, deadline: float) -> MissingRange:  # noqa: PLR0917 - a range
     offset, moment = first
     if moment < 0 or time.monotonic() > deadline:
         return MissingRange(key.partition, offset, end, obstacle=obstacle or (NO_TIME if moment < 0 else NOT_LOOKED_AT))
@@ -61,14 +74,14 @@ def _timed(source: ClusterAdmin, key: Key, first: First, end: int, obstacle: str
     try:
         until = interval_end(moment, end, offset_at)
     except KafkaException as problem:
-        return MissingRange(key.partition, offset, end, obstacle=obstacle or f"its times were not found: {problem.args[0].str()}")
+        return MissingRange(key.partition, offset, end, obstacle=obstacle or f"Ferry could not find its times: {problem.args[0].str()}")
     if until is None:
         return MissingRange(key.partition, offset, end, obstacle=obstacle or NO_TIME)
     return MissingRange(key.partition, offset, end, moment, until, obstacle)
 
 
 def _first_records(flow: Flow, topic: str, gaps: Iterable[Gap], deadline: float) -> Mapping[Gap, First | None]:
-    """Offset and time of the first committed record of each gap, None where it has none; gaps that were not reached are absent."""
+    """The first committed record of each gap, None for a gap without records. Gaps that were not read in time are absent."""
     from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
 
     settings = {
@@ -100,7 +113,7 @@ def _first_records(flow: Flow, topic: str, gaps: Iterable[Gap], deadline: float)
 def _look(flow: Flow, consumer: Consumer, topic: str, gaps: Mapping[int, Gap], deadline: float) -> dict[Gap, First | None]:
     found: dict[Gap, First | None] = {}
     left = dict(gaps)
-    consumer.assign([TopicPartition(topic, partition, gap[1][0]) for partition, gap in gaps.items()])
+    consumer.assign([ConsumerPosition(topic, partition, gap[1][0]) for partition, gap in gaps.items()])
     while left and time.monotonic() < deadline:
         message = consumer.poll(POLL_SECONDS)
         if message is None:
@@ -116,9 +129,35 @@ def _look(flow: Flow, consumer: Consumer, topic: str, gaps: Mapping[int, Gap], d
             found[gap] = (offset, message.timestamp()[1])
         elif error is None and offset is not None and offset < start:
             continue
-        else:  # the log's end, or the first record lies behind the gap
+        else:  # the end of the log, or the first record is behind the gap
             found[gap] = None
         del left[partition]
-        consumer.pause([TopicPartition(topic, partition)])
+        consumer.pause([ConsumerPosition(topic, partition)])
     consumer.unassign()
     return found
+
+
+def interval_end(first_moment: int, end: int, offset_at: OffsetAt) -> int | None:
+    """The earliest `until` > `first_moment` (ms) with no record at or after it below offset `end`; None: beyond what a calendar can say."""
+
+    def covers(moment: int) -> bool:
+        found = offset_at(moment)
+        return found is None or found >= end
+
+    low, step = first_moment, 1
+    if low + step > LAST_MOMENT:  # some clients write micro- or nanoseconds
+        return None
+    while not covers(low + step):
+        low += step
+        step *= 2
+        if low + step > LAST_MOMENT:
+            return None
+    high = low + step
+    # covers(high), and not covers(low) unless low is the first moment, whose record is in the range.
+    while high - low > 1:
+        middle = (low + high) // 2
+        if covers(middle):
+            high = middle
+        else:
+            low = middle
+    return high

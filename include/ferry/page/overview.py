@@ -1,6 +1,6 @@
-"""A flow's partitions as the page shows them: sums by topic and over all, searched, sorted and paged (pure).
+"""A flow's partitions as the page shows them: sums for each topic and for the flow, searched, sorted and cut into pages (pure).
 
-A flow may have thousands of topics: what is read is kept as compact rows, and an answer holds one page of them.
+A flow may have thousands of topics. So an overview keeps what was read as compact rows, and an answer holds one page of them.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ class TopicRow:
 
 @dataclass(frozen=True)
 class Overview:
-    """What one look at a flow found.
+    """What one read of a flow found.
 
-    `losses`: as LossReport with `run_id` and `acknowledged`, those that nobody acknowledged first; `losses_open` counts these, and
-    `losses_by_topic` by topic. `stopped`: partitions that the next run will refuse, as PartitionFailure. `open_transactions`: as of
-    HeldBack.document. Lists are cut, totals are whole.
+    `losses`: as LossReport, with `run_id` and `acknowledged`; those that nobody acknowledged come first. `losses_open` counts these, and
+    `losses_by_topic` counts them by topic. `stopped`: partitions that the next run will not copy, as PartitionFailure.
+    `open_transactions`: as of HeldBack.document. The lists may be cut; the totals count everything.
     """
 
     partitions: tuple[PartitionStatus, ...]
-    losses: tuple[Mapping[str, Any], ...] = ()
+    losses: Sequence[Mapping[str, Any]] = ()
     losses_total: int = 0
     losses_open: int = 0
-    stopped: tuple[Mapping[str, Any], ...] = ()
+    stopped: Sequence[Mapping[str, Any]] = ()
     stopped_total: int = 0
-    open_transactions: tuple[Mapping[str, Any], ...] = ()
+    open_transactions: Sequence[Mapping[str, Any]] = ()
     losses_by_topic: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -83,30 +83,21 @@ class Overview:
 
     @property
     def overdue(self) -> tuple[Mapping[str, Any], ...]:
-        """Open transactions that may hang."""
+        """Transactions that are open for too long."""
         return tuple(entry for entry in self.open_transactions if entry.get("overdue"))
 
 
-def landscape_from(document: Mapping[str, Any]) -> Overview:
-    """From what the read sent: partitions as lists in the order of PartitionStatus."""
+def overview_from(document: Mapping[str, Any]) -> Overview:
+    """The inverse of overview_reading.read_overview, which sends each partition as a list of PartitionStatus's fields."""
     names: dict[str, str] = {}
     rows = tuple(
         PartitionStatus(names.setdefault(row[0], row[0]), row[1], names.setdefault(row[2], row[2]), *row[3:]) for row in document["rows"]
     )
-    return Overview(
-        rows,
-        tuple(document["losses"]),
-        document["losses_total"],
-        document["losses_open"],
-        tuple(document["stopped"]),
-        document["stopped_total"],
-        tuple(document["open_transactions"]),
-        document["losses_by_topic"],
-    )
+    return Overview(rows, **{name: value for name, value in document.items() if name != "rows"})
 
 
 def _shown(lag: Lag) -> dict[str, Any]:
-    """-1: not known, of some partition (bytes) or of all that lag (seconds)."""
+    """-1: not known for some partition (bytes), or for every partition with lag (seconds)."""
     return {
         "lag_records": lag.records,
         "lag_bytes": -1 if lag.unknown_sizes else lag.known_bytes,
@@ -126,7 +117,7 @@ def _topic(name: str, rows: Sequence[PartitionStatus], losses: int) -> TopicRow:
     )
 
 
-# A topic without a limit of time comes after all that have one.
+# Sorts topics without headroom behind the others.
 _NEVER = float("inf")
 SORTS: Mapping[str, Callable[[TopicRow], Any]] = {
     "topic": lambda row: row.topic,
@@ -140,7 +131,7 @@ SORTS: Mapping[str, Callable[[TopicRow], Any]] = {
 def page_of_topics(
     rows: Iterable[TopicRow], *, search: str = "", sort: str = "topic", descending: bool = False, offset: int = 0, limit: int = 50
 ) -> dict[str, Any]:
-    """One page of the topics whose name, here or there, holds `search`; equal ones in order of name. `sort`: a key of SORTS."""
+    """One page of the topics whose source or remote name contains `search`. `sort`: a key of SORTS; topics that are equal come by name."""
     wanted = search.casefold()
     found = [row for row in rows if wanted in row.topic.casefold() or wanted in row.remote_topic.casefold()]
     found.sort(key=lambda row: row.topic)

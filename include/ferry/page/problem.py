@@ -1,8 +1,7 @@
-"""Why a read failed, as the page shows it (pure). Ferry's errors say what, where and what to change; they never hold a secret."""
+"""Why a read failed, as the page shows it (pure). Ferry's errors say what is wrong, where, and what to change; they hold no secret."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,25 +10,25 @@ from ferry.errors import ClusterUnreachable, FerryError
 
 
 class ReadTimedOut(ClusterUnreachable):
-    """A read of the page did not end in time; its process was ended."""
+    """A read of the page took too long, so the page ended its process."""
 
     next_step = "check that both clusters answer: ferry status asks the same without a time limit"
 
 
 class ReaderDied(FerryError):
-    """The process of a read ended by itself: a crash of a client library, or out of memory."""
+    """The process of a read died: a client library crashed, or memory ran out."""
 
-    next_step = "the page starts another one; the api-server's log holds what the process said last"
+    next_step = "the page starts another process; the api-server's log holds the last output of this one"
 
 
 class TooManyReads(FerryError):
-    """So many reads of one flow's topics and groups wait that this one was not begun."""
+    """Too many reads of one flow's topics and groups wait, so the page did not begin this one."""
 
-    next_step = "wait: the page asks again; who asks for so much stands in the api-server's log of requests"
+    next_step = "wait: the page asks again; the api-server's log of requests names who asks for so much"
 
 
 class ReadFailed(FerryError):
-    """A read met something that Ferry does not expect."""
+    """A read met an error that Ferry does not expect."""
 
     next_step = "the api-server's log holds the details; ferry status may say more"
 
@@ -44,7 +43,7 @@ class Problem:
 
     @property
     def unreachable(self) -> bool:
-        """Whether a cluster could not be read, rather than was read and found in trouble."""
+        """Whether the problem is that a cluster could not be read at all."""
         found = {"ReadTimedOut": ReadTimedOut}.get(self.error) or getattr(errors, self.error, None)
         return isinstance(found, type) and issubclass(found, ClusterUnreachable)
 
@@ -54,14 +53,9 @@ class Problem:
 
 
 def problem_of(error: BaseException) -> Problem:
-    """An error as the page shows it. Of what is none of Ferry's errors only the class is told: its text may hold anything."""
+    """An error as the page shows it. Only the class of a foreign error is shown, because its text may hold anything."""
     if not isinstance(error, FerryError):
         return problem_of(ReadFailed(f"{type(error).__name__} while reading"))
-    # Rooms have kinds of their own; people look for the one that docs/troubleshooting.md names.
+    # Some packages have subclasses of their own; docs/troubleshooting.md names only the classes of ferry.errors.
     public = next(kind for kind in type(error).__mro__ if kind.__module__ in {errors.__name__, __name__})
     return Problem(public.__name__, str(error), error.next_step)
-
-
-def problem_from(document: Mapping[str, Any]) -> Problem:
-    """The inverse of `Problem.document`."""
-    return Problem(str(document["error"]), str(document["message"]), str(document["next_step"]))

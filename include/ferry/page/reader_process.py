@@ -1,12 +1,10 @@
-"""The process that reads for the page: one request after the other from its stdin, answers to a pipe of their own.
-
-Kafka clients live here and not in the api-server, which they could crash (librdkafka aborts on what it takes for a bug of its own) or keep
-from answering (they hold Python's lock while they decode). The process ends when the api-server does: its stdin is closed then, which a
-thread notices even while a read hangs.
+"""The process that reads for the page. It takes one request after the other from stdin, and writes the answers to a pipe.
 
     python -m ferry.page.reader_process PIPE
 
-What is printed, by whomever, goes where the api-server's errors go: the descriptor PIPE is for answers alone.
+Kafka clients run here and not in the api-server, because they could crash it (librdkafka aborts when it finds a bug of its own) or stop it
+from answering (they hold Python's lock while they decode). When the api-server ends, stdin is closed; a thread notices that even while a
+read hangs, and ends this process. Everything that is printed goes to the api-server's stderr: only answers use the descriptor PIPE.
 """
 
 from __future__ import annotations
@@ -32,12 +30,12 @@ OOM_SCORE = "800"
 
 
 def answer(request: ReadRequest) -> bytes:
-    """The answer to one request; never raises."""
+    """The answer to one request. Never raises."""
     try:
         return answer_frame(carry_out(request.name, request.flow, request.argument), None)
     except FerryError as problem:
         return answer_frame(None, problem_of(problem))
-    except Exception as problem:  # the process goes on: the next flow's read may be fine
+    except Exception as problem:  # the process goes on, because the next read may succeed
         log.exception("reading %s of %s", request.name, request.flow.name)
         return answer_frame(None, problem_of(ReadFailed(f"{type(problem).__name__} while reading {request.name} of {request.flow.name}")))
 

@@ -1,7 +1,7 @@
-"""The api-server's side of the reader processes: one started when it is needed, kept for the next read, ended when it takes too long.
+"""The api-server's side of the reader processes: starts one when it is needed, keeps it for the next read, and ends it.
 
-Not one thread's or read's trouble is another's: each process carries out one read at a time. A process that did not answer in time, or
-died, is replaced. Idle ones end after a while, so that a page that nobody looks at costs nothing.
+Each process does one read at a time, so a read that fails harms no other. A process that does not answer in time, or dies, is replaced.
+Idle processes end after a while, so a page that nobody looks at costs nothing. The routes of the page ask `PageService`.
 """
 
 from __future__ import annotations
@@ -15,32 +15,41 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
 
+from ferry.errors import FerryError
 from ferry.page.frames import ReadRequest, decode_answer, receive, request_frame
+from ferry.page.overview import overview_from
 from ferry.page.problem import Problem, ReaderDied, ReadTimedOut, problem_of
+from ferry.page.reads import READS, ReadName
+from ferry.page.snapshots import ReadKey, Snapshot, Snapshots
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
 
 log = logging.getLogger(__name__)
 
-# A page that is looked at reads every 15 s; starting a process costs a second of CPU time.
+# An open page reads every 15 s; starting a process costs a second of CPU time.
 IDLE_SECONDS = 60.0
-# Ended by the kernel at once: nothing of a reader needs to be tidied up.
+# The kernel ends a killed process at once; a reader has nothing to clean up.
 GONE_SECONDS = 5.0
-# Reads are many small waits, so more processes than cores are of use; each holds some 80 MB.
+# A read mostly waits, so more processes than cores help; each takes some 80 MB.
 READERS = 4
-# After so many reads a process is replaced: whatever a client library leaks is bounded.
+# A process is replaced after so many reads, so a leak of a client library stays bounded.
 READS_A_PROCESS = 500
 STDERR = 2
 
 Answer = tuple[dict[str, Any] | None, Problem | None, int]
+Outcome = tuple[Snapshot[Any], "Future[Snapshot[Any]] | None"]
 
 
 class Reader:
-    """One process. Not for several threads at once."""
+    """One process. Only one thread may use it at a time."""
 
     def __init__(self) -> None:
         self._answers, answers = os.pipe()
-        # No argument and no file holds a setting: they come over stdin.
+        # Settings come over stdin: no argument and no file holds one.
         command = [sys.executable, "-P", "-m", "ferry.page.reader_process", str(answers)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
         try:
@@ -57,11 +66,11 @@ class Reader:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The process id."""
         return self._process.pid
 
     def read(self, request: ReadRequest, limit_seconds: float) -> Answer:
-        """One read: data, or why there is none, and how many bytes it took. ReadTimedOut and ReaderDied; the process is gone then."""
+        """One read: its data, or why there is none, and its size in bytes. After ReadTimedOut and ReaderDied the process is gone."""
         self.reads += 1
         deadline = time.monotonic() + limit_seconds
         what = f"reading {request.name} of {request.flow.name}"
@@ -76,7 +85,7 @@ class Reader:
             raise ReadTimedOut(f"{what} did not end within {limit_seconds:.0f} s") from None
         except ValueError as problem:  # too large, or no JSON
             self.end()
-            raise ReaderDied(f"{what}: what its process sent cannot be taken: {problem}") from problem
+            raise ReaderDied(f"{what}: its process sent an answer that cannot be used: {problem}") from problem
         except (EOFError, BrokenPipeError) as problem:
             code = self._gone()
             self.end()
@@ -86,11 +95,11 @@ class Reader:
 
     @property
     def alive(self) -> bool:
-        """Whether it may be asked again."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def end(self) -> None:
-        """End it now; harmless when it has ended."""
+        """Kill the process, if it runs."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         self._gone()
@@ -109,7 +118,7 @@ class Reader:
 
 
 class Readers:
-    """A pool of at most `most` processes; `read` may be called from as many threads."""
+    """A pool of at most `most` processes. As many threads may call `read` at the same time."""
 
     def __init__(self, most: int = READERS, idle_seconds: float = IDLE_SECONDS, start: Callable[[], Reader] = Reader) -> None:
         self.most = most
@@ -120,7 +129,7 @@ class Readers:
         self._timer: threading.Timer | None = None
 
     def read(self, request: ReadRequest, limit_seconds: float) -> Answer:
-        """The data of one read, or why there is none, and its size in bytes. Never raises."""
+        """One read: its data, or why there is none, and its size in bytes. Never raises."""
         try:
             reader = self._take()
         except OSError as problem:
@@ -134,7 +143,7 @@ class Readers:
             self._give_back(reader)
 
     def close(self) -> None:
-        """End the idle ones; those at work end when they are given back to nobody, or with this process."""
+        """End the idle processes. The others end with this process."""
         with self._lock:
             idle, self._idle = self._idle, []
         for reader in idle:
@@ -156,21 +165,21 @@ class Readers:
         with self._lock:
             self._idle.append(reader)
             if self._timer is None:
-                self._plan_tidying()
+                self._end_idle_later()
 
-    def _plan_tidying(self) -> None:
-        self._timer = threading.Timer(self._idle_seconds, self._tidy)
+    def _end_idle_later(self) -> None:
+        self._timer = threading.Timer(self._idle_seconds, self._end_idle)
         self._timer.daemon = True
         self._timer.start()
 
-    def _tidy(self) -> None:
+    def _end_idle(self) -> None:
         with self._lock:
             limit = time.monotonic() - self._idle_seconds
             old = [reader for reader in self._idle if reader.idle_since <= limit]
             self._idle = [reader for reader in self._idle if reader.idle_since > limit]
             self._timer = None
             if self._idle:
-                self._plan_tidying()
+                self._end_idle_later()
         for reader in old:
             reader.end()
 
@@ -180,3 +189,34 @@ def _ending(code: int | None) -> str:
         with contextlib.suppress(ValueError):
             return f"by {signal.Signals(-code).name}"
     return f"with code {code}"
+
+
+class PageService:
+    """Snapshots of flows. Safe for threads; starts nothing before the first call.
+
+    `resolve` gives a flow by name, with its logins. A thread of the cache calls it; it may raise FerryError.
+    """
+
+    def __init__(self, resolve: Callable[[str], Flow], readers: Readers | None = None) -> None:
+        self._resolve = resolve
+        self._readers = readers or Readers()
+        self._snapshots = Snapshots(self._readers.most)
+
+    def look(self, flow: str, name: ReadName, argument: str = "") -> Outcome:
+        """What is known now, and the read that runs, if one does."""
+        entry = READS[name]
+        return self._snapshots.get(ReadKey(flow, name.value, argument), lambda: self._read(flow, name, argument), entry.fresh_seconds)
+
+    def close(self) -> None:
+        """End idle reader processes."""
+        self._readers.close()
+
+    def _read(self, flow: str, name: ReadName, argument: str) -> tuple[Any, Problem | None, int]:
+        try:
+            request = ReadRequest(name, self._resolve(flow), argument)
+        except FerryError as problem:
+            return None, problem_of(problem), 0
+        data, problem_found, size = self._readers.read(request, READS[name].limit_seconds)
+        if data is not None and name is ReadName.OVERVIEW:
+            return overview_from(data), problem_found, size
+        return data, problem_found, size

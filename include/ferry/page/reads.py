@@ -1,4 +1,4 @@
-"""Every read of the page by name, as the process that carries it out calls it. Each may take so long before its process is ended."""
+"""The reads of the page by name: which function does each, how long its result is fresh, and how long it may take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class ReadName(StrEnum):
     """What can be read of a flow."""
 
-    LANDSCAPE = "landscape"
+    OVERVIEW = "overview"
     RUNS = "runs"
     COVERAGE = "coverage"
     GROUPS = "groups"
@@ -27,7 +27,7 @@ class ReadName(StrEnum):
 class ReadEntry:
     """`function` (module:name) takes the flow, and the argument if it has one.
 
-    `fresh_seconds`: it is not read again before that; `limit_seconds`: its process is ended then.
+    `fresh_seconds`: the page does not read again before that. `limit_seconds`: the page ends a read that takes longer.
     """
 
     function: str
@@ -36,9 +36,9 @@ class ReadEntry:
     has_argument: bool = False
 
 
-# Limits: several times what 10,000 partitions or 2,000 groups took on two busy cores.
+# Limits: several times what reads of 10,000 partitions or 2,000 groups took on two busy cores.
 READS: Mapping[ReadName, ReadEntry] = {
-    ReadName.LANDSCAPE: ReadEntry("ferry.page.overview_reading:read_landscape", 15.0, 180.0),
+    ReadName.OVERVIEW: ReadEntry("ferry.page.overview_reading:read_overview", 15.0, 180.0),
     ReadName.RUNS: ReadEntry("ferry.monitoring.runs_reading:read_runs", 10.0, 60.0),
     ReadName.COVERAGE: ReadEntry("ferry.page.coverage_reading:read_coverage_of", 10.0, 60.0, has_argument=True),
     ReadName.GROUPS: ReadEntry("ferry.page.groups_reading:read_groups", 30.0, 120.0),

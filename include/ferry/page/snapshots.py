@@ -1,7 +1,7 @@
-"""What was read last, of every flow: served at once, read again in the background when it is asked for and no longer fresh.
+"""A cache of what was read last of every flow. It answers at once; data that is no longer fresh is read again in the background.
 
-Last good data stays, with its time and with what went wrong since. A flow in trouble is asked less and less often, and never takes more
-than half of the readers, so that a dead cluster blocks no other flow. Bounded in memory: the longest unused goes first.
+After a failed read the last good data stays, with its time and the problem. A flow whose reads fail is read less and less often, and takes
+at most half of the readers, so a dead cluster blocks no other flow. The cache is bounded: what was not used for longest goes first.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-# After a failed read the next one waits so long, twice as long each time, at most the last.
+# The pause after a failed read: it doubles with each failure, up to LONGEST_PAUSE_SECONDS.
 FIRST_PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 120.0
-# A read that took long is not repeated at once: at most a fifth of the time is spent reading.
+# A read is repeated after four times what it took: so at most a fifth of the time is spent reading.
 REST_FACTOR = 4.0
-# One flow must leave readers to the others.
+# One flow must leave readers for the others.
 READS_A_FLOW = 2
-# Reads of a flow's topics and groups that may wait for their turn; people look at one at a time.
+# So many reads of single topics and groups of a flow may wait; a person looks at one at a time.
 WAITING_A_FLOW = 20
-# Of all that is kept, in bytes as JSON; in memory it is several times as much. 10,000 partitions are 2 MB.
+# All data as JSON; in memory it is several times as large. 10,000 partitions are 2 MB.
 KEPT_BYTES = 32 << 20
 KEPT = 400
 
 
 @dataclass(frozen=True)
-class Key:
-    """What is read: `flow` names whose turn it takes."""
+class ReadKey:
+    """What is read. Each `flow` has its share of the readers."""
 
     flow: str
     name: str
@@ -46,7 +46,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Snapshot(Generic[T]):
-    """`read_at`: seconds since the epoch, None: never. `problem`: of the last read, None: it was good."""
+    """`read_at`: seconds since the epoch, None: never. `problem`: why the last read failed, None: it did not."""
 
     data: T | None = None
     read_at: float | None = None
@@ -77,7 +77,7 @@ class _Entry:
 
 @dataclass
 class _Job:
-    key: Key
+    key: ReadKey
     work: Work
     fresh_seconds: float
     done: Future[Snapshot[Any]] = field(default_factory=Future)
@@ -89,7 +89,7 @@ class Snapshots:
     def __init__(self, threads: int, kept_bytes: int = KEPT_BYTES) -> None:
         self._threads = threads
         self._kept_bytes = kept_bytes
-        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
+        self._entries: OrderedDict[ReadKey, _Entry] = OrderedDict()
         self._waiting: list[_Job] = []
         self._running: dict[str, int] = {}
         self._troubled: set[str] = set()
@@ -97,11 +97,10 @@ class Snapshots:
         self._started = 0
         self._idle = 0
 
-    def get(self, key: Key, work: Work, fresh_seconds: float) -> tuple[Snapshot[Any], Future[Snapshot[Any]] | None]:
-        """What is known of `key` now, and the read under way, if there is one.
+    def get(self, key: ReadKey, work: Work, fresh_seconds: float) -> tuple[Snapshot[Any], Future[Snapshot[Any]] | None]:
+        """What is known of `key` now, and the read that runs, if one does.
 
-        `work` returns data, or why there is none, and a size in bytes. It is called in a thread of this cache, never twice at a time for
-        one key.
+        `work` returns data, or why there is none, and a size in bytes. A thread of this cache calls it, never twice at a time for a key.
         """
         with self._changed:
             entry = self._entries.setdefault(key, _Entry())
@@ -112,14 +111,14 @@ class Snapshots:
                         del self._entries[key]
                     return replace(entry.snapshot(), problem=problem_of(TooManyReads(f"{key.flow}: {WAITING_A_FLOW} reads wait"))), None
                 entry.job = _Job(key, work, fresh_seconds)
-                entry.job.done.set_running_or_notify_cancel()  # whoever waits must not be able to take it from the others
+                entry.job.done.set_running_or_notify_cancel()  # a caller that gives up must not cancel it for the others
                 self._waiting.append(entry.job)
                 self._start_thread()
                 self._changed.notify()
             self._evict()
             return entry.snapshot(), None if entry.job is None else entry.job.done
 
-    def _crowded(self, key: Key) -> bool:
+    def _crowded(self, key: ReadKey) -> bool:
         return bool(key.argument) and sum(job.key.flow == key.flow for job in self._waiting if job.key.argument) >= WAITING_A_FLOW
 
     def _start_thread(self) -> None:
@@ -128,7 +127,7 @@ class Snapshots:
             threading.Thread(target=self._work, name=f"ferry-page-{self._started}", daemon=True).start()
 
     def _evict(self) -> None:
-        """Of what nobody waits for; the newest stays, whatever its size."""
+        """Drop entries that nobody waits for; the newest stays, whatever its size."""
         idle = [key for key, entry in self._entries.items() if entry.job is None]
         total = sum(entry.size for entry in self._entries.values())
         while len(idle) > 1 and (total > self._kept_bytes or len(self._entries) > KEPT):
@@ -144,13 +143,13 @@ class Snapshots:
             began = time.monotonic()
             try:
                 data, problem, size = job.work()
-            except Exception as error:  # a thread that ended would be missing
+            except Exception as error:  # the cache has no thread to lose
                 log.exception("reading %s of %s", job.key.name, job.key.flow)
                 data, problem, size = None, problem_of(error), 0
             self._finish(job, (data, problem, size), time.monotonic() - began)
 
     def _next(self) -> _Job | None:
-        """The first waiting job whose flow may have another reader; what everybody sees comes first."""
+        """The first waiting job whose flow may take another reader. Reads that every user sees come first."""
         troubled = sum(count for flow, count in self._running.items() if flow in self._troubled)
         for job in sorted(self._waiting, key=lambda job: bool(job.key.argument)):
             flow = job.key.flow

@@ -1,4 +1,4 @@
-// The dialog that starts a run of the flow's DAG over just the time of what is missing. Airflow checks the user's right to do so.
+// The dialog that starts a run of the flow's DAG over the record times of missing ranges. Airflow checks whether the user may start it.
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { Dialog } from "./elements.js";
 import { exact, plural, span, utc } from "./format.js";
@@ -6,7 +6,7 @@ import { BASE, call } from "./reading.js";
 
 const LOOK_MS = 3_000;
 const ENDED = new Set(["success", "failed"]);
-const DONE = { success: "The run has ended well.", failed: "The run has failed: its log says why." };
+const DONE = { success: "The run has succeeded.", failed: "The run has failed: its log says why." };
 
 export function Backfill({ ranges, dag, flow, topic, close, again }) {
   const [run, setRun] = useState(null);
@@ -51,9 +51,9 @@ export function Backfill({ ranges, dag, flow, topic, close, again }) {
   };
   const link = run && html`<a href=${new URL(`dags/${encodeURIComponent(dag)}/runs/${encodeURIComponent(run)}`, BASE)} target="_top">${run}</a>`;
   return html`<${Dialog} title=${`Backfill ${topic}`} close=${close}>
-    ${!run && html`<p>A run of <code>${dag}</code> copies what the ledger of ${flow} lacks of <strong>${topic}</strong>, in all its partitions, with record times</p>
+    ${!run && html`<p>A run of <code>${dag}</code> copies every record of <strong>${topic}</strong> that the ledger of ${flow} lacks, in all partitions, with a record time from</p>
       <p class="interval"><span title=${utc(from)}>${first}</span> until <span title=${utc(until)}>${last}</span></p>
-      <p>It closes ${plural(ranges.length, "range")} with ${exact(ranges.reduce((sum, range) => sum + range.end - range.start, 0))} offsets. These records are appended behind newer ones, and consumer groups that stood before them read newer ones again.</p>`}
+      <p>It fills ${plural(ranges.length, "range")} with ${exact(ranges.reduce((sum, range) => sum + range.end - range.start, 0))} offsets. Ferry appends these records behind newer ones. A consumer group whose position was in front of a filled range may read newer records again.</p>`}
     ${paused && html`<p class="banner">The DAG is paused: the run waits until somebody unpauses it.</p>`}
     ${problem && html`<p class="banner bad" role="alert">${problem}</p>`}
     ${run && html`<p role="status">${ENDED.has(state) ? DONE[state] : html`<span class="spinner" aria-hidden="true"></span> The run is ${state}.`}</p><p>${link}</p>`}

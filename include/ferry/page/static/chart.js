@@ -1,10 +1,10 @@
-// A line over time, by uPlot. Its colours are the page's, so it is drawn anew when the theme or the width changes.
+// A line over time, drawn by uPlot in the page's colours. It is drawn anew when the theme or the width changes.
 import { html, useEffect, useRef } from "./vendor/preact-htm.js";
 
 const HEIGHT = 180;
 let library;
 
-/** uPlot is a script of the old kind: it leaves a global. */
+/** uPlot is no module: its script sets a global. */
 function loaded() {
   library ??= new Promise((done, failed) => {
     const style = document.createElement("link");
@@ -22,13 +22,13 @@ function loaded() {
 const CLOCK = { hour: "2-digit", minute: "2-digit" };
 const DAY = 86_400;
 
-/** Times below an axis, as fine as its steps. */
+/** The times below an axis, as exact as its steps need. */
 function times(_, ticks, __, ___, step) {
   const form = step >= DAY ? { day: "numeric", month: "short" } : step >= 60 ? CLOCK : { ...CLOCK, second: "2-digit" };
   return ticks.map((tick) => new Date(tick * 1000).toLocaleString("en-GB", form));
 }
 
-/** `points`: [seconds since 1970, number or null]; `format` tells a number, `onAxis` in few letters. */
+/** `points`: [seconds since 1970, number or null]. `format` makes text of a number, `onAxis` a short one. */
 export function Chart({ title, points, format, onAxis = format, colour = "--ferry-accent" }) {
   const place = useRef();
   useEffect(() => {

@@ -1,4 +1,4 @@
-// What the ledger says about a topic, drawn along the offsets of each partition; what is missing can be brought by a run.
+// What the ledger says about a topic, drawn along the offsets of each partition. A run can fill what is missing.
 import { html, useState } from "./vendor/preact-htm.js";
 import { Backfill } from "./backfill.js";
 import { Empty, Read, ReadAt, Search, Table } from "./elements.js";
@@ -9,17 +9,17 @@ const MEANINGS = {
   copied: "copied in order",
   backfilled: "copied later, behind newer records",
   foreign: "copied by another replicator",
-  missing: "at the source, and not copied",
+  missing: "on the source, but not copied",
   loss: "dropped by the source before it was copied",
-  skipped: "left out, with a reason",
+  skipped: "left out; the reason is given",
   ahead: "not copied yet",
 };
 const PARTITIONS = 32;
 const TOPICS = 200;
-// A bar has no more pieces than can be told apart.
+// More pieces in a bar could not be told apart.
 const PIECES = 400;
 
-/** Pieces of a bar; where there are too many, neighbours become one, and what needs somebody is kept. */
+/** The pieces of a bar. If there are too many, small ones are left out, but never missing ranges and losses. */
 function pieces(partition) {
   const drawn = partition.ranges.filter((range) => range.kind !== "seed" && range.end > range.start);
   if (partition.end !== null && partition.position !== null && partition.end > partition.position) {
@@ -80,7 +80,7 @@ function Missing({ document, ask }) {
   return html`<h3>Missing</h3>
     <p>${plural(document.missing.length, "range")} with ${count(offsets)} offsets ${document.missing.length === 1 ? "is" : "are"} at the source and not on the target.</p>
     ${obstacles.length === 1 && html`<p class="banner">${obstacles[0]}</p>`}
-    ${fillable.length > 0 && !document.may_trigger && html`<p class="banner">You may look, but not start runs of ${document.dag_id}. Ask somebody who may.</p>`}
+    ${fillable.length > 0 && !document.may_trigger && html`<p class="banner">You may not start runs of ${document.dag_id}. Ask somebody who may.</p>`}
     ${fillable.length > 1 && document.may_trigger && html`<p><button onClick=${() => ask(fillable)}>Backfill all of it…</button></p>`}
     <${Table} label="Missing ranges" columns=${columns} rows=${document.missing} keyOf=${(row) => `${row.partition}-${row.start}`} />`;
 }
@@ -92,7 +92,7 @@ function OfTopic({ flow, topic }) {
   return html`<${Read} answer=${answer} what=${`the ledger of ${topic}`}>${(document) => {
     const shown = document.partitions.slice(from, from + PARTITIONS);
     return html`<p>Remote topic <code>${document.remote_topic || "none"}</code>${document.partitions.some((one) => one.merged) && html` <span class="muted">(neighbouring ranges are drawn as one)</span>`}</p>
-      ${document.partitions.length ? html`<div class="bars">${shown.map((partition) => html`<${Bar} key=${partition.partition} partition=${partition} />`)}</div>` : html`<${Empty}>The ledger knows nothing of ${topic} yet.<//>`}
+      ${document.partitions.length ? html`<div class="bars">${shown.map((partition) => html`<${Bar} key=${partition.partition} partition=${partition} />`)}</div>` : html`<${Empty}>The ledger has nothing about ${topic} yet.<//>`}
       ${document.partitions.length > PARTITIONS && html`<nav class="pages" aria-label="Partitions"><button disabled=${from === 0} onClick=${() => setFrom(from - PARTITIONS)}>Previous</button>
         <span>${from} to ${Math.min(from + PARTITIONS, document.partitions.length) - 1} of ${document.partitions.length} partitions</span>
         <button disabled=${from + PARTITIONS >= document.partitions.length} onClick=${() => setFrom(from + PARTITIONS)}>Next</button></nav>`}

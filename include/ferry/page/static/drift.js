@@ -1,4 +1,4 @@
-// What the syncs of topics, configs and ACLs would change now: both sides compared, nothing written.
+// What the syncs of topics, configs and ACLs would change now.
 import { html } from "./vendor/preact-htm.js";
 import { Empty, Read, ReadAt, Table } from "./elements.js";
 import { exact } from "./format.js";
@@ -20,7 +20,7 @@ function Section({ name, document }) {
   const off = document.off?.[name];
   return html`<h3>${TITLES[name]}</h3>
     ${off
-      ? html`<p class="muted">Not kept in step: ${off}</p>`
+      ? html`<p class="muted">Ferry does not sync them: ${off}</p>`
       : rows.length
         ? html`<${Table} label=${`Drift of ${TITLES[name]}`} columns=${COLUMNS} rows=${rows} />${total > rows.length && html`<p class="muted">${exact(total - rows.length)} more: <code>ferry sync … ${name} --dry-run</code></p>`}`
         : html`<p class="good">✓ Nothing differs.</p>`}`;
@@ -29,7 +29,7 @@ function Section({ name, document }) {
 export function Drift({ flow }) {
   const answer = useDocument("drift", { flow: flow.flow });
   const left = [{ name: "What", cell: (row) => row.what }, { name: "Reason", cell: (row) => row.reason }];
-  return html`<p>What the next run would change on ${flow.target} to follow ${flow.source}.</p>
+  return html`<p>The next run would make these changes on ${flow.target}, so that it matches ${flow.source}.</p>
     <${Read} answer=${answer} what="both sides">${(document) => html`
       ${(document.failed ?? []).map((one) => html`<div class="banner bad"><strong>${one.what}: ${one.error}</strong> ${one.problem}</div>`)}
       ${["topics", "configs", "acls"].map((name) => html`<${Section} name=${name} document=${document} />`)}

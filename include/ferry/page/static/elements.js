@@ -1,9 +1,9 @@
-// What several views are made of.
+// Elements that several views use.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { ago, moment, utc } from "./format.js";
 import { BASE } from "./reading.js";
 
-// Each state has a sign and a word besides its colour.
+// The sign and the word of each state, besides its colour.
 export const HEALTH = {
   healthy: ["✓", "Healthy"],
   lagging: ["◔", "Lagging"],
@@ -18,7 +18,7 @@ export function Health({ state }) {
   return html`<span class=${`badge health-${state}`}><span aria-hidden="true">${sign}</span> ${word}</span>`;
 }
 
-/** A time that says how long ago it was; the exact one on hover. */
+/** How long ago a time was; on hover the exact time. */
 export const When = ({ at }) => html`<time datetime=${at} title=${`${moment(at)} (${utc(at)})`}>${ago(at)}</time>`;
 
 /** A number with its name. `exactly` is shown on hover. */
@@ -27,7 +27,7 @@ export const Tile = ({ name, exactly, alarming, children }) =>
 
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
-/** What hinders a document, and how old what is shown is. */
+/** Why there is no newer document, and how old the shown one is. */
 export function Trouble({ failure, document }) {
   if (failure) {
     const link = failure.status === 401 ? html` <a href=${new URL(`api/v2/auth/login?${new URLSearchParams({ next: location.href })}`, BASE)} target="_top">Log in again</a>` : null;
@@ -42,9 +42,9 @@ export function Trouble({ failure, document }) {
   </div>`;
 }
 
-const Age = ({ document }) => html`<p class="muted">${document.read_at ? html`What is shown was read <${When} at=${document.read_at} />.` : "Nothing could be read yet."}</p>`;
+const Age = ({ document }) => html`<p class="muted">${document.read_at ? html`The data below was read <${When} at=${document.read_at} />.` : "Nothing could be read yet."}</p>`;
 
-/** The view of one document: trouble (unless it is told elsewhere: `quiet`), waiting, then `children` with what was read. */
+/** The view of one document: its trouble (not if `quiet`), a sign of waiting, then `children` with the document. */
 export function Read({ answer, what, quiet, children }) {
   const { document, failure } = answer;
   const read = document && (document.read_at || !(document.refreshing || document.problem));
@@ -85,7 +85,7 @@ export function Pages({ offset, limit, total, go }) {
   </nav>`;
 }
 
-// A server is not asked at every key.
+// The pause after the last key, before the server is asked.
 const TYPING_MS = 300;
 
 export function Search({ label, value, change }) {
@@ -111,7 +111,7 @@ export function Command({ children }) {
   return html`<span class="command"><code>${children}</code><button class="small" onClick=${copy}>${copied ? "Copied" : "Copy"}</button></span>`;
 }
 
-/** A dialog of the browser's own: it keeps the focus, closes on Escape, and gives the focus back. */
+/** The browser's own dialog: it keeps the focus, closes on Escape, and returns the focus. */
 export function Dialog({ title, close, children }) {
   const place = useRef();
   useEffect(() => {
@@ -119,7 +119,7 @@ export function Dialog({ title, close, children }) {
     const dialog = place.current;
     dialog.showModal();
     return () => {
-      // While it is open nothing behind it takes the focus.
+      // First: while the dialog is open, nothing behind it takes the focus.
       dialog.close();
       opener?.focus?.();
     };

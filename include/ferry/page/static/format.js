@@ -1,4 +1,4 @@
-// Numbers, sizes and times as people read them. -1 and null mean: not known.
+// Text for numbers, sizes and times. -1 and null mean: not known.
 
 const UNKNOWN = "unknown";
 
@@ -49,7 +49,7 @@ export function roughly(seconds) {
   return `${Number((seconds / size).toFixed(1))} ${name}`;
 }
 
-/** How long until the source drops what waits; a dash where nothing waits. */
+/** How long until the source drops uncopied records; a dash if there are none. */
 export const headroom = (seconds, waiting) => (waiting ? (seconds === null ? "not limited" : duration(seconds)) : "–");
 
 /** ISO text or ms as local date and time. */
@@ -59,7 +59,7 @@ export function moment(value) {
   return Number.isNaN(date.getTime()) ? String(value) : date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** Both ends of a time; within one second, with milliseconds. */
+/** Both ends of an interval; with milliseconds if both are in one second. */
 export function span(from, until) {
   const ends = [from, until].map(moment);
   const parts = (value) => `.${String(new Date(value).getMilliseconds()).padStart(3, "0")}`;
@@ -80,5 +80,5 @@ export function ago(value) {
 
 export const plural = (number, one, many = `${one}s`) => `${exact(number)} ${number === 1 ? one : many}`;
 
-/** One word of a shell, whatever it holds: names of groups are anybody's. */
+/** The text as one word of a shell: a group's name may hold any character. */
 export const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,4 +1,4 @@
-// Consumer groups: where they stand on both sides, and why one is not synced.
+// Consumer groups: their state on both sides, and why a group is not synced.
 import { html, useState } from "./vendor/preact-htm.js";
 import { Command, Empty, Pages, Read, ReadAt, Search, Table } from "./elements.js";
 import { count, exact, quoted } from "./format.js";
@@ -15,7 +15,7 @@ function OneGroup({ flow, group }) {
     { name: "Offset", number: true, cell: (row) => exact(row.source_offset) },
     { name: "Lag", number: true, cell: (row) => exact(row.source_lag) },
     { name: "Remote topic", cell: (row) => row.remote_topic },
-    { name: "Translated", number: true, cell: (row) => (row.translated === null ? "–" : html`${exact(row.translated)} ${row.exact ? html`<span class="good" title="The very record that it would read next">exact</span>` : html`<span class="warn">inexact</span>`}`) },
+    { name: "Translated", number: true, cell: (row) => (row.translated === null ? "–" : html`${exact(row.translated)} ${row.exact ? html`<span class="good" title="The record that the group would read next">exact</span>` : html`<span class="warn">inexact</span>`}`) },
     { name: "There now", number: true, cell: (row) => (row.target_offset === null ? "–" : exact(row.target_offset)) },
     { name: "Sync", cell: (row) => row.decision },
     { name: "Reason", cell: (row) => row.reason },

@@ -1,4 +1,4 @@
-// Airflow's way in: its React app imports this module and takes the function that it leaves behind. The page itself is Preact's.
+// The entry for Airflow: its React app imports this module and takes the global function. The page itself uses Preact.
 import { mount } from "./page.js";
 
 globalThis.AirflowPlugin = function FerryPage() {

@@ -1,4 +1,4 @@
-// The map of clusters and flows, and a card for each flow: whether the copy is healthy, and if not, why and what next.
+// The map of clusters and flows, and a card for each flow: its health, the reasons, and what to do.
 import { html } from "./vendor/preact-htm.js";
 import { bytes, count, duration, exact, headroom, plural } from "./format.js";
 import { Health, ReadAt, Tile, Trouble, When } from "./elements.js";
@@ -6,12 +6,12 @@ import { BASE } from "./reading.js";
 
 const WIDTH = 720;
 const NODE = { width: 132, height: 44 };
-// Two flows between the same clusters bend away from each other.
+// Arrows are bent, so that both directions between two clusters can be seen.
 const BEND = 34;
-// About as wide as a letter: a line must not strike its own label through.
+// The width of a letter: the arrow must not cross out its label.
 const LETTER = 7.5;
 
-/** Clusters on an ellipse, two side by side. */
+/** Places of clusters: on an ellipse; two stand side by side. */
 function layout(clusters) {
   const height = clusters.length < 3 ? 150 : 320;
   const places = clusters.map(({ alias }, index) => {
@@ -63,12 +63,12 @@ function lagged(flow) {
   return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : "up to date";
 }
 
-// With its path: Airflow's <base> would lead a bare query to its home.
+// With the path, because Airflow's <base> would resolve a bare query to its home page.
 const address = (flow, view) => `${location.pathname}?${new URLSearchParams({ flow: flow.flow, view })}`;
 
 function Card({ flow, go }) {
   const { totals, last_run: run } = flow;
-  // What the banner says need not be said twice.
+  // Without the reason that the banner shows already.
   const reasons = flow.reasons.filter((reason) => !flow.problem || !reason.includes(flow.problem.message));
   const open = (view) => (event) => {
     event.preventDefault();
@@ -83,7 +83,7 @@ function Card({ flow, go }) {
       <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${totals.lag_records ? `${count(totals.lag_records)} records` : "nothing"}<//>
       <${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
       <${Tile} name="Oldest uncopied">${totals.lag_records ? duration(totals.lag_seconds) : "none"}<//>
-      <${Tile} name="Headroom" exactly="Until the source drops records that were not copied yet">${headroom(totals.headroom_seconds, totals.lag_records)}<//>
+      <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records)}<//>
     </dl>
     <p class="muted">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</p>`}
     <p>${run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.state}${run.records ? `, ${count(run.records)} records` : ""}` : flow.read_at ? "No run yet." : ""}
@@ -95,7 +95,7 @@ function Card({ flow, go }) {
   </article>`;
 }
 
-// What needs somebody comes first.
+// In this order cards are shown: first the flows that need a person.
 const URGENCY = ["unreachable", "loss", "failing", "lagging", "unknown", "healthy"];
 
 export function Overview({ document, go }) {

@@ -1,4 +1,4 @@
-// The page: which flow, which view, and the views as tabs.
+// The page: the choice of a flow, and its views as tabs.
 import { h, html, render, useRef } from "./vendor/preact-htm.js";
 import { Coverage } from "./coverage.js";
 import { Drift } from "./drift.js";
@@ -37,18 +37,18 @@ function FlowChoice({ flows, flow, go }) {
     ${flows.map((one) => html`<option value=${one.flow}>${one.flow}</option>`)}</select></label>`;
 }
 
-// Of the other DAGs of a flow: dots stand in aliases too.
+// Endings of the ids of a flow's other DAGs. Aliases may hold dots too, so ids are not split at dots.
 const RECOVERIES = ["failover", "failback", "cutover"];
 const flowOf = (dag, flows) =>
   flows.find((one) => [one.dag_id, one.verify_dag_id].includes(dag)) ?? flows.find((one) => RECOVERIES.some((kind) => dag === `${one.dag_id}.${kind}`));
 
 function Loaded({ document, place, go }) {
   if (!document.flows.length) {
-    return html`<${Empty}>There are no flows that you may see. DAGs are made of the enabled flows of the file that <code>FERRY_CONFIG</code>
-      names; you need the right to read a flow's DAG.<//>`;
+    return html`<${Empty}>You can see no flow. Ferry makes a DAG for each enabled flow of the file that <code>FERRY_CONFIG</code>
+      names, and you need the right to read that DAG.<//>`;
   }
   const ofDag = place.dag && flowOf(place.dag, document.flows);
-  if (place.dag && !ofDag) return html`<${Empty}>DAG ${place.dag} does not copy for a Ferry flow. <a href=${new URL("plugin/ferry", BASE)}>All flows</a><//>`;
+  if (place.dag && !ofDag) return html`<${Empty}>DAG ${place.dag} belongs to no Ferry flow. <a href=${new URL("plugin/ferry", BASE)}>All flows</a><//>`;
   const flow = ofDag ?? document.flows.find((one) => one.flow === place.flow) ?? document.flows[0];
   const view = place.view ?? (ofDag ? "runs" : "overview");
   const View = PAGES[view];
@@ -76,12 +76,12 @@ function Page() {
   </div>`;
 }
 
-/** Show the page in `place`; a function that takes it away. */
+/** Show the page in `place`. Returns a function that removes it. */
 export function mount(place) {
   const style = document.createElement("link");
   style.rel = "stylesheet";
   style.href = new URL("style.css", import.meta.url);
-  // Nothing is shown in the wrong clothes.
+  // Shows nothing before the style is there.
   style.onload = () => render(html`<${Page} />`, place);
   document.head.append(style);
   return () => {

@@ -1,8 +1,8 @@
-// Where the reader is: flow, view and topic stand in the address, so that a link leads to the same place.
+// What the page shows: flow, view and topic are in the address, so a link leads to the same place.
 import { useCallback, useEffect, useState } from "./vendor/preact-htm.js";
 
 export const VIEWS = ["overview", "runs", "topics", "coverage", "groups", "drift", "verify"];
-// As Airflow writes the page of a DAG.
+// The path of a DAG's page in Airflow.
 const DAG_PAGE = /\/dags\/([^/]+)\//;
 
 function read() {

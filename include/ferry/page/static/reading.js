@@ -1,12 +1,12 @@
-// Asking the server: documents are asked for again and again while the page is seen, and the last good one stays.
+// Asks the server for documents, again and again while the page is visible. The last good document stays.
 import { useCallback, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 
-// Airflow may be served below a path.
+// Airflow may be served under a path.
 export const BASE = new URL("../../", import.meta.url);
 const USUAL_MS = 15_000;
-// What was never read yet is asked for again soon.
+// The pause while the server has not read the data yet.
 const SOON_MS = 2_000;
-// A server that does not answer is not hammered.
+// The pause after a call without an answer.
 const AFTER_FAILURE_MS = 5_000;
 const ANSWER_MS = 30_000;
 
@@ -23,7 +23,7 @@ function described(status, detail, method) {
   return detail || `The server answers with ${status}.`;
 }
 
-/** One call; Refused with the server's words when it does not say yes. `path` is relative to Airflow's root. */
+/** One call. Throws Refused, with the server's text, when the status is an error. `path` is relative to Airflow's root. */
 export async function call(path, { method = "GET", body, signal } = {}) {
   const limit = AbortSignal.timeout(ANSWER_MS);
   const answer = await fetch(new URL(path, BASE), {
@@ -42,7 +42,7 @@ export async function call(path, { method = "GET", body, signal } = {}) {
   return document;
 }
 
-/** The browser's clock may not be the server's: `read_at` becomes a time of the former, so that nothing old looks new. */
+/** The browser's clock may differ from the server's. So `read_at` becomes a time of the browser's clock, and old data does not look new. */
 function dated(document) {
   if (typeof document.age_seconds !== "number") return document;
   return { ...document, read_at: new Date(Date.now() - 1000 * document.age_seconds).toISOString() };
@@ -54,8 +54,8 @@ function address(name, parameters) {
 }
 
 /**
- * The document `name` with these parameters: `{document, failure, again}`. `failure` is why the last call had no answer. A null `name` asks
- * for nothing. The document of other parameters is dropped at once, so that nothing is shown under a wrong title.
+ * The document `name` with these parameters: `{document, failure, again}`. `failure`: why the last call failed. A null `name` asks for
+ * nothing. When the parameters change, the old document goes at once, so that it does not stand under a wrong title.
  */
 export function useDocument(name, parameters = {}, everyMs = USUAL_MS) {
   const asked = name && address(name, parameters);
@@ -80,7 +80,7 @@ export function useDocument(name, parameters = {}, everyMs = USUAL_MS) {
       }
       timer = setTimeout(seen, wait);
     };
-    // A page in the background asks when it is looked at again.
+    // A page in the background asks when it becomes visible again.
     const seen = () => (document.hidden ? undefined : ask());
     again.current = ask;
     document.addEventListener("visibilitychange", seen);

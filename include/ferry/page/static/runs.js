@@ -1,4 +1,4 @@
-// How the flow fared: lag and throughput over time, the last runs with what each copied, losses, transactions that hold records back.
+// Runs of a flow: lag and throughput over time, what each run copied, losses, and open transactions.
 import { html, useMemo, useState } from "./vendor/preact-htm.js";
 import { Chart } from "./chart.js";
 import { Command, Empty, Read, ReadAt, Table, When } from "./elements.js";
@@ -6,7 +6,7 @@ import { bytes, count, duration, exact, known, moment, roughly } from "./format.
 import { BASE, useDocument } from "./reading.js";
 
 const LIMIT = 50;
-// The sign and colour of a state are those of the health that it makes.
+// The sign of a state, and the health whose colour it has.
 const STATES = {
   done: ["✓", "healthy"],
   "nothing new": ["✓", "healthy"],
@@ -79,9 +79,9 @@ function Losses({ flow }) {
     { name: "Reason", cell: (row) => row.reason },
     { name: "Seen", cell: (row) => (row.acknowledged ? "yes" : html`<span class="badge health-loss">! not yet</span>`) },
   ];
-  return html`<h3>Losses</h3><p>Records that are not on the target, and never will be.</p>
+  return html`<h3>Losses</h3><p>These records are not on the target, and Ferry cannot copy them any more.</p>
     <${Table} label="Losses" columns=${columns} rows=${document.losses} />
-    ${document.open > 0 && html`<p>When somebody has seen to it: <${Command}>${document.command}<//></p>`}`;
+    ${document.open > 0 && html`<p>To acknowledge them: <${Command}>${document.command}<//></p>`}`;
 }
 
 function Transactions({ flow }) {

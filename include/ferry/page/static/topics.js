@@ -1,4 +1,4 @@
-// All topics of a flow: searched, sorted and paged by the server, so that thousands are no matter.
+// All topics of a flow. The server searches, sorts and cuts pages, so there may be thousands.
 import { html, useState } from "./vendor/preact-htm.js";
 import { bytes, count, duration, exact, headroom } from "./format.js";
 import { Empty, Pages, Read, ReadAt, Search, Table } from "./elements.js";
@@ -16,7 +16,7 @@ function Partitions({ flow, topic }) {
     { name: "Size", number: true, cell: (row) => bytes(row.lag_bytes) },
     { name: "Oldest uncopied", number: true, cell: (row) => (row.lag_records ? duration(row.lag_seconds) : "") },
     { name: "Headroom", number: true, cell: (row) => headroom(row.headroom_seconds, row.lag_records) },
-    { name: "Note", cell: (row) => (row.open_transaction_at === null ? "" : `an open transaction holds it back at ${exact(row.open_transaction_at)}`) },
+    { name: "Note", cell: (row) => (row.open_transaction_at === null ? "" : `an open transaction at ${exact(row.open_transaction_at)} stops the copy there`) },
   ];
   return html`<${Read} answer=${answer} what="its partitions">${(document) => html`
     ${(document.stopped ?? []).map((one) => html`<div class="banner bad"><strong>${one.partition < 0 ? one.topic : `${one.topic}-${one.partition}`}: ${one.error}</strong> ${one.problem}</div>`)}
@@ -41,7 +41,7 @@ export function Topics({ flow, place, go }) {
     { name: "Behind", sort: "lag_records", number: true, title: "Records", cell: (row) => html`<span title=${exact(row.lag_records)}>${count(row.lag_records)}</span>` },
     { name: "Size", sort: "lag_bytes", number: true, cell: (row) => html`<span title=${exact(row.lag_bytes)}>${bytes(row.lag_bytes)}</span>` },
     { name: "Oldest uncopied", sort: "lag_seconds", number: true, cell: (row) => (row.lag_records ? duration(row.lag_seconds) : "") },
-    { name: "Headroom", sort: "headroom", number: true, title: "Until the source drops records that were not copied", cell: (row) => headroom(row.headroom_seconds, row.lag_records) },
+    { name: "Headroom", sort: "headroom", number: true, title: "Time until the source drops records that are not copied yet", cell: (row) => headroom(row.headroom_seconds, row.lag_records) },
     {
       name: "Note",
       cell: (row) => [

@@ -1,4 +1,4 @@
-// Results of verifies: whether both sides were found to hold the same records, and what was not compared.
+// Results of verifies: whether both sides hold the same records, and what was not compared.
 import { html } from "./vendor/preact-htm.js";
 import { Empty, Read, ReadAt, Table, When } from "./elements.js";
 import { bytes, count, duration, exact } from "./format.js";
@@ -29,5 +29,5 @@ export function Verify({ flow }) {
   const dag = html`<a href=${new URL(`dags/${encodeURIComponent(flow.verify_dag_id)}`, BASE)} target="_top">${flow.verify_dag_id}</a>`;
   return html`<p>A verify reads both sides and compares them record by record. Start one in Airflow: ${dag}</p>
     <${Read} answer=${answer} what="results of verifies">${(document) => html`
-      ${document.reports.length ? document.reports.map((report) => html`<${Report} key=${report.run_id} report=${report} />`) : html`<${Empty}>No run of that DAG has verified this flow in the last 30 days.<//>`}<${ReadAt} document=${document} />`}<//>`;
+      ${document.reports.length ? document.reports.map((report) => html`<${Report} key=${report.run_id} report=${report} />`) : html`<${Empty}>Nobody has verified this flow in the last 30 days.<//>`}<${ReadAt} document=${document} />`}<//>`;
 }
