@@ -15,7 +15,7 @@ from ferry.cli.main import app
 from ferry.client import MirrorClient
 from ferry.config.registry import FILE_PROPERTIES, FLOW_PROPERTIES, Effect
 from ferry.config.registry.ferry import FERRY
-from ferry.policy.naming import ReplicationPolicy
+from ferry.policy.replication_policy import ReplicationPolicy
 
 pytestmark = pytest.mark.unit
 

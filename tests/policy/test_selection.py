@@ -9,8 +9,8 @@ import pytest
 
 from ferry.config import Flow, load_config
 from ferry.errors import ConfigError
-from ferry.policy.default_filters import DefaultConfigPropertyFilter, DefaultGroupFilter, DefaultTopicFilter
-from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from ferry.policy.filters import DefaultConfigPropertyFilter, DefaultGroupFilter, DefaultTopicFilter
+from ferry.policy.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 from ferry.policy.selection import TopicRules
 
 pytestmark = pytest.mark.unit

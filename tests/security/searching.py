@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -57,7 +58,7 @@ class Search:
     def files(self, kind: str, *places: Path) -> None:
         """Every file below `places`; those that vanish meanwhile are left."""
         for place in places:
-            for path in place.rglob("*") if place.is_dir() else [place]:
+            for path in [place, *(Path(folder, name) for folder, _, names in os.walk(place) for name in names)]:
                 try:
                     if path.is_file() and path.stat().st_size <= LARGEST_FILE_BYTES:
                         self.look(f"{kind}: {path.name}, mode {path.stat().st_mode & 0o777:o}", path.read_bytes())

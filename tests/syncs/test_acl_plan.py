@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.config.settings import AclSettings
-from ferry.policy.default_filters import DefaultGroupFilter, DefaultTopicFilter
-from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy
+from ferry.policy.filters import DefaultGroupFilter, DefaultTopicFilter
+from ferry.policy.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from ferry.policy.selection import TopicRules
 from ferry.syncs.acl_plan import AclRules, image_of, plan_acls
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
-from ferry.policy.default_filters import DefaultConfigPropertyFilter
+from ferry.policy.filters import DefaultConfigPropertyFilter
 from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules, creation_config, needs_default_limit, plan_configs
 
 pytestmark = pytest.mark.unit

@@ -18,10 +18,19 @@ from ferry.config.settings import AclSettings, AlertSettings, HandlingSettings, 
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
-from ferry.policy.custom_filters import CustomConfigPropertyFilter, CustomGroupFilter, CustomTopicFilter
-from ferry.policy.default_filters import DefaultConfigPropertyFilter, DefaultGroupFilter, DefaultTopicFilter
-from ferry.policy.filters import ConfigPropertyRule, GroupRule, TopicRule
-from ferry.policy.naming import ReplicationPolicy, ledger_topic, position_group, replication_policy, runs_topic, state_topic
+from ferry.policy.filters import (
+    ConfigPropertyRule,
+    CustomConfigPropertyFilter,
+    CustomGroupFilter,
+    CustomTopicFilter,
+    DefaultConfigPropertyFilter,
+    DefaultGroupFilter,
+    DefaultTopicFilter,
+    GroupRule,
+    TopicRule,
+)
+from ferry.policy.naming import ledger_topic, position_group, replication_policy, runs_topic, state_topic
+from ferry.policy.replication_policy import ReplicationPolicy
 from ferry.policy.selection import Selection, TopicRules
 
 MEBIBYTE = 1 << 20

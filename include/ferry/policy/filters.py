@@ -1,11 +1,21 @@
-"""The interfaces of filters: which topics, groups and topic configs a flow replicates (KIP-382, KIP-894).
+"""Filters: which topics, groups and topic configs a flow replicates (KIP-382, KIP-894).
 
 A filter has MM2's method; a rule also has `why_not(name)`, the reason that reports show. `Flow` makes the rules that its config names.
+
+MM2's own filters (DefaultTopicFilter, DefaultGroupFilter, DefaultConfigPropertyFilter) are lists of Java regular expressions. The elements
+of a list are joined by `|` into one expression, which must match a whole name. An empty list matches nothing: an empty include copies
+nothing, an empty exclude excludes nothing. Exclusion wins.
+
+A custom filter is asked through a guard: ConfigError with its import path for whatever goes wrong in it.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from ferry.policy.custom_classes import answer, custom_object
+from ferry.policy.java_patterns import java_pattern
 
 
 class TopicFilter(Protocol):
@@ -21,7 +31,7 @@ class GroupFilter(Protocol):
 
 
 class ConfigPropertyFilter(Protocol):
-    """Decides which topic configs are synced (KIP-382, KIP-894)."""
+    """Decides which topic configs are synced (KIP-382), and whether one that has the default at the source is written (KIP-894)."""
 
     def should_replicate_config_property(self, name: str, /) -> bool: ...
     def should_replicate_source_default(self, name: str, /) -> bool: ...
@@ -43,3 +53,106 @@ class ConfigPropertyRule(ConfigPropertyFilter, Protocol):
     """A filter of topic configs that gives reasons."""
 
     def why_not(self, name: str, /) -> str | None: ...
+
+
+class _IncludeExclude:
+    """Included and not excluded; `key` is the property of the include list."""
+
+    key: str
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str]) -> None:
+        self._include = java_pattern(include, self.key)
+        self._exclude = java_pattern(exclude, f"{self.key}.exclude")
+
+    def why_not(self, name: str) -> str | None:
+        """The reason for leaving `name` out; None when it is in."""
+        if self._include is None or not self._include.fullmatch(name):
+            return f"not in {self.key}"
+        if self._exclude is not None and self._exclude.fullmatch(name):
+            return f"in {self.key}.exclude"
+        return None
+
+
+class DefaultTopicFilter(_IncludeExclude):
+    """`topics` and `topics.exclude`."""
+
+    key = "topics"
+
+    def should_replicate_topic(self, name: str) -> bool:
+        return self.why_not(name) is None
+
+
+class DefaultGroupFilter(_IncludeExclude):
+    """`groups` and `groups.exclude`."""
+
+    key = "groups"
+
+    def should_replicate_group(self, name: str) -> bool:
+        return self.why_not(name) is None
+
+
+class DefaultConfigPropertyFilter:
+    """`config.properties.exclude` and `use.defaults.from` (KIP-894): only the exact value `source` copies defaults."""
+
+    def __init__(self, exclude: Sequence[str], use_defaults_from: str) -> None:
+        self._exclude = java_pattern(exclude, "config.properties.exclude")
+        self._source_defaults = use_defaults_from == "source"
+
+    def why_not(self, name: str) -> str | None:
+        """The reason for leaving a topic config out; None when it is synced."""
+        excluded = self._exclude is not None and self._exclude.fullmatch(name) is not None
+        return "in config.properties.exclude" if excluded else None
+
+    def should_replicate_config_property(self, name: str) -> bool:
+        return self.why_not(name) is None
+
+    def should_replicate_source_default(self, name: str) -> bool:  # noqa: ARG002 - the same answer for every name, as in MM2
+        return self._source_defaults
+
+
+class _Custom:
+    """Asks an object of the class at `path` by its `methods`."""
+
+    methods: tuple[str, ...]
+
+    def __init__(self, path: str, properties: Mapping[str, str]) -> None:
+        self._path = path
+        self._custom: Any = custom_object(path, self.methods, properties)
+
+    def why_not(self, name: str) -> str | None:
+        """The reason for leaving `name` out; None when it is in."""
+        return None if self._truth(self.methods[0], name) else f"left out by {self._path}"
+
+    def _truth(self, method: str, name: str) -> bool:
+        truth: bool = answer(self._path, method, self._custom, name, wants=(bool,))
+        return truth
+
+
+class CustomTopicFilter(_Custom):
+    """`topic.filter.class`."""
+
+    methods = ("should_replicate_topic",)
+
+    def should_replicate_topic(self, name: str) -> bool:
+        return self._truth("should_replicate_topic", name)
+
+
+class CustomGroupFilter(_Custom):
+    """`group.filter.class`."""
+
+    methods = ("should_replicate_group",)
+
+    def should_replicate_group(self, name: str) -> bool:
+        return self._truth("should_replicate_group", name)
+
+
+class CustomConfigPropertyFilter(_Custom):
+    """`config.property.filter.class`."""
+
+    methods = ("should_replicate_config_property", "should_replicate_source_default")
+
+    def should_replicate_config_property(self, name: str) -> bool:
+        return self._truth("should_replicate_config_property", name)
+
+    def should_replicate_source_default(self, name: str) -> bool:
+        return self._truth("should_replicate_source_default", name)

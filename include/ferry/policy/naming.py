@@ -8,32 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ferry.errors import ConfigError
-from ferry.policy.builtin_policies import DefaultReplicationPolicy, IdentityReplicationPolicy
 from ferry.policy.custom_classes import is_custom
-from ferry.policy.custom_policy import CustomReplicationPolicy
-from ferry.policy.replication_policy import HEARTBEATS, ReplicationPolicy
+from ferry.policy.replication_policy import (
+    CustomReplicationPolicy,
+    DefaultReplicationPolicy,
+    IdentityReplicationPolicy,
+    ReplicationPolicy,
+)
 
 FERRY_PREFIX = "mm2-ferry-"
 FERRY_GROUPS = "__ferry-"
 STATE_PREFIX, STATE_SUFFIX = f"{FERRY_PREFIX}state.", ".internal"
 # Offset syncs, and what MM2's Connect workers keep: these names always have dots, whatever the policy's separator.
 MM2_PREFIXES = ("mm2-offset-syncs", "mm2-offsets", "mm2-configs", "mm2-status")
-
-__all__ = [
-    "FERRY_PREFIX",
-    "HEARTBEATS",
-    "DefaultReplicationPolicy",
-    "IdentityReplicationPolicy",
-    "ReplicationPolicy",
-    "is_ferry_group",
-    "is_ferry_topic",
-    "is_never_copied",
-    "ledger_topic",
-    "position_group",
-    "replication_policy",
-    "runs_topic",
-    "state_topic",
-]
 
 
 def replication_policy(

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from ferry.errors import ConfigError
 from ferry.policy.filters import TopicRule
-from ferry.policy.naming import ReplicationPolicy, is_ferry_topic, is_never_copied
-from ferry.policy.replication_policy import MOST_HOPS
+from ferry.policy.naming import is_ferry_topic, is_never_copied
+from ferry.policy.replication_policy import MOST_HOPS, ReplicationPolicy
 
 
 @dataclass(frozen=True)
