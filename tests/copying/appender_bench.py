@@ -30,7 +30,7 @@ NOT_LEADER, TOO_LARGE, FENCED, OUT_OF_ORDER, INVALID_TIMESTAMP, UNEXPECTED = 6, 
 
 
 @dataclass(frozen=True)
-class FakeUnit:
+class FakeBatch:
     """`names` stand for records; the encoded form carries the sequence, so that the broker can check it."""
 
     names: tuple[int, ...]
@@ -48,12 +48,12 @@ class FakeUnit:
         return self.size + 61
 
     def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> Any:
-        return SimpleNamespace(unit=self, sequence=base_sequence, identity=(producer_id, epoch), transactional=transactional)
+        return SimpleNamespace(batch=self, sequence=base_sequence, identity=(producer_id, epoch), transactional=transactional)
 
 
-def halve(unit: FakeUnit) -> tuple[FakeUnit, FakeUnit]:
-    middle = unit.count // 2
-    return FakeUnit(unit.names[:middle]), FakeUnit(unit.names[middle:])
+def halve(batch: FakeBatch) -> tuple[FakeBatch, FakeBatch]:
+    middle = batch.count // 2
+    return FakeBatch(batch.names[:middle]), FakeBatch(batch.names[middle:])
 
 
 class Clock:
@@ -113,8 +113,8 @@ class Broker:
             code = 0 if batch.sequence == self.expected.get(key, 0) else OUT_OF_ORDER
         base = len(log)
         if code == 0:
-            log += batch.unit.names
-            self.expected[key] = batch.sequence + batch.unit.count
+            log += batch.batch.names
+            self.expected[key] = batch.sequence + batch.batch.count
         return PartitionAnswer(*key, code, base if code == 0 else -1, None)
 
 
@@ -164,9 +164,9 @@ class Bench:
     def _wake(self) -> None:
         self.woken += 1
 
-    def enqueue(self, *units: tuple[int, ...], key: tuple[str, int] = KEY) -> None:
-        for names in units:
-            self.appender.enqueue(key, FakeUnit(names))
+    def enqueue(self, *batches: tuple[int, ...], key: tuple[str, int] = KEY) -> None:
+        for names in batches:
+            self.appender.enqueue(key, FakeBatch(names))
 
     def settle(self) -> None:
         for answered in self.appender.settle():
@@ -174,7 +174,7 @@ class Bench:
                 self.accepted.append(answered)
             else:
                 self.refused.append(answered)
-            self.names += answered.unit.names
+            self.names += answered.batch.names
 
     def run(self) -> None:
         """Until nothing waits any more."""
@@ -191,9 +191,9 @@ class Bench:
     def consistent(self) -> bool:
         """What was reported accepted is what the logs hold, at those offsets, in order."""
         seen: dict[tuple[str, int], list[int]] = {}
-        for key, unit, base in self.accepted:
+        for key, batch, base in self.accepted:
             assert len(seen.setdefault(key, [])) == base
-            seen[key] += unit.names
+            seen[key] += batch.names
         return (
             seen == {key: names for key, names in self.broker.log.items() if names}
             and self.appender.waiting_bytes == self.appender.own_bytes == 0

@@ -138,11 +138,11 @@ class Bench:
     def answer(
         self, *, partition: int = 0, records: bytes = b"", error: int = 0, lso: int = 100, diverged: int | None = None, aborted: int = -1
     ) -> Any:
-        """Answer the oldest request for one partition; the units that come of it."""
+        """Answer the oldest request for one partition; the batches that come of it."""
         return self._answer([_part(partition, records, error, lso, diverged, aborted)])
 
     def answer_all(self, records: dict[int, bytes], errors: Mapping[int, int] = MappingProxyType({})) -> Any:
-        """Answer the oldest request with these records, or error codes, of each partition; the units that come of it."""
+        """Answer the oldest request with these records, or error codes, of each partition; the batches that come of it."""
         refused = [_part(partition, b"", code) for partition, code in errors.items()]
         return self._answer([*refused, *(_part(partition, data) for partition, data in records.items())])
 

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.copying.appender_bench import Bench, FakeUnit, Honest, new_bench
+from tests.copying.appender_bench import Bench, FakeBatch, Honest, new_bench
 
 from ferry.clusters.coordination import Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.error_codes import named
@@ -369,7 +369,7 @@ def test_a_batch_that_is_too_large_is_halved_until_it_fits(bench: Bench) -> None
 
 
 def test_a_batch_that_cannot_be_divided_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def damaged(_: FakeUnit) -> tuple[FakeUnit, FakeUnit]:
+    def damaged(_: FakeBatch) -> tuple[FakeBatch, FakeBatch]:
         raise ValueError("no such codec")
 
     monkeypatch.setattr(bench.appender, "_halve", damaged)

@@ -30,9 +30,9 @@ def test_what_was_appended_too_slowly_is_asked_for_again_with_its_sequences(benc
     honest, asked = bench.broker._append, []
 
     def slow(key: tuple[str, int], sent: Any) -> PartitionAnswer:
-        asked.append((sent.sequence, sent.unit.names))
-        known = bench.broker.log[key][sent.sequence : sent.sequence + sent.unit.count]
-        if known == list(sent.unit.names):
+        asked.append((sent.sequence, sent.batch.names))
+        known = bench.broker.log[key][sent.sequence : sent.sequence + sent.batch.count]
+        if known == list(sent.batch.names):
             return PartitionAnswer(*key, 0, sent.sequence, None)
         return honest(key, sent)._replace(error_code=REQUEST_TIMED_OUT, base_offset=-1)
 

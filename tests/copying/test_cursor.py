@@ -17,7 +17,7 @@ from ferry.ledger.counters import Counters
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
-from ferry.wire.unit import Unit
+from ferry.wire.produce_batch import ProduceBatch
 
 pytestmark = pytest.mark.unit
 
@@ -25,11 +25,11 @@ COPIED, BACKFILLED = ReceiptKind.COPIED, ReceiptKind.BACKFILLED
 TOPIC_ID, REMOTE_ID = UUID(int=1), UUID(int=2)
 
 
-def unit(start: int, end: int, *, runs: tuple[tuple[int, int], ...] | None = None, epoch: int = 3) -> Unit:
+def unit(start: int, end: int, *, runs: tuple[tuple[int, int], ...] | None = None, epoch: int = 3) -> ProduceBatch:
     """A unit that settles [start, end); all offsets are records unless `runs` says otherwise."""
     runs = ((start, end - start),) if runs is None else runs
     count = sum(run[1] for run in runs)
-    return Unit("forwarded", memoryview(b"x" * count), count, runs, start, end, 1_000 + start, 1_000 + end, epoch)
+    return ProduceBatch("forwarded", memoryview(b"x" * count), count, runs, start, end, 1_000 + start, 1_000 + end, epoch)
 
 
 def seed_at(position: int) -> Receipt:

@@ -14,7 +14,7 @@ from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import Segment
 from ferry.ledger.coverage import covered, uncovered
 from ferry.ledger.receipts import Receipt, ReceiptKind
-from ferry.wire.unit import Unit
+from ferry.wire.produce_batch import ProduceBatch
 
 pytestmark = pytest.mark.unit
 
@@ -27,7 +27,7 @@ class Target:
     ledger: list[Receipt]
 
 
-def handled_unit(start: int, end: int) -> Unit | None:
+def handled_unit(start: int, end: int) -> ProduceBatch | None:
     """What a handler that drops every other pair of offsets leaves of [start, end); None: nothing."""
     kept = [offset for offset in range(start, end) if offset & 2]
     runs = tuple((offset, 1) for offset in kept)
@@ -45,7 +45,7 @@ class CursorMachine(RuleBasedStateMachine):
         super().__init__()
         self.cursor = PartitionCursor(task(*self.segments, position=40, seed=seed_at(40)))
         self.log_start = 0
-        self.waiting: list[Unit] = []
+        self.waiting: list[ProduceBatch] = []
         self.committed = Target([], [])
         self.open = Target([], [])
 

@@ -22,8 +22,8 @@ from ferry.clusters.leader_epochs import NO_LATER_EPOCH, Divergence, ReadTo, div
 from ferry.clusters.leaders import Leader
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.cursor import PartitionCursor
-from ferry.wire.treatment import arrange
-from ferry.wire.unit import Unit
+from ferry.wire.produce_batch import ProduceBatch
+from ferry.wire.transform import MergeLimits, transform
 
 pytestmark = pytest.mark.unit
 
@@ -153,7 +153,7 @@ def read(log: EpochLog, way: Way) -> list[tuple[int, int]]:
     """Every position that a commit could write down on the way, with the epoch that goes with it."""
     cursor = PartitionCursor(replace(task(end=way.end), excluded=way.excluded, last_epoch=-1))
     said: list[tuple[int, int]] = []
-    waiting: list[Unit] = []
+    waiting: list[ProduceBatch] = []
 
     def settle() -> None:
         for unit in waiting:
@@ -168,16 +168,16 @@ def read(log: EpochLog, way: Way) -> list[tuple[int, int]]:
         if not cursor.wants_fetch:
             settle()
             continue
-        arranged = arrange(
+        transformed = transform(
             memoryview(log.fetched(cursor.fetched, way.entries)),
             position=cursor.fetched,
             end=way.end,
             excluded=way.excluded,
-            forward_minimum_records=1,
+            limits=MergeLimits(forward_records=1),
         )
-        cursor.fetched_to(arranged.next_position, arranged.last_leader_epoch)
+        cursor.fetched_to(transformed.next_position, transformed.last_leader_epoch)
         said.append((cursor.fetched, cursor.fetch_position().last_epoch))
-        waiting += arranged.units
+        waiting += transformed.batches
         if not way.lagging:
             settle()
     return said

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.copying.appender_bench import INVALID_TIMESTAMP, KEY, NOT_LEADER, TOO_LARGE, Broker, FakeUnit, new_bench
+from tests.copying.appender_bench import INVALID_TIMESTAMP, KEY, NOT_LEADER, TOO_LARGE, Broker, FakeBatch, new_bench
 
 from ferry.clusters.answers import PRODUCE
 from ferry.clusters.producing import PartitionAnswer
@@ -31,7 +31,7 @@ class _Choosy:
         if passing is not None:
             return PartitionAnswer(*key, passing, -1, None)
         in_order = batch.sequence == self._broker.expected.get(key, 0)
-        if self._bad.intersection(batch.unit.names) and (in_order or self._early):
+        if self._bad.intersection(batch.batch.names) and (in_order or self._early):
             return PartitionAnswer(*key, self._code, -1, None)
         return self._append(key, batch)
 
@@ -50,7 +50,7 @@ def test_refused_records_alone_are_left_out_in_order(data: st.DataObject, code: 
         bench.run()
         assert bench.names == list(range(total))
         assert bench.broker.log.get(KEY, []) == [name for name in range(total) if name not in bad]
-        assert [(refused.key, refused.unit.names) for refused in bench.refused] == [(KEY, (name,)) for name in sorted(bad)]
+        assert [(refused.key, refused.batch.names) for refused in bench.refused] == [(KEY, (name,)) for name in sorted(bad)]
         assert {refused.problem for refused in bench.refused} <= {PRODUCE.told(code)}
         assert bench.appender.refusal(KEY) is None
         assert bench.consistent()
@@ -68,7 +68,7 @@ def test_what_no_record_gets_past_stops_the_partition_all_the_same(monkeypatch: 
 
 
 def test_outputs_of_one_record_that_are_too_large_together_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def whole(unit: FakeUnit) -> tuple[FakeUnit, FakeUnit]:
+    def whole(unit: FakeBatch) -> tuple[FakeBatch, FakeBatch]:
         raise Indivisible("made of one record")
 
     for skips in (True, False):
@@ -79,5 +79,5 @@ def test_outputs_of_one_record_that_are_too_large_together_are_left_out(monkeypa
         bench.run()
         refusal = bench.appender.refusal(KEY)
         assert bench.broker.log[KEY] == ([0, 3] if skips else [0])
-        assert [refused.unit.names for refused in bench.refused] == ([(1, 2)] if skips else [])
+        assert [refused.batch.names for refused in bench.refused] == ([(1, 2)] if skips else [])
         assert refusal is None if skips else refusal is not None and "made of one record" in refusal.problem

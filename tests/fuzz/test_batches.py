@@ -14,10 +14,10 @@ from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.wire import compression, varint
 from ferry.wire.aborted import control_type
 from ferry.wire.batch import HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, MalformedBatch, OversizedBatch, crc_is_valid, iterate_batches
-from ferry.wire.opening import opened
-from ferry.wire.split import split_unit
-from ferry.wire.treatment import arrange
-from ferry.wire.unit import Unit
+from ferry.wire.legacy import opened
+from ferry.wire.produce_batch import ProduceBatch
+from ferry.wire.split import halved
+from ferry.wire.transform import MergeLimits, transform
 
 pytestmark = pytest.mark.unit
 
@@ -42,25 +42,24 @@ RECORDS = build(ROWS)[HEADER_SIZE:]
 ENTRIES = st.sampled_from(MODERN + OLD + MARKERS)
 
 
-def arranged(data: bytes, *, apart: bool, handled: bool = False) -> list[Unit]:
+def transformed(data: bytes, *, apart: bool, handled: bool = False) -> list[ProduceBatch]:
     """As a lane asks for it. `apart`: every batch is opened, though it could be forwarded."""
     small = (1 << 30, 1 << 30) if apart else (0, 0)
-    found = arrange(
+    found = transform(
         memoryview(data),
         position=0,
         end=END,
         aborted=[(4, 0)] if len(data) % 7 == 0 else [],
-        forward_minimum_bytes=small[0],
-        forward_minimum_records=small[1],
+        limits=MergeLimits(small[0], small[1]),
         max_opened_bytes=MEBIBYTE,
         handling=PartitionHandling(lambda record: [record], "t", 0) if handled else None,
     )
     assert 0 <= found.next_position <= END
     at = 0
-    for unit in found.units:
+    for unit in found.batches:
         assert at <= unit.upstream_start < unit.upstream_end
         at = unit.upstream_end
-    return list(found.units)
+    return list(found.batches)
 
 
 def resealed(entry: bytes) -> bytes:
@@ -78,18 +77,18 @@ def test_a_flipped_bit_is_refused(entry: bytes, bit: int, apart: bool, before: b
     broken[bit // 8] ^= 1 << (bit % 8)
     first = build([Row(0, 5), Row(1, 6)]) if before else b""
     if before:
-        units = arranged(first + bytes(broken), apart=apart)
+        units = transformed(first + bytes(broken), apart=apart)
         assert [unit.runs for unit in units] == [((0, 2),)]
     else:
         with pytest.raises(MalformedBatch):
-            arranged(bytes(broken), apart=apart)
+            transformed(bytes(broken), apart=apart)
 
 
 @fuzzed
 @given(data=damaged(ENTRIES), apart=st.booleans(), handled=st.booleans())
 def test_damaged_entries(data: bytes, apart: bool, handled: bool) -> None:
     try:
-        units = arranged(data, apart=apart, handled=handled)
+        units = transformed(data, apart=apart, handled=handled)
     except (MalformedBatch, HandlerStopped):
         return
     for unit in units:
@@ -100,14 +99,14 @@ def test_damaged_entries(data: bytes, apart: bool, handled: bool) -> None:
 @given(data=damaged(ENTRIES).map(resealed), apart=st.booleans(), handled=st.booleans())
 def test_damaged_entries_with_a_valid_checksum(data: bytes, apart: bool, handled: bool) -> None:
     try:
-        units = arranged(data, apart=apart, handled=handled)
+        units = transformed(data, apart=apart, handled=handled)
     except (MalformedBatch, HandlerStopped):
         return
     for unit in units:
         whole = b"".join(unit.encode(9, 1, 0, True))
         assert crc_is_valid(memoryview(whole))
         try:
-            halves = split_unit(unit, MEBIBYTE)
+            halves = halved(unit, MEBIBYTE)
         except ValueError:
             continue
         assert sum(half.count for half in halves) == unit.count
@@ -124,7 +123,7 @@ def test_damaged_records_in_a_sound_batch(plain: bytes, count: int, codec: int) 
     struct.pack_into(">i", batch, 57, count)
     for handled in (False, True):
         try:
-            arranged(seal(batch), apart=True, handled=handled)
+            transformed(seal(batch), apart=True, handled=handled)
         except (MalformedBatch, HandlerStopped):
             continue
 
@@ -176,4 +175,4 @@ def test_variable_length_integers(data: bytes, at: int) -> None:
 def test_old_messages_whose_times_lie_too_far_apart(timestamp: int) -> None:
     messages = message_set([Row(3, timestamp), Row(4, -2 if timestamp > 0 else 0)], 1, 1)
     with pytest.raises(MalformedBatch, match="too far apart"):
-        arranged(messages, apart=True)
+        transformed(messages, apart=True)

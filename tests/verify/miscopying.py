@@ -11,7 +11,7 @@ import pytest
 from ferry.copying import source_feed
 from ferry.wire import compression, varint
 from ferry.wire.batch import HEADER, HEADER_SIZE, LENGTH_OVERHEAD, read_header
-from ferry.wire.unit import Unit
+from ferry.wire.produce_batch import ProduceBatch
 
 Row = tuple[int, bytes]  # timestamp, bytes of key, value and headers
 Rewrite = Callable[[list[Row]], list[Row]]
@@ -42,30 +42,30 @@ def batch_of(rows: list[Row], codec: int) -> memoryview:
     return memoryview(HEADER.pack(0, length, -1, 2, 0, codec, len(rows) - 1, first, latest, -1, -1, -1, len(rows)) + packed)
 
 
-def rewritten(unit: Unit, rewrite: Rewrite) -> Unit:
+def rewritten(unit: ProduceBatch, rewrite: Rewrite) -> ProduceBatch:
     rows = rewrite(rows_of(unit.payload))
     return replace(unit, payload=batch_of(rows, read_header(unit.payload).codec), count=len(rows))
 
 
 def miscopy(monkeypatch: pytest.MonkeyPatch, faults: dict[tuple[str, int], Rewrite]) -> list[tuple[str, int]]:
     """The last unit of what is fetched of each partition goes wrong, once; the partitions where that has happened."""
-    arrange, struck = source_feed.arrange, []
+    transform, struck = source_feed.transform, []
     take = source_feed.SourceFeed._take
 
-    def wrong_take(self: Any, cursor: Any, fetched: Any) -> list[Unit]:
+    def wrong_take(self: Any, cursor: Any, fetched: Any) -> list[ProduceBatch]:
         key = (cursor.task.topic, cursor.task.partition)
         if key not in faults or key in struck:
             return take(self, cursor, fetched)
 
         def wrong(*arguments: Any, **options: Any) -> Any:
-            found = arrange(*arguments, **options)
-            if not found.units:
+            found = transform(*arguments, **options)
+            if not found.batches:
                 return found
             struck.append(key)
-            return replace(found, units=[*found.units[:-1], rewritten(found.units[-1], faults[key])])
+            return replace(found, units=[*found.batches[:-1], rewritten(found.batches[-1], faults[key])])
 
         with monkeypatch.context() as patch:
-            patch.setattr(source_feed, "arrange", wrong)
+            patch.setattr(source_feed, "transform", wrong)
             return take(self, cursor, fetched)
 
     monkeypatch.setattr(source_feed.SourceFeed, "_take", wrong_take)

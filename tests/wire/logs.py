@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ferry.wire.unit import Unit
+from ferry.wire.produce_batch import ProduceBatch
 
 END = 1 << 62
 
@@ -100,7 +100,7 @@ def log_of(kafka: Any, entries: list[dict[str, Any]]) -> Log:
     return Log(b"".join(parts), [row for _, rows in seen for row in rows], aborted, offset)
 
 
-def check_tiling(units: list[Unit], position: int, next_position: int) -> None:
+def check_tiling(units: list[ProduceBatch], position: int, next_position: int) -> None:
     edges = [position, *(unit.upstream_end for unit in units)]
     assert [unit.upstream_start for unit in units] == edges[:-1]
     if units:

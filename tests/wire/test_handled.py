@@ -14,10 +14,10 @@ from ferry.handling import Record
 from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.wire.batch import MalformedBatch, OversizedBatch, read_header
 from ferry.wire.handled import decode_records
+from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.ranges import Ranges, union, within
-from ferry.wire.split import Indivisible, split_unit
-from ferry.wire.treatment import arrange
-from ferry.wire.unit import Unit
+from ferry.wire.split import Indivisible, halved
+from ferry.wire.transform import MergeLimits, transform
 
 pytestmark = pytest.mark.unit
 END = 1 << 62
@@ -32,10 +32,10 @@ def outputs(record: Record) -> list[Record]:
     ]
 
 
-def taken_apart(unit: Unit) -> list[Unit]:
+def taken_apart(unit: ProduceBatch) -> list[ProduceBatch]:
     """Halved until nothing can be divided any more."""
     try:
-        first, second = split_unit(unit)
+        first, second = halved(unit)
     except Indivisible:
         return [unit]
     return taken_apart(first) + taken_apart(second)
@@ -60,21 +60,21 @@ def test_handled_units_are_the_handler_applied_to_what_a_consumer_sees(
         seen.append(record)
         return outputs(record)
 
-    arranged = arrange(
+    transformed = transform(
         memoryview(log.data),
         position=start,
         end=start + width,
         aborted=log.aborted,
         excluded=excluded,
-        merge_limit_bytes=limit,
+        limits=MergeLimits(merged_bytes=limit),
         handling=PartitionHandling(handle, "t", 3),
     )
-    check_tiling(arranged.units, start, arranged.next_position)
+    check_tiling(transformed.batches, start, transformed.next_position)
     given = [Record("t", 3, row.offset, row.timestamp, row.key, row.value, row.headers) for row in log.visible]
-    given = [record for record in given if start <= record.offset < arranged.next_position]
+    given = [record for record in given if start <= record.offset < transformed.next_position]
     given = [record for record in given if not within(excluded, record.offset, record.offset + 1)]
     assert seen == given
-    units = [part for unit in arranged.units for part in (taken_apart(unit) if divided else [unit])]
+    units = [part for unit in transformed.batches for part in (taken_apart(unit) if divided else [unit])]
     found: list[tuple[Any, ...]] = []
     images: dict[int, int] = {}
     for unit in units:
@@ -88,7 +88,7 @@ def test_handled_units_are_the_handler_applied_to_what_a_consumer_sees(
     wanted = [(record, output) for record in given for output in outputs(record)]
     assert found == [(output.timestamp, output.key, output.value, output.headers) for _, output in wanted]
     assert images == {record.offset: index for index, (record, output) in enumerate(wanted) if output.value == b"0"}
-    assert sum(unit.dropped for unit in units) + arranged.dropped == sum(not outputs(record) for record in given)
+    assert sum(unit.dropped for unit in units) + transformed.dropped == sum(not outputs(record) for record in given)
     assert sum(unit.added for unit in units) == sum(max(0, len(outputs(record)) - 1) for record in given)
 
 
@@ -96,7 +96,7 @@ def test_a_unit_says_where_every_record_is_and_how_old(kafka: Any) -> None:
     rows = [kafka.Row(10 + index, time, b"", b"v", (("h", b""),)) for index, time in enumerate((50, -1, 9, 70, 20, 60, 61))]
     numbers = dict(zip(range(10, 17), (1, 1, 0, 1, 3, 1, 1), strict=True))
     handling = PartitionHandling(lambda record: [record] * numbers[record.offset], "t", 0)
-    (unit,) = arrange(memoryview(kafka.build(rows)), position=10, end=END, handling=handling).units
+    (unit,) = transform(memoryview(kafka.build(rows)), position=10, end=END, handling=handling).batches
     assert (unit.runs, unit.places) == (((10, 2), (13, 2), (15, 2)), (0, 2, 6))
     assert (unit.count, unit.dropped, unit.added, unit.min_timestamp, unit.max_timestamp) == (8, 1, 2, -1, 70)
     found = kafka.read(b"".join(unit.encode(900, 4, 77, True)))
@@ -108,25 +108,31 @@ def test_units_are_of_one_codec_and_start_anew(kafka: Any, rows_at: Any) -> None
     batches = [
         kafka.build(rows_at([at], timestamp=time), codec=codec) for at, (codec, time) in enumerate(zip((1, 4, 4), times, strict=True))
     ]
-    units = arrange(memoryview(b"".join(batches)), position=0, end=END, handling=PartitionHandling(lambda record: [record], "t", 0)).units
+    units = transform(
+        memoryview(b"".join(batches)), position=0, end=END, handling=PartitionHandling(lambda record: [record], "t", 0)
+    ).batches
     assert [(unit.payload[22] & 7, unit.runs, unit.places) for unit in units] == [(1, ((0, 1),), (0,)), (4, ((1, 2),), (0,))]
     assert [(unit.min_timestamp, unit.max_timestamp) for unit in units] == [(-1, -1), (-1, 500)]
     without_time = kafka.build(rows_at([3], timestamp=-1), codec=4)
     handling = PartitionHandling(lambda record: [record], "t", 0)
-    apart = arrange(memoryview(batches[1] + without_time), position=0, end=END, merge_limit_bytes=100, handling=handling).units
+    apart = transform(
+        memoryview(batches[1] + without_time), position=0, end=END, limits=MergeLimits(merged_bytes=100), handling=handling
+    ).batches
     assert [(unit.min_timestamp, unit.max_timestamp) for unit in apart] == [(500, 500), (-1, -1)]
 
 
 def test_records_of_append_time_bear_their_batchs_and_may_have_no_headers(kafka: Any) -> None:
     rows = [kafka.Row(index, 1_000 + index) for index in range(3)]
     data = memoryview(kafka.build(rows, attributes=0x08, max_timestamp=77))
-    (unit,) = arrange(data, position=0, end=END, handling=PartitionHandling(lambda record: [record], "t", 0)).units
+    (unit,) = transform(data, position=0, end=END, handling=PartitionHandling(lambda record: [record], "t", 0)).batches
     assert kafka.read(b"".join(unit.encode(900, 4, 77, True))) == [row._replace(timestamp=77) for row in rows]
 
 
 def test_units_are_filled_to_the_limit(kafka: Any, rows_at: Any) -> None:
     data = memoryview(kafka.build(rows_at(range(200), size=50)))
-    units = arrange(data, position=0, end=END, merge_limit_bytes=2_000, handling=PartitionHandling(lambda record: [record], "t", 0)).units
+    units = transform(
+        data, position=0, end=END, limits=MergeLimits(merged_bytes=2_000), handling=PartitionHandling(lambda record: [record], "t", 0)
+    ).batches
     assert all(unit.size <= 2_000 for unit in units)
     assert all(unit.size > 1_800 for unit in units[:-1])
 
@@ -135,7 +141,7 @@ def test_units_are_filled_to_the_limit(kafka: Any, rows_at: Any) -> None:
 def test_records_that_take_too_much_memory_are_not_decoded(kafka: Any, rows_at: Any, excluded: Any) -> None:
     data, handling = memoryview(kafka.build(rows_at(range(3), size=2_000), codec=1)), PartitionHandling(lambda record: [record], "t", 0)
     with pytest.raises(OversizedBatch, match="more than 1,000 bytes"):
-        arrange(data, position=0, end=END, excluded=excluded, max_opened_bytes=1_000, handling=handling)
+        transform(data, position=0, end=END, excluded=excluded, max_opened_bytes=1_000, handling=handling)
 
 
 @pytest.mark.parametrize(
@@ -156,14 +162,14 @@ def test_records_that_take_too_much_memory_are_not_decoded(kafka: Any, rows_at: 
 def test_an_output_of_the_wrong_type_names_the_record(kafka: Any, rows_at: Any, changes: dict[str, Any], problem: str) -> None:
     handling = PartitionHandling(lambda record: [record, replace(record, **changes)], "t", 0)
     with pytest.raises(HandlerStopped) as raised:
-        arrange(memoryview(kafka.build(rows_at([4]))), position=4, end=END, handling=handling)
+        transform(memoryview(kafka.build(rows_at([4]))), position=4, end=END, handling=handling)
     assert str(raised.value) == f"offset 4: the handler returned {problem}"
 
 
 @pytest.mark.parametrize("time", [-1, 0, (1 << 63) - 1])
 def test_every_timestamp_that_kafka_knows_is_taken(kafka: Any, rows_at: Any, time: int) -> None:
     handling = PartitionHandling(lambda record: [replace(record, timestamp=time, key=bytearray(b"k"), value=memoryview(b"v"))], "t", 0)
-    (unit,) = arrange(memoryview(kafka.build(rows_at([4]))), position=4, end=END, handling=handling).units
+    (unit,) = transform(memoryview(kafka.build(rows_at([4]))), position=4, end=END, handling=handling).batches
     (row,) = kafka.read(b"".join(unit.encode(900, 4, 77, True)))
     assert (row.timestamp, row.key, row.value) == (time, b"k", b"v")
 
@@ -201,14 +207,16 @@ def test_a_handler_that_fails_ends_the_arrangement_before_the_record(kafka: Any,
         return [record] if record.offset < 12 else []
 
     data = memoryview(kafka.build(rows_at(range(10, 20)), codec=3))
-    arranged = arrange(data, position=10, end=END, handling=PartitionHandling(handle, "t", 0))
-    assert arranged.next_position == 14
-    assert [(unit.count, unit.dropped, unit.upstream_end) for unit in arranged.units] == [(2, 2, 14)]
+    transformed = transform(data, position=10, end=END, handling=PartitionHandling(handle, "t", 0))
+    assert transformed.next_position == 14
+    assert [(unit.count, unit.dropped, unit.upstream_end) for unit in transformed.batches] == [(2, 2, 14)]
     with pytest.raises(HandlerStopped, match=r"offset 14: the handler raised KeyError at test_handled.py:\d+ in handle") as raised:
-        arrange(data, position=14, end=END, handling=PartitionHandling(handle, "t", 0))
+        transform(data, position=14, end=END, handling=PartitionHandling(handle, "t", 0))
     assert "secret" not in str(raised.value)
 
 
 def test_what_is_dropped_without_a_unit_is_counted(kafka: Any, rows_at: Any) -> None:
-    arranged = arrange(memoryview(kafka.build(rows_at(range(10)))), position=0, end=8, handling=PartitionHandling(lambda _: [], "t", 0))
-    assert (arranged.units, arranged.next_position, arranged.dropped) == ([], 8, 8)
+    transformed = transform(
+        memoryview(kafka.build(rows_at(range(10)))), position=0, end=8, handling=PartitionHandling(lambda _: [], "t", 0)
+    )
+    assert (transformed.batches, transformed.next_position, transformed.dropped) == ([], 8, 8)

@@ -68,10 +68,10 @@ def small_rows(draw: st.DrawFn) -> list[list[tuple[int, int, Any, Any, Any]]]:
 
 
 @given(log=small_rows(), limit=st.integers(0, 400) | st.just(1 << 20))
-def test_gathering_a_row_is_the_same_as_adding_one_by_one(kafka: Any, log: Any, limit: int) -> None:
+def test_taking_a_row_is_the_same_as_adding_one_by_one(kafka: Any, log: Any, limit: int) -> None:
     batches = [kafka.build([kafka.Row(*row) for row in batch]) for batch in log]
     gathering = Reframer()
-    taken = gathering.gather(memoryview(b"".join(batches)), 0, SmallBatches(0, EVERYTHING, 1 << 20, 5), limit)
+    taken = gathering.take_small(memoryview(b"".join(batches)), 0, SmallBatches(0, EVERYTHING, 1 << 20, 5), limit)
     stops = [0]
     for batch in batches:
         stops.append(stops[-1] + len(batch))
@@ -84,7 +84,7 @@ def test_gathering_a_row_is_the_same_as_adding_one_by_one(kafka: Any, log: Any, 
     assert len(row) == len(batches) or len(gathering.body) > limit
 
 
-def test_gathering_stops_at_whatever_needs_more_care(kafka: Any, rows_at: Any) -> None:
+def test_taking_stops_at_whatever_needs_more_care(kafka: Any, rows_at: Any) -> None:
     good = kafka.build(rows_at([5]))
     flipped = bytearray(kafka.build(rows_at([6])))
     flipped[-1] ^= 1
@@ -107,17 +107,17 @@ def test_gathering_stops_at_whatever_needs_more_care(kafka: Any, rows_at: Any) -
         bytes(flipped),
     ]
     for stopper in stoppers:
-        taken = Reframer().gather(memoryview(good + stopper + good), 0, SmallBatches(5, 10, 300, 3), 10_000)
+        taken = Reframer().take_small(memoryview(good + stopper + good), 0, SmallBatches(5, 10, 300, 3), 10_000)
         assert (taken.stop, taken.next_offset) == (len(good), 6), stopper
-        assert Reframer().gather(memoryview(stopper), 0, SmallBatches(5, 10, 300, 3), 10_000) == (0, -1, -1)
+        assert Reframer().take_small(memoryview(stopper), 0, SmallBatches(5, 10, 300, 3), 10_000) == (0, -1, -1)
 
 
-def test_gathering_goes_up_to_its_limits(kafka: Any, rows_at: Any) -> None:
+def test_taking_goes_up_to_its_limits(kafka: Any, rows_at: Any) -> None:
     row = kafka.build(rows_at([5])) + kafka.build(rows_at([6, 7]))
     length = len(kafka.build(rows_at([6, 7]))) - 12
-    assert Reframer().gather(memoryview(row), 0, SmallBatches(5, 8, length + 1, 3), 10_000).next_offset == 8
+    assert Reframer().take_small(memoryview(row), 0, SmallBatches(5, 8, length + 1, 3), 10_000).next_offset == 8
     for narrower in (SmallBatches(5, 7, length + 1, 3), SmallBatches(5, 8, length, 3), SmallBatches(5, 8, length + 1, 2)):
-        assert Reframer().gather(memoryview(row), 0, narrower, 10_000).next_offset == 6
+        assert Reframer().take_small(memoryview(row), 0, narrower, 10_000).next_offset == 6
 
 
 @pytest.mark.parametrize("offsets", [[6, 7], [6, 8]])
@@ -126,7 +126,7 @@ def test_what_was_taken_before_a_malformed_batch_stays(kafka: Any, rows_at: Any,
     del bad[-2:]
     row = good + kafka.seal(bad)
     reframer = Reframer()
-    assert reframer.gather(memoryview(row), 0, SmallBatches(5, 10, 300, 3), 10_000).stop == len(good)
+    assert reframer.take_small(memoryview(row), 0, SmallBatches(5, 10, 300, 3), 10_000).stop == len(good)
     with pytest.raises(MalformedBatch, match="offset 6"):
         reframer.add(piece(row[len(good) :]))
     assert reframer.finish() == reframe([piece(good)])
@@ -148,14 +148,14 @@ def test_the_template_is_a_whole_header_without_producer_and_checksum(kafka: Any
 
 
 @pytest.mark.parametrize("size", [5, 300, 9000])
-def test_gathering_leaves_out_a_single_record_of_another_length_than_its_batch(kafka: Any, rows_at: Any, size: int) -> None:
+def test_taking_leaves_out_a_single_record_of_another_length_than_its_batch(kafka: Any, rows_at: Any, size: int) -> None:
     batch = bytearray(kafka.build(rows_at([0], size=size)))
     length = (len(batch) - 12 - 51) << 1
     lengths = [bytes([batch[61] ^ 2]), bytes([batch[61] ^ 6])] if size < 1000 else [bytes([length & 0x7F | 0x80, length >> 7])]
     for wrong in lengths:
         batch[61 : 61 + len(wrong)] = wrong
         reframer = Reframer()
-        assert reframer.gather(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5), 10_000).stop == 0
+        assert reframer.take_small(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5), 10_000).stop == 0
         with pytest.raises(MalformedBatch, match="offset 0"):
             reframer.add(piece(kafka.seal(batch)))
         assert reframer.finish() == Reframer().finish()
@@ -227,18 +227,18 @@ def test_a_single_record_with_deltas_of_its_own(kafka: Any, size: int, moved: st
     del batch[61 : len(kafka.build(rows[:1]))]
     batch[57:61] = (1).to_bytes(4, "big")
     reframer = Reframer()
-    assert reframer.gather(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5), 10_000).next_offset == 6
+    assert reframer.take_small(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5), 10_000).next_offset == 6
     assert [row.timestamp for row in reread(kafka, reframer.finish())] == [rows[1].timestamp]
 
 
 @pytest.mark.parametrize(("count", "later"), [(1 << 14, 0), (1, 1 << 14)])
-def test_gathering_where_the_tables_end(kafka: Any, count: int, later: int) -> None:
+def test_taking_where_the_tables_end(kafka: Any, count: int, later: int) -> None:
     rows = [kafka.Row(offset, 1_000) for offset in range(count)]
     late = [kafka.Row(offset, 1_000 + later, None, b"v" * 8_100) for offset in (count, count + 1)]
     reframer = Reframer()
     reframer.add(piece(kafka.build(rows)))
     row = memoryview(b"".join(kafka.build([entry]) for entry in late))
-    assert reframer.gather(row, 0, SmallBatches(0, EVERYTHING, 1 << 20, 5), 1 << 20).next_offset == late[-1].offset + 1
+    assert reframer.take_small(row, 0, SmallBatches(0, EVERYTHING, 1 << 20, 5), 1 << 20).next_offset == late[-1].offset + 1
     assert reread(kafka, reframer.finish()) == [*rows, *late]
 
 

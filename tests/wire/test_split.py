@@ -13,9 +13,9 @@ from ferry.copying.model import Segment
 from ferry.handling.calling import PartitionHandling
 from ferry.ledger.receipts import ReceiptKind
 from ferry.wire.batch import MalformedBatch
-from ferry.wire.split import Indivisible, split_unit
-from ferry.wire.treatment import arrange
-from ferry.wire.unit import Unit
+from ferry.wire.produce_batch import ProduceBatch
+from ferry.wire.split import Indivisible, halved
+from ferry.wire.transform import transform
 
 pytestmark = pytest.mark.unit
 
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.unit
 def test_two_halves_are_the_whole(kafka: Any, rows_at: Any, offsets: list[int], codec: int, merged: bool) -> None:
     rows = rows_at(offsets)
     batches = [kafka.build([row], codec=codec) for row in rows] if merged else [kafka.build(rows, codec=codec)]
-    (unit,) = arrange(memoryview(b"".join(batches)), position=0, end=100).units
-    first, second = split_unit(unit)
+    (unit,) = transform(memoryview(b"".join(batches)), position=0, end=100).batches
+    first, second = halved(unit)
     assert kafka.read_units([first, second]) == kafka.read_units([unit]) == rows
     assert (first.count, second.count) == (len(rows) // 2, len(rows) - len(rows) // 2)
     assert (first.upstream_start, second.upstream_end) == (unit.upstream_start, unit.upstream_end)
@@ -35,41 +35,41 @@ def test_two_halves_are_the_whole(kafka: Any, rows_at: Any, offsets: list[int], 
 
 
 def test_splitting_ends_at_single_records(kafka: Any, rows_at: Any) -> None:
-    whole = arrange(memoryview(kafka.build(rows_at(range(7)))), position=0, end=100).units
+    whole = transform(memoryview(kafka.build(rows_at(range(7)))), position=0, end=100).batches
     units = whole
     while any(unit.count > 1 for unit in units):
-        units = [part for unit in units for part in (split_unit(unit) if unit.count > 1 else (unit,))]
+        units = [part for unit in units for part in (halved(unit) if unit.count > 1 else (unit,))]
     assert kafka.read_units(units) == rows_at(range(7))
     with pytest.raises(ValueError, match="cannot be split"):
-        split_unit(units[0])
+        halved(units[0])
 
 
 def test_a_half_takes_no_more_memory_than_there_is(kafka: Any, rows_at: Any) -> None:
-    (unit,) = arrange(memoryview(kafka.build(rows_at([0, 1], size=100_000), codec=1)), position=0, end=100).units
+    (unit,) = transform(memoryview(kafka.build(rows_at([0, 1], size=100_000), codec=1)), position=0, end=100).batches
     with pytest.raises(MalformedBatch):
-        split_unit(unit, 100_000)
+        halved(unit, 100_000)
 
 
 def test_a_handled_unit_is_divided_near_its_middle(kafka: Any, rows_at: Any) -> None:
     outputs = [1, 1, 1, 5, 1, 1]
     handling = PartitionHandling(lambda record: [record] * outputs[record.offset], "t", 0)
-    (unit,) = arrange(memoryview(kafka.build(rows_at(range(6)))), position=0, end=100, handling=handling).units
-    first, second = split_unit(unit)
+    (unit,) = transform(memoryview(kafka.build(rows_at(range(6)))), position=0, end=100, handling=handling).batches
+    first, second = halved(unit)
     assert (first.kind, second.kind, first.count, second.count) == ("handled", "handled", 3, 7)
-    single, _ = split_unit(second)
+    single, _ = halved(second)
     with pytest.raises(Indivisible, match="all 5 records that the handler made of the one at offset 3 must"):
-        split_unit(single)
+        halved(single)
 
 
-def smallest(unit: Unit) -> list[Unit]:
+def smallest(unit: ProduceBatch) -> list[ProduceBatch]:
     try:
-        halves = split_unit(unit)
+        halves = halved(unit)
     except Indivisible:
         return [unit]
     return [piece for half in halves for piece in smallest(half)]
 
 
-def drafted(units: Iterable[Unit]) -> ReceiptDraft:
+def drafted(units: Iterable[ProduceBatch]) -> ReceiptDraft:
     """As if the target had appended them to an empty log."""
     draft = ReceiptDraft(Segment(ReceiptKind.COPIED, 0, 100), 0)
     for unit in units:
@@ -81,7 +81,7 @@ def drafted(units: Iterable[Unit]) -> ReceiptDraft:
 def test_a_handled_unit_is_divided_between_source_records_only(kafka: Any, rows_at: Any, outputs: list[int], codec: int) -> None:
     handling = PartitionHandling(lambda record: [record] * outputs[record.offset], "t", 0)
     built = kafka.build(rows_at(range(len(outputs))), codec=codec)
-    for unit in arrange(memoryview(built), position=0, end=100, handling=handling).units:
+    for unit in transform(memoryview(built), position=0, end=100, handling=handling).batches:
         pieces = smallest(unit)
         assert len(pieces) == sum(number > 0 for number in outputs)
         assert (pieces[0].upstream_start, pieces[-1].upstream_end) == (unit.upstream_start, unit.upstream_end)

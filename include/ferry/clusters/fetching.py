@@ -29,7 +29,7 @@ _PARTITION = FetchRequest.FetchTopic.FetchPartition
 
 
 class FetchPosition(NamedTuple):
-    """What to fetch next of a partition: an upstream offset, and the leader epoch to fetch it with (-1 unknown, see Unit).
+    """What to fetch next of a partition: an upstream offset, and the leader epoch to fetch it with (-1 unknown, see ProduceBatch).
 
     `limit`: bytes that are enough, where less than usual will do.
     """

@@ -36,7 +36,7 @@ TRIES = 2
 
 
 class ReadTo(NamedTuple):
-    """The offset up to which a log was read, exclusive, and the leader epoch there (-1 unknown; ferry.wire.unit.Unit)."""
+    """The offset up to which a log was read, exclusive, and the leader epoch there (-1 unknown; ferry.wire.produce_batch.ProduceBatch)."""
 
     offset: int
     epoch: int

@@ -1,4 +1,4 @@
-"""Appending units to remote partitions, in order, several requests in flight.
+"""Appending batches to remote partitions, in order, several requests in flight.
 
 Per partition, sequences are given out when a batch is sent. Rules that keep the order exact whatever the brokers answer:
 
@@ -61,18 +61,18 @@ class Appendable(Protocol):
 
 
 class Accepted(NamedTuple):
-    """A unit that the target appended; its first record has downstream offset `base_offset`."""
+    """A batch that the target appended; its first record has downstream offset `base_offset`."""
 
     key: PartitionKey
-    unit: Any
+    batch: Any
     base_offset: int
 
 
 class Refused(NamedTuple):
-    """A unit of one source record that the target refuses for good, and that is left out."""
+    """A batch of one source record that the target refuses for good, and that is left out."""
 
     key: PartitionKey
-    unit: Any
+    batch: Any
     problem: str
 
 
@@ -86,7 +86,7 @@ class Refusal(NamedTuple):
 
 @dataclass
 class _Sent:
-    unit: Appendable
+    batch: Appendable
     sequence: int
     answer: Answer | None = None
 
@@ -105,7 +105,7 @@ class _Queue:
     # Something was not accepted: until all is answered, what was sent behind it cannot have been appended.
     disturbed: bool = False
     resume_sequence: int = 0
-    # By identity, units that the log may hold though they were not accepted.
+    # By identity, batches that the log may hold though they were not accepted.
     unclear: set[int] = field(default_factory=set)
     refusal: Refusal | None = None
     troubled_since: float = 0.0
@@ -117,7 +117,7 @@ class _Queue:
 
 
 class Appender:
-    """Units in, accepted units with their downstream offsets out. One producer identity at a time."""
+    """Batches in, accepted batches with their downstream offsets out. One producer identity at a time."""
 
     def __init__(
         self,
@@ -155,19 +155,19 @@ class Appender:
                 queue.next_sequence, queue.proven = 0, False
         self.identity = identity
 
-    def enqueue(self, key: PartitionKey, unit: Appendable) -> None:
-        """Append `unit` behind what was enqueued for the partition before."""
+    def enqueue(self, key: PartitionKey, batch: Appendable) -> None:
+        """Append `batch` behind what was enqueued for the partition before."""
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = _Queue(key)
         if queue.refusal is None:
-            queue.waiting.append(unit)
-            self.waiting_bytes += unit.size
-            self.own_bytes += unit.own
+            queue.waiting.append(batch)
+            self.waiting_bytes += batch.size
+            self.own_bytes += batch.own
             self._active[key] = queue
 
     def busy(self, key: PartitionKey) -> bool:
-        """Whether units of this partition wait or are in flight."""
+        """Whether batches of this partition wait or are in flight."""
         return key in self._active
 
     @property
@@ -182,7 +182,7 @@ class Appender:
 
     @property
     def unclear(self) -> list[PartitionKey]:
-        """Partitions whose log may hold units that were not accepted: they are to be sent again before the transaction is committed."""
+        """Partitions whose log may hold batches that were not accepted: they are to be sent again before the transaction is committed."""
         return [key for key, queue in self._queues.items() if queue.unclear]
 
     def sendable(self) -> list[PartitionKey]:
@@ -257,24 +257,24 @@ class Appender:
         match answer.action:
             case Action.GO_ON if first:
                 queue.proven, queue.troubled_since = True, 0.0
-                queue.unclear.discard(id(item.unit))
-                self.own_bytes -= item.unit.own
-                yield Accepted(queue.key, item.unit, answer.base_offset)
+                queue.unclear.discard(id(item.batch))
+                self.own_bytes -= item.batch.own
+                yield Accepted(queue.key, item.batch, answer.base_offset)
             case Action.FENCED:
                 raise Fenced(f"Produce to {queue.key[0]}-{queue.key[1]}: {answer.problem}")
             case Action.LEADER:
-                queue.rejected.append(item.unit)
-                queue.unclear.update([id(item.unit)] if answer.unclear else ())
+                queue.rejected.append(item.batch)
+                queue.unclear.update([id(item.batch)] if answer.unclear else ())
                 self._postpone(queue, answer.problem)
             case Action.OUT_OF_ORDER if not first:
-                queue.rejected.append(item.unit)
+                queue.rejected.append(item.batch)
             case Action.DENIED:
-                queue.rejected.append(item.unit)
+                queue.rejected.append(item.batch)
                 queue.refusal = queue.refusal or self._denial(queue.key[0], answer)
             case Action.TOO_LARGE | Action.RECORD_REFUSED | Action.REFUSED:
-                if self._is_left_out(queue, item.unit, answer, first=first):
-                    self.own_bytes -= item.unit.own
-                    yield Refused(queue.key, item.unit, answer.problem)
+                if self._is_left_out(queue, item.batch, answer, first=first):
+                    self.own_bytes -= item.batch.own
+                    yield Refused(queue.key, item.batch, answer.problem)
             case _:
                 problem = answer.problem or "the broker accepted it behind a batch that it had not accepted"
                 raise OutcomeUnknown(f"Produce to {queue.key[0]}-{queue.key[1]}: {problem}", queue.key)
@@ -285,24 +285,24 @@ class Appender:
         right = answer.right.format(topic=topic, id=self._transactional_id)
         return Refusal(f"{answer.problem}: {self._connection.granting(right)}", passing=False, denied=True)
 
-    def _is_left_out(self, queue: _Queue, unit: Appendable, answer: Answer, *, first: bool) -> bool:
-        """A unit that was refused for good is divided; where that is of no use it stops the partition or (True) is left out."""
+    def _is_left_out(self, queue: _Queue, batch: Appendable, answer: Answer, *, first: bool) -> bool:
+        """A batch that was refused for good is divided; where that is of no use it stops the partition or (True) is left out."""
         divides = answer.action is Action.TOO_LARGE or (self._skips and answer.action is Action.RECORD_REFUSED)
         problem = answer.problem
-        indivisible = unit.count == 1
+        indivisible = batch.count == 1
         if divides and not indivisible:
             try:
-                halves = self._halve(unit)
+                halves = self._halve(batch)
             except ValueError as why:  # one record of the source, or forwarded as it was and unreadable
                 problem = f"{problem}; it cannot be divided: {why}"
                 indivisible = isinstance(why, Indivisible)
             else:
                 queue.rejected.extend(halves)
-                self.own_bytes += sum(half.own for half in halves) - unit.own
+                self.own_bytes += sum(half.own for half in halves) - batch.own
                 return False
         if divides and self._skips and indivisible and first:
             return True
-        queue.rejected.append(unit)
+        queue.rejected.append(batch)
         # Behind something that was not accepted either, it is sent and refused once more when that is settled.
         if not (divides and self._skips and indivisible):
             queue.refusal = queue.refusal or Refusal(problem, passing=False)
@@ -311,13 +311,13 @@ class Appender:
     def _regroup(self, queue: _Queue) -> None:
         """All answers are in: put what was not accepted back in front, with its sequences."""
         if queue.disturbed:
-            self.waiting_bytes += sum(unit.size for unit in queue.rejected)
+            self.waiting_bytes += sum(batch.size for batch in queue.rejected)
             queue.next_sequence = queue.resume_sequence
             queue.waiting.extendleft(reversed(queue.rejected))
             queue.rejected, queue.disturbed = [], False
         if queue.refusal is not None:
-            self.waiting_bytes -= sum(unit.size for unit in queue.waiting)
-            self.own_bytes -= sum(unit.own for unit in queue.waiting)
+            self.waiting_bytes -= sum(batch.size for batch in queue.waiting)
+            self.own_bytes -= sum(batch.own for batch in queue.waiting)
             queue.waiting.clear()
         if not queue.busy:
             self._active.pop(queue.key, None)
@@ -347,14 +347,14 @@ class Appender:
                     break
                 if not queue.waiting or (not queue.proven and queue.in_flight):
                     continue
-                unit = queue.waiting.popleft()
-                item = _Sent(unit, queue.next_sequence)
-                payloads.append((*queue.key, unit.encode(*self.identity, item.sequence, self._transactional_id is not None)))
-                queue.next_sequence = (queue.next_sequence + unit.count) % SEQUENCES
+                batch = queue.waiting.popleft()
+                item = _Sent(batch, queue.next_sequence)
+                payloads.append((*queue.key, batch.encode(*self.identity, item.sequence, self._transactional_id is not None)))
+                queue.next_sequence = (queue.next_sequence + batch.count) % SEQUENCES
                 queue.in_flight.append(item)
                 self._active[queue.key] = self._active.pop(queue.key)  # the others come first the next time
                 chosen.append((queue, item))
-                size += unit.size
+                size += batch.size
             if not chosen:
                 break
             queues.append(queues.pop(0))  # another partition goes first next time

@@ -1,6 +1,6 @@
 """One source partition inside a lane: how far it is fetched, accepted and committed.
 
-Three marks, never out of order: committed <= settled <= fetched. `settled` moves when the target accepted a unit, or when everything
+Three marks, never out of order: committed <= settled <= fetched. `settled` moves when the target accepted a batch, or when everything
 fetched so far is accepted (control records and aborted data leave nothing to accept). A commit that is confirmed makes settled committed;
 an abandoned transaction throws settled and fetched back to committed.
 """
@@ -18,8 +18,8 @@ from ferry.ledger.counters import ONE_TRANSACTION, Counters
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind, Run
 from ferry.ledger.state import Head
+from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.ranges import Range, end_of_range_at, next_start, outside, size, union, within
-from ferry.wire.unit import Unit
 
 # A fetch in front of excluded offsets asks for this much per offset before them, and at least for the smallest fetch: brokers always
 # answer with one whole batch, and the bytes behind it would be fetched for nothing.
@@ -42,10 +42,10 @@ class ReceiptDraft:
     timestamps: MinMeanMax | None = None
     source_epoch: int = -1
 
-    def add(self, unit: Unit, base_offset: int) -> None:
-        """Count a unit whose first record got downstream offset `base_offset`."""
-        downstream, places = base_offset, unit.places
-        for index, (upstream, count) in enumerate(unit.runs):
+    def add(self, batch: ProduceBatch, base_offset: int) -> None:
+        """Count a batch whose first record got downstream offset `base_offset`."""
+        downstream, places = base_offset, batch.places
+        for index, (upstream, count) in enumerate(batch.runs):
             if places:
                 downstream = base_offset + places[index]
             last = self.runs[-1] if self.runs else None
@@ -54,29 +54,29 @@ class ReceiptDraft:
             else:
                 self.runs.append((upstream, downstream, count))
             downstream += count
-        self.downstream_end = base_offset + unit.count
-        if unit.added:
+        self.downstream_end = base_offset + batch.count
+        if batch.added:
             self.written.append((base_offset, self.downstream_end))
-        known = [moment for moment in (self.min_timestamp, unit.min_timestamp) if moment >= 0]
+        known = [moment for moment in (self.min_timestamp, batch.min_timestamp) if moment >= 0]
         self.min_timestamp = min(known, default=-1)
-        self.max_timestamp = max(self.max_timestamp, unit.max_timestamp)
+        self.max_timestamp = max(self.max_timestamp, batch.max_timestamp)
         age = None
-        if unit.min_timestamp >= 0:
-            middle = (unit.min_timestamp + unit.max_timestamp) / 2
-            timestamps = MinMeanMax(unit.min_timestamp, middle, unit.max_timestamp, unit.count)
+        if batch.min_timestamp >= 0:
+            middle = (batch.min_timestamp + batch.max_timestamp) / 2
+            timestamps = MinMeanMax(batch.min_timestamp, middle, batch.max_timestamp, batch.count)
             self.timestamps = timestamps if self.timestamps is None else timestamps + self.timestamps
             age = timestamps.until(_now())
         self.counters += Counters(
-            records=unit.count,
-            bytes=unit.size,
-            forwarded=unit.kind == "forwarded",
-            reframed=unit.kind == "reframed",
-            handled=unit.kind == "handled",
-            dropped=unit.dropped,
-            added=unit.added,
+            records=batch.count,
+            bytes=batch.size,
+            forwarded=batch.kind == "forwarded",
+            reframed=batch.kind == "reframed",
+            handled=batch.kind == "handled",
+            dropped=batch.dropped,
+            added=batch.added,
             record_age_ms=age,
         )
-        self.source_epoch = max(self.source_epoch, unit.last_leader_epoch)
+        self.source_epoch = max(self.source_epoch, batch.last_leader_epoch)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class PartitionCursor:
         self.troubled_since = 0.0
         first = task.segments[0].start if task.segments else task.position
         self._committed = _Committed(task.position, 0, first, task.last_epoch, not task.declared)
-        # (offset, number): so many records before that offset have no unit, because the handler dropped them all.
+        # (offset, number): so many records before that offset have no batch, because the handler dropped them all.
         self._dropped: deque[tuple[int, int]] = deque()
         self._record_bytes = task.record_bytes
         self.revert()
@@ -189,19 +189,19 @@ class PartitionCursor:
         """A message handler dropped all records of the last fetch: they count once what was fetched is settled."""
         self._dropped.append((self.fetched, records))
 
-    def accept(self, unit: Unit, base_offset: int) -> None:
-        """The target appended `unit`."""
-        self._open_draft().add(unit, base_offset)
-        self._settle(unit.upstream_end, unit.last_leader_epoch)
+    def accept(self, batch: ProduceBatch, base_offset: int) -> None:
+        """The target appended `batch`."""
+        self._open_draft().add(batch, base_offset)
+        self._settle(batch.upstream_end, batch.last_leader_epoch)
         if self._dropped:
             self._count_dropped()
 
-    def skip(self, unit: Unit, reason: str) -> None:
-        """The target refused `unit`, all of whose records come from one source record: that record is lost, what lies around it settled.
+    def skip(self, batch: ProduceBatch, reason: str) -> None:
+        """The target refused `batch`, all of whose records come from one source record: that record is lost, what lies around it settled.
 
         What the handler dropped around it lies there too, before it or behind it: both receipts say that a handler was at work.
         """
-        offset, dropped = unit.runs[0][0], unit.dropped
+        offset, dropped = batch.runs[0][0], batch.dropped
         if offset > self.settled:
             self._open_draft().counters += Counters(dropped=dropped)
             dropped = 0
@@ -209,10 +209,10 @@ class PartitionCursor:
             self._count_dropped()
         self._close_draft()
         self._receipts.append(self._receipt(ReceiptKind.SKIPPED, offset, offset + 1, reason))
-        self._settle(offset + 1, unit.last_leader_epoch)
-        if unit.upstream_end > offset + 1:
-            self._open_draft().counters += Counters(dropped=dropped, handled=unit.kind == "handled")
-            self._settle(unit.upstream_end, unit.last_leader_epoch)
+        self._settle(offset + 1, batch.last_leader_epoch)
+        if batch.upstream_end > offset + 1:
+            self._open_draft().counters += Counters(dropped=dropped, handled=batch.kind == "handled")
+            self._settle(batch.upstream_end, batch.last_leader_epoch)
 
     def settle_fetched(self) -> None:
         """Nothing waits or is in flight: everything fetched is settled; go to the next segment when this one is done."""
@@ -310,7 +310,7 @@ class PartitionCursor:
         if self._draft is None:
             segment = self.segment
             if segment is None:
-                raise RuntimeError(f"{self.task.topic}-{self.task.partition}: accepted a unit behind the last segment")
+                raise RuntimeError(f"{self.task.topic}-{self.task.partition}: accepted a batch behind the last segment")
             self._draft = ReceiptDraft(segment, self.settled)
         return self._draft
 

@@ -1,6 +1,6 @@
 """One lane: copies its partitions to their ends, transaction by transaction.
 
-The loop is single-threaded over an event loop: answers come in, units go out, the next fetch is always under way. When a transaction is
+The loop is single-threaded over an event loop: answers come in, batches go out, the next fetch is always under way. When a transaction is
 full, nothing more is appended; once every answer is in, receipts, heads and positions join it and it is committed. Whatever leaves the
 outcome open (a lost answer, an answer that contradicts another one) leads to one way back: a new init with the held pair, which settles
 the old transaction at the broker, then the positions are read again and tell by the transaction's mark whether it was committed.
@@ -46,7 +46,7 @@ from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, Partition
 from ferry.handling.loading import Handle
 from ferry.ledger.receipts import COPIES, REFUSED, RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
 from ferry.ledger.state import encode_state
-from ferry.wire.split import split_unit
+from ferry.wire.split import halved
 
 log = logging.getLogger(__name__)
 
@@ -184,7 +184,7 @@ class Lane:
             self._wakeup,
             transactional_id=transactional_id if exactly_once else None,
             transactions_v2=self._transactions_v2,
-            halve=partial(split_unit, limit=self._allowance.opened),
+            halve=partial(halved, limit=self._allowance.opened),
             window=self._allowance.window,
             skips=not self._job.flow.handling.abort_on_send_failure,
         )
@@ -255,12 +255,12 @@ class Lane:
     def _take_arrivals(self) -> None:
         for answered in self._records.settle():
             if isinstance(answered, Accepted):
-                self._cursors[answered.key].accept(answered.unit, answered.base_offset)
+                self._cursors[answered.key].accept(answered.batch, answered.base_offset)
             else:
-                self._cursors[answered.key].skip(answered.unit, f"{REFUSED}: {answered.problem}")
-        for cursor, units in self._feed.arrivals():
-            for unit in units:
-                self._records.enqueue(cursor.task.remote, unit)
+                self._cursors[answered.key].skip(answered.batch, f"{REFUSED}: {answered.problem}")
+        for cursor, batches in self._feed.arrivals():
+            for batch in batches:
+                self._records.enqueue(cursor.task.remote, batch)
 
     async def _mend_target(self) -> None:
         if self._records.leaders_stale and self._target_leaders.rested:
@@ -415,7 +415,7 @@ class Lane:
         for key, cursor in self._cursors.items():
             if self._in_doubt and cursor.touched and key in positions and positions[key].mark == self._mark:
                 cursor.confirm()
-            cursor.revert()  # in any case: units that were fetched ahead went with the appender
+            cursor.revert()  # in any case: batches that were fetched ahead went with the appender
         self._registered.clear()
         self._members.end()
         self._in_doubt = False

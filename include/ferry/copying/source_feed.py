@@ -1,6 +1,6 @@
-"""The reading half of a lane: fetches ahead for its cursors and turns what arrives into units.
+"""The reading half of a lane: fetches ahead for its cursors and turns what arrives into batches.
 
-One fetch is in flight per source broker; the next one leaves before the units of the last are appended, so that reading and appending
+One fetch is in flight per source broker; the next one leaves before the batches of the last are appended, so that reading and appending
 overlap. What the source says about itself is acted on per partition: gone, recreated, truncated and unreadable partitions stop with a
 named error, expired ranges become losses, and a leader that moved is asked again.
 """
@@ -44,8 +44,8 @@ from ferry.errors import (
 from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.handling.loading import Handle
 from ferry.wire.batch import MalformedBatch, OversizedBatch
-from ferry.wire.treatment import arrange
-from ferry.wire.unit import Unit
+from ferry.wire.produce_batch import ProduceBatch
+from ferry.wire.transform import transform
 
 PAUSE_SECONDS = 0.1
 # Only the ledger tells which records of the old log had been copied, and the lane does not read it.
@@ -112,8 +112,8 @@ class SourceFeed:
         self._fetching.clear()
         self._arrived.clear()
 
-    def arrivals(self) -> list[tuple[PartitionCursor, list[Unit]]]:
-        """Units of the responses that came in, in upstream order per partition; cursors are moved on."""
+    def arrivals(self) -> list[tuple[PartitionCursor, list[ProduceBatch]]]:
+        """Batches of the responses that came in, in upstream order per partition; cursors are moved on."""
         found = []
         while self._arrived:
             asked, future = self._arrived.popleft()
@@ -125,7 +125,7 @@ class SourceFeed:
                 for fetched in fetched_partitions(future.value, asked, self._leaders)
             ]
             taken = [(cursor, self._take(cursor, fetched)) for cursor, fetched in answers]
-            found += [(cursor, units) for cursor, units in taken if units]
+            found += [(cursor, batches) for cursor, batches in taken if batches]
             self._note_silence(answers)
         return found
 
@@ -170,7 +170,7 @@ class SourceFeed:
 
         future.add_both(answered)
 
-    def _take(self, cursor: PartitionCursor, fetched: Fetched) -> list[Unit]:
+    def _take(self, cursor: PartitionCursor, fetched: Fetched) -> list[ProduceBatch]:
         segment = cursor.segment
         self._budget.spend(len(fetched.records))
         self._largest = max(self._largest, len(fetched.records))
@@ -184,7 +184,7 @@ class SourceFeed:
             cursor.doubted = True
             return []
         try:
-            arrangement = arrange(
+            transformed = transform(
                 fetched.records,
                 position=cursor.fetched,
                 end=segment.end,
@@ -203,14 +203,14 @@ class SourceFeed:
         except MalformedBatch as problem:
             cursor.fail(UnreadableBatch(task.topic, task.partition, str(problem)))
             return []
-        if arrangement.next_position > cursor.fetched:
-            cursor.fetched_to(arrangement.next_position, arrangement.last_leader_epoch)
-            if arrangement.dropped:
-                cursor.note_dropped(arrangement.dropped)
+        if transformed.next_position > cursor.fetched:
+            cursor.fetched_to(transformed.next_position, transformed.last_leader_epoch)
+            if transformed.dropped:
+                cursor.note_dropped(transformed.dropped)
         elif not len(fetched.records) and fetched.last_stable_offset <= cursor.fetched:
             self._postpone(cursor, f"its last stable offset went back to {fetched.last_stable_offset}")
             cursor.doubted = fetched.last_stable_offset < cursor.fetched
-        return arrangement.units
+        return transformed.batches
 
     def _without_leader(self, cursor: PartitionCursor) -> None:
         task, code = cursor.task, self._leaders.refused(cursor.task.topic)

@@ -14,7 +14,7 @@ from ferry.verify.digest_kind import DigestKind
 from ferry.verify.digests import RangeDigest
 from ferry.wire.batch import BatchHeader, MalformedBatch, OversizedBatch
 from ferry.wire.compression import LARGEST_BYTES
-from ferry.wire.opening import opened
+from ferry.wire.legacy import opened
 from ferry.wire.ranges import Ranges, within
 
 # Records in a batch, and in a row of such batches that are opened together.

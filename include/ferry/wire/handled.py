@@ -1,8 +1,8 @@
-"""The third treatment of a batch: decoded, given to a message handler record by record, and what it returns encoded anew.
+"""Batches for a message handler: it gets the decoded records one by one, and what it returns is encoded into new batches.
 
-All outputs of one source record stay in one batch, and a batch is divided only between source records: a position can then never lie
-inside the outputs of a record. Neighbours of one codec are merged as in reframing. Timestamps of LogAppendTime batches become each
-record's own, as in reframing too.
+All outputs of one source record stay in one batch, and a batch is divided only between source records: so a position never lies inside the
+outputs of a record. Neighbours with the same codec are merged, and the timestamp of a LogAppendTime batch becomes the timestamp of each of
+its records, as in reframing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.handling.interface import Record
 from ferry.wire import compression, varint
 from ferry.wire.batch import BatchHeader, MalformedBatch
-from ferry.wire.opening import opened
-from ferry.wire.ranges import Ranges, outside
+from ferry.wire.legacy import opened
+from ferry.wire.produce_batch import BatchBuilder
+from ferry.wire.ranges import Ranges
 from ferry.wire.reframe import GROWTH_PER_RECORD, Reframed, assemble
-from ferry.wire.unit import Draft, Drafts
 from ferry.wire.varint import Buffer
 
 _LONGEST_TIME = (1 << 63) - 1
@@ -48,18 +48,15 @@ def decode_records(header: BatchHeader, records: Buffer, topic: str, partition: 
     return found
 
 
-class HandlingBuilder(Drafts):
-    """Takes wanted batches, as the builder of forwarding and reframing does, and makes handled drafts of them."""
+class HandlingBuilder(BatchBuilder):
+    """Gives the records of wanted batches to the handler, and makes batches of what it returns."""
 
     def __init__(  # noqa: PLR0917 - where, then what
         self, position: int, end: int, body_limit: int, excluded: Ranges, handling: PartitionHandling, max_opened: int
     ) -> None:
-        super().__init__(position)
-        self._end = end
-        self._excluded = excluded
+        super().__init__(position, end, excluded, max_opened)
         self._body_limit = body_limit
         self._handling = handling
-        self._max_opened = max_opened
         self._codec = compression.NONE
         self._body = bytearray()
         self._count = 0
@@ -68,14 +65,14 @@ class HandlingBuilder(Drafts):
         self._places: list[int] = []
         self._dropped = 0
 
-    def gather(self, _: memoryview, at: int, reached: int) -> tuple[int, int]:
-        """Nothing is taken in a row: every record is looked at."""
+    def take_small(self, _: memoryview, at: int, reached: int) -> tuple[int, int]:
+        """Nothing: the handler gets every record."""
         return at, reached
 
     def add(self, header: BatchHeader, view: memoryview) -> None:
-        """Gives the wanted records of one batch to the handler.
+        """Give the wanted records of one batch to the handler.
 
-        HandlerStopped when it fails: what came before the record is kept, and the fetch goes on at it.
+        HandlerStopped when it fails at a record: the outputs before it are kept, and the next fetch starts at that record.
         """
         if self._excluded and header.count >= 0 and not self._wanted(header):
             return
@@ -85,11 +82,8 @@ class HandlingBuilder(Drafts):
             if any(lower <= record.offset < upper for lower, upper in wanted):
                 self._take(record.offset, header.codec, self._handling(record))
 
-    def _wanted(self, header: BatchHeader) -> Ranges:
-        return outside(self._excluded, max(self.position, header.base_offset), min(self._end, header.next_offset))
-
     def finish(self) -> int:
-        """Ends the open batch; the number of dropped records that no draft counts."""
+        """End the open batch. The number of dropped records that no batch counts."""
         if self._count:
             self._flush()
         return self._dropped
@@ -108,7 +102,7 @@ class HandlingBuilder(Drafts):
             self._append(output.timestamp, fields)
 
     def _note(self, offset: int) -> None:
-        """The record at `offset` gets the next place: a run goes on only where both sides do."""
+        """The record at `offset` gets the next place in the batch. It extends the last run if both offset and place are the next ones."""
         if self._runs:
             first, count = self._runs[-1]
             if first + count == offset and self._places[-1] + count == self._count:
@@ -129,19 +123,7 @@ class HandlingBuilder(Drafts):
     def _flush(self) -> None:
         runs = tuple(self._runs)
         batch = assemble(Reframed(self._body, self._count, self._base, self._latest, runs), self._codec)
-        self._drafts.append(
-            Draft(
-                kind="handled",
-                payload=memoryview(batch),
-                count=self._count,
-                runs=runs,
-                upstream_start=runs[0][0],
-                min_timestamp=self._earliest,
-                max_timestamp=self._latest,
-                places=tuple(self._places),
-                dropped=self._dropped,
-            )
-        )
+        self._keep("handled", memoryview(batch), self._count, runs, self._earliest, self._latest, tuple(self._places), self._dropped)
         self._body, self._count, self._dropped = bytearray(), 0, 0
         self._base = self._latest = self._earliest = -1
         self._runs, self._places = [], []
@@ -171,7 +153,7 @@ def _headers(data: bytes, at: int, end: int) -> tuple[tuple[tuple[str, bytes | N
 
 
 def _encoded(offset: int, output: Record) -> bytes:
-    """Key, value and headers of a record as they stand behind its deltas. HandlerStopped for what is of no such type."""
+    """Key, value and headers of a record, as they follow its deltas. HandlerStopped if one of them has a wrong type."""
     if type(output.timestamp) is not int or not -1 <= output.timestamp <= _LONGEST_TIME:
         raise HandlerStopped(offset, "the handler returned a record whose timestamp is no number of ms from -1 on")
     fields = _field(offset, "key", output.key) + _field(offset, "value", output.value)

@@ -1,4 +1,4 @@
-"""Magic 0 and 1 messages turned into magic-2 records.
+"""Magic 0 and 1 messages turned into magic-2 records, and decompressed batches of any magic as magic 2.
 
 A message has its own CRC-32, a nullable key and value, and (magic 1) a timestamp. A compressed message is a wrapper: its value is a message
 set. Offsets inside a wrapper are absolute in magic 0; in magic 1 they are relative, and the wrapper has the absolute offset of the last
@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ferry.wire import compression, varint
-from ferry.wire.batch import BatchHeader, MalformedBatch, crc_is_valid, iterate_batches
+from ferry.wire.batch import HEADER_SIZE, BatchHeader, MalformedBatch, crc_is_valid, iterate_batches
+from ferry.wire.compression import LARGEST_BYTES
+from ferry.wire.varint import Buffer
 
 _INT = struct.Struct(">i")
 # Offset, size, CRC, magic and attributes; magic 1 has a timestamp too.
@@ -29,7 +31,17 @@ class Message(NamedTuple):
     value: memoryview | None
 
 
-def convert(header: BatchHeader, view: memoryview, limit: int = compression.LARGEST_BYTES) -> tuple[BatchHeader, memoryview]:
+def opened(header: BatchHeader, view: memoryview, limit: int = LARGEST_BYTES) -> tuple[BatchHeader, Buffer]:
+    """A magic-2 header of one whole entry of any magic, with its codec, and its records, decompressed. Raises MalformedBatch.
+
+    OversizedBatch, before the memory is taken, where the records have more than `limit` bytes.
+    """
+    if header.magic < 2:
+        return convert(header, view, limit)
+    return header, compression.decompress(header.codec, view[HEADER_SIZE:], limit)
+
+
+def convert(header: BatchHeader, view: memoryview, limit: int = LARGEST_BYTES) -> tuple[BatchHeader, memoryview]:
     """One whole entry of magic 0 or 1 as a magic-2 header (CreateTime, the entry's codec) and its records, not compressed.
 
     Holes in the offsets stay holes. Raises MalformedBatch.
@@ -63,7 +75,7 @@ def convert(header: BatchHeader, view: memoryview, limit: int = compression.LARG
     return converted, memoryview(body)
 
 
-def read_messages(header: BatchHeader, view: memoryview, limit: int = compression.LARGEST_BYTES) -> Iterator[Message]:
+def read_messages(header: BatchHeader, view: memoryview, limit: int = LARGEST_BYTES) -> Iterator[Message]:
     """The messages of one whole entry, a plain message or a wrapper, in order of strictly increasing offsets. Raises MalformedBatch."""
     key, value = _key_and_value(header, view)
     if not header.codec:

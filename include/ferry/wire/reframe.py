@@ -1,13 +1,13 @@
-"""Reframing: records of several batches put into one new batch, without decoding any key, value or header.
+"""Reframing puts the records of several batches into one new batch, without decoding keys, values or headers.
 
 A record is: length, attributes, timestamp delta, offset delta, then key, value and headers. Only the first four depend on the batch around
 them, so they are rewritten and the rest is copied verbatim. This is the one place where Ferry works per record, in three ways:
-- `Reframer.gather` reads a row of small plain batches straight from the fetched bytes: the common case of many tiny batches;
-- `records.append_all` takes neighbouring records that are all wanted: their offset deltas need not be read, they count up;
-- `records.locate` finds out which these are where a batch has holes (compaction) or straddles a bound.
+- `Reframer.take_small` reads a row of small uncompressed batches straight from the fetched bytes: the common case of many tiny batches;
+- `records.append_all` takes neighbouring records that are all wanted: it need not read their offset deltas, which count up;
+- `records.locate` finds the wanted records where a batch has holes (compaction) or reaches over a bound.
 
 Kafka: record layout clients/.../record/DefaultRecord.java; a record's timestamp is the batch's base timestamp plus its delta whatever the
-delete-horizon bit says (MemoryRecordsBuilder.java), and the batch's max timestamp if the broker set the time (DefaultRecordBatch.java).
+delete-horizon bit says (MemoryRecordsBuilder.java), or the batch's max timestamp if the broker set the time (DefaultRecordBatch.java).
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Reframed:
     runs: tuple[tuple[int, int], ...]
 
 
-class Gathered(NamedTuple):
-    """What `Reframer.gather` took: the index after it, and of the last batch its leader epoch and next upstream offset (-1: took none)."""
+class TakenRow(NamedTuple):
+    """What `Reframer.take_small` took: the index after it; leader epoch and next upstream offset of the last batch (-1: took none)."""
 
     stop: int
     leader_epoch: int
@@ -83,7 +83,7 @@ class Gathered(NamedTuple):
 
 
 class SmallBatches(NamedTuple):
-    """Which batches `Reframer.gather` takes: upstream offsets in [lower, upper), length field and number of records below the limits."""
+    """Which batches `Reframer.take_small` takes: offsets in [lower, upper), length field and number of records below the limits."""
 
     lower: int
     upper: int
@@ -121,11 +121,11 @@ class Reframer:
             raise MalformedBatch(f"unreadable records in the batch at offset {header.base_offset}: {error}") from error
 
     # One function, and complex, on purpose: it runs once per tiny batch, where a call per step would cost more than the step.
-    def gather(self, data: memoryview, at: int, small: SmallBatches, body_limit: int) -> Gathered:  # noqa: C901, PLR0912
+    def take_small(self, data: memoryview, at: int, small: SmallBatches, body_limit: int) -> TakenRow:  # noqa: C901, PLR0912
         """Appends all records of the row of small batches that begins at index `at` of the fetched bytes.
 
-        Takes only what needs no other treatment: magic 2, plain, CreateTime, contiguous, within `small`, the CRC valid, while the body is
-        below `body_limit` bytes. Stops before the first batch that is otherwise, for whatever reason.
+        Takes batches that are magic 2, uncompressed, CreateTime, contiguous, within `small` and have a valid CRC, while the body is below
+        `body_limit` bytes. Stops before the first other batch.
         """
         unpack, checksum, stamps, table, limit = _START.unpack_from, crc32c.crc32c, STAMPS, SMALL, len(SMALL)
         lower, upper, length_below, records_below = small
@@ -170,7 +170,7 @@ class Reframer:
                 try:
                     append_all(body, bytes(data[at + HEADER_SIZE : stop]), count, index, shift=shift)
                 except (IndexError, ValueError):
-                    # `add` says what is wrong with it.
+                    # `add` raises what is wrong with it.
                     del body[size_before:]
                     break
             if offset != run_stop:
@@ -186,7 +186,7 @@ class Reframer:
         if run_stop >= 0:
             _join(runs, run_start, run_stop - run_start)
             self._base, self._max_timestamp, self.count = base, highest, index
-        return Gathered(at, epoch, run_stop)
+        return TakenRow(at, epoch, run_stop)
 
     def finish(self) -> Reframed:
         """All that was collected."""
@@ -240,7 +240,7 @@ def reframe(pieces: Iterable[Piece]) -> Reframed:
 def assemble(reframed: Reframed, codec: int) -> bytearray:
     """A whole magic-2 CreateTime batch of the records, compressed with `codec`, at base offset 0, without producer and without CRC.
 
-    It is a template: `forward` patches the producer in and sums it.
+    `ProduceBatch.encode` writes producer and CRC.
     """
     body = compression.compress(codec, reframed.body)
     size = HEADER_SIZE + len(body)

@@ -1,44 +1,44 @@
-"""Halving a unit that the target refuses: its max.message.bytes is smaller than the batch was, or one of its records has to be found."""
+"""Halving a batch that the target refuses: its max.message.bytes is smaller than the batch was, or one of its records has to be found."""
 
 from __future__ import annotations
 
 from ferry.wire import compression
 from ferry.wire.batch import HEADER_SIZE, read_header
+from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.reframe import Piece, assemble, reframe
-from ferry.wire.unit import Unit
 
 Runs = tuple[tuple[int, int], ...]
 
 
 class Indivisible(ValueError):
-    """A unit of one source record."""
+    """A batch of one source record."""
 
 
-def split_unit(unit: Unit, limit: int = compression.LARGEST_BYTES) -> tuple[Unit, Unit]:
-    """Two units with the first and second half of the records; their upstream ranges tile the unit's.
+def halved(batch: ProduceBatch, limit: int = compression.LARGEST_BYTES) -> tuple[ProduceBatch, ProduceBatch]:
+    """Two batches with the first and second half of the records; their upstream ranges tile the batch's.
 
-    A handled unit is divided between source records, as near to its middle as possible; the first half counts what was dropped. Raises
-    Indivisible for a unit of one source record: nothing smaller can be sent. Raises MalformedBatch for unreadable records, and for those
+    A handled batch is divided between source records, as near to its middle as possible; the first half counts what was dropped. Raises
+    Indivisible for a batch of one source record: nothing smaller can be sent. Raises MalformedBatch for unreadable records, and for those
     that take more than `limit` bytes when they are decompressed.
     """
-    if unit.places:
-        return _halves(unit, limit, *_divided(unit))
-    if unit.count < 2:
-        raise Indivisible(f"the unit at upstream offset {unit.upstream_start} has {unit.count} record: it cannot be split")
-    middle = unit.count // 2
-    return _halves(unit, limit, middle, *_split_runs(unit.runs, middle))
+    if batch.places:
+        return _halves(batch, limit, *_divided(batch))
+    if batch.count < 2:
+        raise Indivisible(f"the batch at upstream offset {batch.upstream_start} has {batch.count} record: it cannot be split")
+    middle = batch.count // 2
+    return _halves(batch, limit, middle, *_split_runs(batch.runs, middle))
 
 
-def _halves(unit: Unit, limit: int, middle: int, first_runs: Runs, second_runs: Runs) -> tuple[Unit, Unit]:
-    header = read_header(unit.payload)
-    records = compression.decompress(header.codec, unit.payload[HEADER_SIZE:], limit)
+def _halves(batch: ProduceBatch, limit: int, middle: int, first_runs: Runs, second_runs: Runs) -> tuple[ProduceBatch, ProduceBatch]:
+    header = read_header(batch.payload)
+    records = compression.decompress(header.codec, batch.payload[HEADER_SIZE:], limit)
     boundary = second_runs[0][0]
     batch_start = header.base_offset
 
-    def half(lower: int, upper: int, runs: Runs, start: int, stop: int, epoch: int) -> Unit:  # noqa: PLR0917 - bounds in the batch, then upstream
+    def half(lower: int, upper: int, runs: Runs, start: int, stop: int, epoch: int) -> ProduceBatch:  # noqa: PLR0917 - bounds in the batch, then upstream
         reframed = reframe([Piece(header, records, batch_start + lower, batch_start + upper)])
-        return Unit(
-            kind="handled" if unit.places else "reframed",
+        return ProduceBatch(
+            kind="handled" if batch.places else "reframed",
             payload=memoryview(assemble(reframed, header.codec)),
             count=reframed.count,
             runs=runs,
@@ -47,28 +47,28 @@ def _halves(unit: Unit, limit: int, middle: int, first_runs: Runs, second_runs: 
             min_timestamp=reframed.base_timestamp,
             max_timestamp=reframed.max_timestamp,
             last_leader_epoch=epoch,
-            places=tuple(place - lower for place in _places(unit, lower, upper)) if unit.places else (),
-            dropped=0 if lower else unit.dropped,
+            places=tuple(place - lower for place in _places(batch, lower, upper)) if batch.places else (),
+            dropped=0 if lower else batch.dropped,
         )
 
     return (
-        half(0, middle, first_runs, unit.upstream_start, boundary, -1),  # batches of several epochs may have been merged
-        half(middle, unit.count, second_runs, boundary, unit.upstream_end, unit.last_leader_epoch),
+        half(0, middle, first_runs, batch.upstream_start, boundary, -1),  # batches of several epochs may have been merged
+        half(middle, batch.count, second_runs, boundary, batch.upstream_end, batch.last_leader_epoch),
     )
 
 
-def _divided(unit: Unit) -> tuple[int, Runs, Runs]:
-    """The index in the batch at which a handled unit is divided, and the runs of both sides."""
-    begins = [place + index for place, (_, count) in zip(unit.places, unit.runs, strict=True) for index in range(count)]
+def _divided(batch: ProduceBatch) -> tuple[int, Runs, Runs]:
+    """The index in the batch at which a handled batch is divided, and the runs of both sides."""
+    begins = [place + index for place, (_, count) in zip(batch.places, batch.runs, strict=True) for index in range(count)]
     if len(begins) < 2:
-        raise Indivisible(f"all {unit.count} records that the handler made of the one at offset {unit.runs[0][0]} must be in one batch")
-    number = min(range(1, len(begins)), key=lambda index: abs(begins[index] - unit.count // 2))
-    return begins[number], *_split_runs(unit.runs, number)
+        raise Indivisible(f"all {batch.count} records that the handler made of the one at offset {batch.runs[0][0]} must be in one batch")
+    number = min(range(1, len(begins)), key=lambda index: abs(begins[index] - batch.count // 2))
+    return begins[number], *_split_runs(batch.runs, number)
 
 
-def _places(unit: Unit, lower: int, upper: int) -> list[int]:
-    """The places of a handled unit's runs within [lower, upper), a run that goes over `lower` beginning there."""
-    found = [max(place, lower) for place, (_, count) in zip(unit.places, unit.runs, strict=True) if lower < place + count]
+def _places(batch: ProduceBatch, lower: int, upper: int) -> list[int]:
+    """The places of a handled batch's runs within [lower, upper), a run that goes over `lower` beginning there."""
+    found = [max(place, lower) for place, (_, count) in zip(batch.places, batch.runs, strict=True) if lower < place + count]
     return [place for place in found if place < upper]
 
 

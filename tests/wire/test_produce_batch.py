@@ -7,9 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.wire.batch import crc_is_valid, read_header
-from ferry.wire.forward import forward
+from ferry.wire.produce_batch import ProduceBatch
 
 pytestmark = pytest.mark.unit
+
+
+def forward(view: memoryview, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> tuple[bytes, memoryview]:
+    return ProduceBatch("forwarded", view, 0, (), 0, 0, -1, -1, -1).encode(producer_id, epoch, base_sequence, transactional)
 
 
 @pytest.mark.parametrize("transactional", [True, False])

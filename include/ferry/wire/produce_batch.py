@@ -1,0 +1,149 @@
+"""Batches as a Produce request carries them, and the builder that makes them of one partition's fetched bytes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import crc32c
+
+from ferry.wire.batch import CODEC_MASK, LENGTH_OVERHEAD, TRANSACTIONAL, BatchHeader
+from ferry.wire.ranges import Ranges, outside
+
+BatchKind = Literal["forwarded", "reframed", "handled"]
+
+# Base offset 0, length; leader epoch -1, magic 2; CRC.
+_HEAD = struct.Struct(">qiibI")
+# The last offset delta and both timestamps follow the attributes and stay as they are. Then producer id, epoch and base sequence.
+_KEPT = slice(23, 43)
+_PRODUCER = struct.Struct(">qhi")
+_RECORDS_FROM = 57
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceBatch:
+    """One batch to produce; `encode` writes its producer in.
+
+    `runs`: the upstream offsets of its records in order, (first offset, number of records); together `count` records. In a handled batch
+    the runs count source records: `places` holds for each run the index within the batch of its first record. Records that the handler
+    added are in no run, and `dropped` source records of the batch's range have no record at all; `count` is always what is in the batch.
+    [`upstream_start`, `upstream_end`): the upstream range that is settled once the target has accepted this batch. `size`: bytes on the
+    wire. Timestamps in ms; `min_timestamp` of a forwarded batch is that of its first record, which is enough for reports.
+    `last_leader_epoch`: the leader epoch with which to fetch from `upstream_end`, so that the leader detects truncation (KIP-320). It is
+    the source's leader epoch of the entry that ends there, also of one that was not copied. After a hole it is the epoch of the entry
+    after the hole: the entry before may be older than an epoch that began inside the hole. -1: not known (magic 0 and 1).
+    """
+
+    kind: BatchKind
+    payload: memoryview
+    count: int
+    runs: tuple[tuple[int, int], ...]
+    upstream_start: int
+    upstream_end: int
+    min_timestamp: int
+    max_timestamp: int
+    last_leader_epoch: int
+    places: tuple[int, ...] = ()
+    dropped: int = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.payload)
+
+    @property
+    def own(self) -> int:
+        """Bytes in memory beside what was fetched."""
+        return 0 if self.kind == "forwarded" else len(self.payload)
+
+    @property
+    def added(self) -> int:
+        """Records that the handler added beyond one for each source record."""
+        return self.count - sum(count for _, count in self.runs) if self.places else 0
+
+    def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> tuple[bytes, memoryview]:
+        """The whole batch for this producer from `base_sequence` on, in two buffers: a new head, and the rest, which is not copied.
+
+        Of the attributes only the codec stays: the timestamp type becomes CreateTime; control, delete-horizon and reserved bits become 0
+        (a broker would store a delete horizon and read it as a deletion time). Whoever made the batch has checked the source's CRC, which
+        is replaced here, and that offsets are contiguous. The broker checks base offset 0 and the CRC (storage/.../log/LogValidator.java),
+        and stores the batch as it is where the topic has `compression.type=producer`.
+        """
+        view = self.payload
+        attributes = (view[22] & CODEC_MASK) | (TRANSACTIONAL if transactional else 0)
+        covered = attributes.to_bytes(2, "big") + view[_KEPT] + _PRODUCER.pack(producer_id, epoch, base_sequence)
+        rest = view[_RECORDS_FROM:]
+        checksum = crc32c.crc32c(rest, crc32c.crc32c(covered))
+        return _HEAD.pack(0, len(view) - LENGTH_OVERHEAD, -1, 2, checksum) + covered, rest
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """The batches to produce of one partition's fetched bytes.
+
+    `next_position`: the upstream offset to fetch next, at most `end`; it moves on even if there are no batches.
+    `consumed`: bytes of whole entries that were read. 0 although there are bytes: even the first entry was incomplete.
+    `last_leader_epoch`: as in ProduceBatch, at `next_position`.
+    `dropped`: records that a handler dropped and that no batch counts, because none follows them.
+    """
+
+    batches: list[ProduceBatch]
+    next_position: int
+    consumed: int
+    last_leader_epoch: int = -1
+    dropped: int = 0
+
+
+# Makes a batch once it is known where its upstream range starts and ends, and the leader epoch there.
+Finish = Callable[[int, int, int], ProduceBatch]
+
+
+class BatchBuilder:
+    """Collects batches in upstream order from `position` on, and the leader epochs of all entries that were read.
+
+    `end`: exclusive upstream bound. `excluded`: upstream offsets that are not wanted. `max_opened`: most bytes of one batch's records when
+    they are decompressed.
+    """
+
+    def __init__(self, position: int, end: int, excluded: Ranges, max_opened: int) -> None:
+        self.position, self._end, self._excluded, self._max_opened = position, end, excluded, max_opened
+        # (upstream offset of the first record, what makes the batch): its upstream range reaches up to the next batch's first record.
+        self._batches: list[tuple[int, Finish]] = []
+        # (offset, epoch): after this offset positions have this epoch, as far as was read. Epochs change rarely, so the list stays short.
+        self._epochs: list[tuple[int, int]] = []
+
+    def pass_epoch(self, reached: int, epoch: int) -> None:
+        """Note the leader epoch of an entry of any kind, and of the hole before it. `reached`: where the entry before ended."""
+        if not self._epochs or self._epochs[-1][1] != epoch:
+            self._epochs.append((reached, epoch))
+
+    def epoch_at(self, position: int) -> int:
+        """The leader epoch with which to fetch from `position` (-1: not known), as in ProduceBatch."""
+        return next((epoch for offset, epoch in reversed(self._epochs) if offset < position), -1)
+
+    def batches(self, next_position: int) -> list[ProduceBatch]:
+        """The batches; their upstream ranges tile [position, next_position)."""
+        bounds = [self.position, *(start for start, _ in self._batches[1:]), next_position]
+        return [
+            finish(start, stop, self.epoch_at(stop)) for (_, finish), start, stop in zip(self._batches, bounds, bounds[1:], strict=False)
+        ]
+
+    def _wanted(self, header: BatchHeader) -> Ranges:
+        return outside(self._excluded, max(self.position, header.base_offset), min(self._end, header.next_offset))
+
+    def _keep(  # noqa: PLR0917 - the fields of a batch but for its range
+        self,
+        kind: BatchKind,
+        payload: memoryview,
+        count: int,
+        runs: tuple[tuple[int, int], ...],
+        min_timestamp: int,
+        max_timestamp: int,
+        places: tuple[int, ...] = (),
+        dropped: int = 0,
+    ) -> None:
+        def finish(start: int, stop: int, epoch: int) -> ProduceBatch:
+            return ProduceBatch(kind, payload, count, runs, start, stop, min_timestamp, max_timestamp, epoch, places, dropped)
+
+        self._batches.append((runs[0][0], finish))

@@ -1,0 +1,244 @@
+"""Turns one partition's fetched bytes into batches to produce: each fetched batch is forwarded, reframed, handled or left out.
+
+One Produce request carries one `ProduceBatch` for the partition. The upstream ranges of the batches tile [position, next position): each
+range reaches to the start of the next one. So what is left out (control, aborted and empty batches, holes) is settled together with the
+batch before it, or with the first batch if none comes before.
+
+A batch is forwarded if it is magic 2, contiguous, CreateTime, inside the bounds, and worth a request of its own. All others are reframed,
+and neighbours with the same codec are merged: a Produce request costs 65-110 us of Python, reframing a record about 1 us.
+With a message handler, every batch is handled (ferry.wire.handled), and none is forwarded or reframed.
+The CRC of every batch is checked first: the batches to produce get new CRCs, which would hide a flipped bit.
+
+Excluded offsets are left out like control batches. What another flow of Ferry wrote is usually excluded batch by batch, and then the header
+decides. Where a range ends inside a batch (compaction keeps a batch's first and last offset; a person may have named the range), the rest
+is reframed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ferry.handling.calling import HandlerStopped, PartitionHandling
+from ferry.wire import compression
+from ferry.wire.aborted import AbortedTracker
+from ferry.wire.batch import (
+    DELETE_HORIZON,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    LOG_APPEND_TIME,
+    BatchHeader,
+    MalformedBatch,
+    crc_is_valid,
+    read_entry,
+)
+from ferry.wire.handled import HandlingBuilder
+from ferry.wire.legacy import opened
+from ferry.wire.produce_batch import BatchBuilder, Transformed
+from ferry.wire.ranges import Range, Ranges, next_start
+from ferry.wire.reframe import GROWTH_PER_RECORD, Piece, Reframer, SmallBatches, assemble
+from ferry.wire.varint import Buffer
+
+# Compressed batches are worth merging only when they are smaller by this factor, by codec: decompressing and above all compressing again
+# costs more than the request that it saves. (None, gzip, snappy, lz4, zstd.)
+COMPRESSION_PENALTY = (1, 64, 8, 8, 16)
+# Kafka's default of max.message.bytes.
+MAX_BATCH_BYTES = 1_048_588
+
+
+class MergeLimits(NamedTuple):
+    """Sizes that decide between forwarding and merging.
+
+    `forward_bytes`: smaller batches are merged with their neighbours; copying this much costs about half of what a request does.
+    `forward_records`: a batch of this many records is forwarded whatever its size, for the same reason.
+    `merged_bytes`: most bytes of a merged batch, before compression.
+    """
+
+    forward_bytes: int = 32 * 1024
+    forward_records: int = 100
+    merged_bytes: int = 512 * 1024
+
+
+MERGE_LIMITS = MergeLimits()
+
+
+def transform(
+    fetched: memoryview,
+    *,
+    position: int,
+    end: int,
+    aborted: Iterable[tuple[int, int]] = (),
+    excluded: Ranges = (),
+    limits: MergeLimits = MERGE_LIMITS,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
+    handling: PartitionHandling | None = None,
+    max_opened_bytes: int = compression.LARGEST_BYTES,
+) -> Transformed:
+    """The batches to produce of one partition's fetched records.
+
+    `fetched`: the bytes of the response; batches may keep views of it. `position`: the next upstream offset wanted (a fetch may start
+    before it, inside a batch). `end`: exclusive bound. `aborted`: (producer id, first offset) of the response's aborted transactions.
+    `excluded`: upstream offsets that are not wanted.
+    `max_batch_bytes`: the target topic's max.message.bytes; merging stays below it, a single batch may not.
+    `max_opened_bytes`: a batch whose records take more than this when they are decompressed counts as corrupt (OversizedBatch).
+    The result ends before a corrupt batch, so that all before it is copied. If nothing before it moves the position, MalformedBatch is
+    raised: the next fetch starts there. With `handling`, every wanted batch is given to the message handler; the result ends before a
+    record at which the handler fails, or HandlerStopped is raised.
+    """
+    # Recompressing can grow bytes that do not compress by less than 1/64.
+    body_limit = min(limits.merged_bytes, max_batch_bytes - max_batch_bytes // 64) - HEADER_SIZE
+    builder: _MergingBuilder | HandlingBuilder = (
+        _MergingBuilder(position, end, limits._replace(merged_bytes=body_limit), excluded, max_opened_bytes)
+        if handling is None
+        else HandlingBuilder(position, end, body_limit, excluded, handling, max_opened_bytes)
+    )
+    tracker = AbortedTracker(aborted)
+    at = 0
+    reached = position
+    while at < len(fetched):
+        if tracker.idle:
+            at, reached = builder.take_small(fetched, at, reached)
+        try:
+            entry = read_entry(fetched, at)
+            if entry is None:
+                break
+            header, view = entry
+            # The offset of a legacy wrapper is its last one: whether it begins at or after the end shows when it is decompressed.
+            if header.base_offset >= end and header.count >= 0:
+                builder.pass_epoch(reached, header.leader_epoch if crc_is_valid(view) else -1)
+                reached = end
+                break
+            _take(header, view, reached, builder, tracker)
+        except MalformedBatch:
+            if reached <= position:
+                raise
+            break
+        except HandlerStopped as problem:
+            if problem.offset <= position:
+                raise
+            reached = problem.offset
+            break
+        at += len(view)
+        reached = max(reached, header.next_offset)
+    next_position = min(reached, end)
+    dropped = builder.finish()
+    return Transformed(builder.batches(next_position), next_position, at, builder.epoch_at(next_position), dropped)
+
+
+def _take(header: BatchHeader, view: memoryview, reached: int, builder: _MergingBuilder | HandlingBuilder, tracker: AbortedTracker) -> None:
+    """Give one batch that begins before the end to the builder, unless it is left out. `reached`: where the batch before ended."""
+    if not crc_is_valid(view):
+        raise MalformedBatch(f"the batch at offset {header.base_offset} does not match its checksum: the source's log is corrupt")
+    aborted_data = tracker.drop(header, view)
+    builder.pass_epoch(reached, header.leader_epoch)
+    if not (aborted_data or header.is_control or not header.count or header.next_offset <= builder.position):
+        builder.add(header, view)
+
+
+class _MergingBuilder(BatchBuilder):
+    """Forwards or reframes wanted batches. It keeps small ones back until it is known what they can be merged with."""
+
+    def __init__(self, position: int, end: int, limits: MergeLimits, excluded: Ranges, max_opened: int) -> None:
+        super().__init__(position, end, excluded, max_opened)
+        self._limits = limits
+        # The group being merged: its records, whether it has any batch yet, their codec, and the last
+        # batch as long as it is the only one and could be forwarded.
+        self._group = Reframer()
+        self._codec = compression.NONE
+        self._open = False
+        self._forwardable: tuple[BatchHeader, memoryview] | None = None
+        self._small = SmallBatches(position, end, limits.forward_bytes - LENGTH_OVERHEAD, limits.forward_records)
+        # Below this, whatever batch `take_small` takes next fits into the merge limit.
+        self._body_limit = limits.merged_bytes - limits.forward_bytes - GROWTH_PER_RECORD * limits.forward_records
+
+    def take_small(self, fetched: memoryview, at: int, reached: int) -> tuple[int, int]:
+        """Merge the row of small uncompressed batches that begins at index `at` into the open group, the fast way.
+
+        Only if a group is open: `add` opens one. Returns the index after the last batch taken, and the offset reached.
+        """
+        if not self._open or self._codec != compression.NONE:
+            return at, reached
+        small = self._small
+        if self._excluded:
+            small = small._replace(upper=min(self._end, next_start(self._excluded, reached)))
+        taken = self._group.take_small(fetched, at, small, self._body_limit)
+        if taken.stop > at:
+            self._forwardable = None
+            # A row is merged as a whole, so no batch ends inside it: the epoch of its last batch is enough.
+            self.pass_epoch(reached, taken.leader_epoch)
+            reached = max(reached, taken.next_offset)
+        return taken.stop, reached
+
+    def add(self, header: BatchHeader, view: memoryview) -> None:
+        """Take one batch of which some records are wanted, unless they are excluded."""
+        if self._excluded and not self._wholly_wanted(header):
+            self._add_wanted(header, view)
+            return
+        forwardable = self._can_forward(header)
+        if forwardable and not self._is_small(header):
+            self._flush()
+            self._forward(header, view)
+            return
+        converted, records = opened(header, view, self._max_opened)
+        self._reframe(converted, records, [(self.position, self._end)], (header, view) if forwardable else None)
+
+    def _wholly_wanted(self, header: BatchHeader) -> bool:
+        """Whether no record of the batch is excluded. The header of a legacy wrapper does not say where it begins."""
+        return header.count >= 0 and next_start(self._excluded, header.base_offset) >= header.next_offset
+
+    def _add_wanted(self, header: BatchHeader, view: memoryview) -> None:
+        """Take what is not excluded of a batch. Mostly that is nothing, and then the batch is not decompressed."""
+        if header.count >= 0 and not self._wanted(header):
+            return
+        converted, records = opened(header, view, self._max_opened)
+        wanted = self._wanted(converted)
+        if wanted:
+            self._reframe(converted, records, wanted, None)
+
+    def _reframe(
+        self, header: BatchHeader, records: Buffer, wanted: Iterable[Range], forwardable: tuple[BatchHeader, memoryview] | None
+    ) -> None:
+        """Put the wanted offsets of a decompressed batch into the group. `forwardable`: the batch as it came, if it could be forwarded."""
+        size = len(records) + GROWTH_PER_RECORD * header.count
+        if header.codec != self._codec or len(self._group.body) + size > self._limits.merged_bytes:
+            self._flush()
+        for lower, upper in wanted:
+            self._group.add(Piece(header, records, lower, upper))
+        self._forwardable = forwardable if not self._open else None
+        self._open = True
+        self._codec = header.codec
+
+    def finish(self) -> int:
+        """End the open group. 0: without a handler no record is dropped."""
+        self._flush()
+        return 0
+
+    def _can_forward(self, header: BatchHeader) -> bool:
+        return (
+            header.magic == 2
+            and not header.attributes & (LOG_APPEND_TIME | DELETE_HORIZON)
+            and header.contiguous
+            and header.base_offset >= self.position
+            and header.next_offset <= self._end
+        )
+
+    def _is_small(self, header: BatchHeader) -> bool:
+        weight = header.size * COMPRESSION_PENALTY[header.codec]
+        return weight < self._limits.forward_bytes and header.count < self._limits.forward_records
+
+    def _forward(self, header: BatchHeader, view: memoryview) -> None:
+        runs = ((header.base_offset, header.count),)
+        self._keep("forwarded", view, header.count, runs, header.base_timestamp, header.max_timestamp)
+
+    def _flush(self) -> None:
+        """End the open group. A batch that found nothing to be merged with is forwarded after all, if it can be."""
+        if self._forwardable is not None:
+            self._forward(*self._forwardable)
+        elif self._group.count:
+            done = self._group.finish()
+            payload = memoryview(assemble(done, self._codec))
+            self._keep("reframed", payload, done.count, done.runs, done.base_timestamp, done.max_timestamp)
+        # Without records there is nothing to produce: all of the group lay in holes or outside the bounds.
+        self._group = Reframer()
+        self._forwardable = None
+        self._open = False
