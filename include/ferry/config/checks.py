@@ -37,10 +37,10 @@ class EntryChecks:
             return entry
         if reading.property.effect is Effect.REFUSED:
             if entry.value.strip():
-                self._problem(entry, f"{reading.property.meaning}: {reading.property.why}")
+                self.problems.add(f"{reading.property.meaning}: {reading.property.why}", entry)
             return entry
         if begins_pem(entry.value) and not reading.property.kind.secret:
-            self._problem(entry, MISPLACED)
+            self.problems.add(MISPLACED, entry)
             return entry
         self._warn(entry, reading)
         entry, from_reference = self._resolved(entry, reading)
@@ -50,35 +50,33 @@ class EntryChecks:
 
     def _unknown(self, key: str, entry: Entry) -> None:
         if key in self.keys.aliases and entry.value.startswith("->"):
-            self._problem(entry, "ends at the blank, as keys in properties files do: write the flow without blanks, A->B.<property>")
+            self.problems.add("ends at the blank, as keys in properties files do: write the flow without blanks, A->B.<property>", entry)
             return
         if any(key.startswith(f"{alias}->{alias}.") for alias in self.keys.aliases):
-            self._problem(entry, "is a flow from a cluster to itself")
+            self.problems.add("is a flow from a cluster to itself", entry)
             return
         meant = self.keys.meant(entry.key)
         if meant:
-            self._problem(entry, f"is not a known property: write {meant}")
+            self.problems.add(f"is not a known property: write {meant}", entry)
             return
         if entry.key.startswith("config.providers."):
-            self._problem(entry, "configures no provider that config.providers names")
+            self.problems.add("configures no provider that config.providers names", entry)
             return
         stray = stray_prefix(self.keys, key) if key == entry.key else None
         known = ", ".join(self.keys.aliases)
         what = f"{stray} is not among the clusters of this file ({known}), nor a flow between them" if stray else "is not a known property"
         nearest = nearest_key(self.keys, key)
-        self.problems.add(what, key=entry.key, line=entry.line, nearest=nearest and self.words(nearest))
+        self.problems.add(what, entry, nearest=nearest and self.words(nearest))
 
     def _warn(self, entry: Entry, reading: Recognised) -> None:
         if reading.idle:
-            self.problems.warn(f"has no effect: {self.words(reading.idle)}", key=entry.key, line=entry.line)
+            self.problems.warn(f"has no effect: {self.words(reading.idle)}", entry)
         elif reading.property.effect is Effect.NO_EFFECT:
-            self.problems.warn(f"has no effect in Ferry: {reading.property.why}", key=entry.key, line=entry.line)
+            self.problems.warn(f"has no effect in Ferry: {reading.property.why}", entry)
         if reading.property.kind is BOOLEAN and entry.value != entry.value.strip():
-            self.problems.warn(
-                "has a blank behind its value, which MM2 does not read as true everywhere: remove it", key=entry.key, line=entry.line
-            )
+            self.problems.warn("has a blank behind its value, which MM2 does not read as true everywhere: remove it", entry)
         if _COMMENT in entry.value and not reading.property.kind.secret:
-            self.problems.warn("holds a #, which begins no comment inside a line: it is part of the value", key=entry.key, line=entry.line)
+            self.problems.warn("holds a #, which begins no comment inside a line: it is part of the value", entry)
 
     def _resolved(self, entry: Entry, reading: Recognised) -> tuple[Entry, bool]:
         if not has_reference(entry.value):
@@ -89,7 +87,7 @@ class EntryChecks:
                 return entry, False
             return replace(entry, value=self.providers.resolve(entry.value)), True
         except UnresolvedReference as problem:
-            self._problem(entry, str(problem))
+            self.problems.add(str(problem), entry)
             return entry, False
 
     def _check_value(self, entry: Entry, reading: Recognised, *, shown: bool) -> None:
@@ -98,15 +96,12 @@ class EntryChecks:
             value = known.kind.parse(entry.value)
         except ValueError:
             hint = " (a # begins no comment inside a line)" if shown and _COMMENT in entry.value else ""
-            self._problem(entry, f"must be {known.kind.wants}{f', not {entry.value!r}' if shown else ''}{hint}")
+            self.problems.add(f"must be {known.kind.wants}{f', not {entry.value!r}' if shown else ''}{hint}", entry)
             return
         if isinstance(value, tuple) and len(value) < entry.value.count(",") + 1 and entry.value.strip():
-            self.problems.warn("holds an element twice: once is enough", key=entry.key, line=entry.line)
+            self.problems.warn("holds an element twice: once is enough", entry)
         if known.name in _PATTERNS:
             try:
                 java_pattern(value, known.name)
             except ConfigError as problem:
-                self._problem(entry, str(problem).removeprefix(f"{known.name}: "))
-
-    def _problem(self, entry: Entry, what: str) -> None:
-        self.problems.add(what, key=entry.key, line=entry.line)
+                self.problems.add(str(problem).removeprefix(f"{known.name}: "), entry)

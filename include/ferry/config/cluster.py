@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ferry.config.client_libraries import kafka_python_settings, librdkafka_settings
 from ferry.config.client_settings import ClientSettings, resolved, unresolved
-from ferry.config.kafka_python import kafka_python_settings
-from ferry.config.librdkafka import librdkafka_settings
 from ferry.config.login import Login, Password, UnsecuredToken, read_login
 from ferry.config.providers import Providers
 from ferry.config.sources import ClientRole, Setting

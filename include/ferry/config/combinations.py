@@ -50,13 +50,13 @@ class Combinations:
             return
         off = self.entry("transaction.producer")
         if off is not None and not self.value("transaction.producer"):
-            self._problem(off, f"is false, but {required.key} is required: change one")
+            self.problems.add(f"is false, but {required.key} is required: change one", off)
         isolation = next((setting for setting in self.consumer if setting.name == "isolation.level"), None)
         if isolation is None or isolation.value.reveal().strip().lower() != "read_committed":
-            self._problem(
-                required,
+            self.problems.add(
                 "is required, which MM2 refuses without isolation.level=read_committed of the source's consumer: add "
                 "<source>.consumer.isolation.level=read_committed, or remove this key (Ferry reads committed records in any case)",
+                required,
             )
 
     def _check_offset_syncs(self) -> None:
@@ -66,20 +66,20 @@ class Combinations:
         for name in _SYNCS_TOPIC:
             other = self.entry(name)
             if other is not None:
-                self._problem(emit, f"is false, but {other.key} is set, which MM2 refuses: remove one")
+                self.problems.add(f"is false, but {other.key} is set, which MM2 refuses: remove one", emit)
         if self.value("emit.checkpoints.enabled"):
-            self._warning(
-                emit,
+            self.problems.warn(
                 "switches offset syncs off. MM2 then writes no checkpoints either. Ferry still writes them, because it needs no offset "
                 "syncs for them: emit.checkpoints.enabled=false switches them off",
+                emit,
             )
 
     def _check_group_offsets(self) -> None:
         groups = self.entry("sync.group.offsets.enabled")
         if groups is not None and self.value("sync.group.offsets.enabled") and not self.value("emit.checkpoints.enabled"):
-            self._warning(
-                groups,
+            self.problems.warn(
                 "is true without checkpoints. MM2 then syncs no group offsets. Ferry syncs them, because it needs no checkpoints for that",
+                groups,
             )
 
     def _check_handling(self) -> None:
@@ -89,22 +89,16 @@ class Combinations:
                 try:
                     check(name, self.value(args_key))
                 except ConfigError as problem:
-                    self._problem(found, str(problem))
+                    self.problems.add(str(problem), found)
             if name is None and args is not None:
-                self._warning(args, f"has no effect without {key}")
+                self.problems.warn(f"has no effect without {key}", args)
         reroute = self.entry(_REROUTE)
         if reroute is not None and self.value(_REROUTE):
             what = "is not supported: a message handler can change everything of a record except its topic and partition; remove it"
-            self._problem(reroute, what)
+            self.problems.add(what, reroute)
 
     def _check_callback_arguments(self) -> None:
         given = self.entry(CALLBACK_ARGS)
         unknown = sorted(set(self.value(CALLBACK_ARGS) or {}) - set(self.value(CALLBACK)))
         if unknown and given is not None:
-            self._problem(given, f"gives arguments to {', '.join(unknown)}, which {CALLBACK} does not name")
-
-    def _problem(self, entry: Entry, what: str) -> None:
-        self.problems.add(what, key=entry.key, line=entry.line)
-
-    def _warning(self, entry: Entry, what: str) -> None:
-        self.problems.warn(what, key=entry.key, line=entry.line)
+            self.problems.add(f"gives arguments to {', '.join(unknown)}, which {CALLBACK} does not name", given)

@@ -56,14 +56,12 @@ def read_connection(entry: Entry, lookup: Lookup | None, problems: Problems) -> 
     name = entry.value.strip()
     if lookup is None:
         what = "Airflow connections can be read inside Airflow only: write the cluster's bootstrap.servers and login here instead"
-        problems.add(what, key=entry.key, line=entry.line)
+        problems.add(what, entry)
         return None
     try:
         fields = lookup(name)
     except Exception as problem:  # noqa: BLE001 - whatever the look-up raises; its text may hold the connection's URI
-        problems.add(
-            f"Airflow connection {name} cannot be read ({type(problem).__name__}); add or correct it", key=entry.key, line=entry.line
-        )
+        problems.add(f"Airflow connection {name} cannot be read ({type(problem).__name__}); add or correct it", entry)
         return None
     texts = _translated(entry, fields, problems)
     for known, text in texts.items():
@@ -81,11 +79,9 @@ def _translated(entry: Entry, fields: ConnectionFields, problems: Problems) -> d
                 texts[f"ssl.{_PEM_TYPES[written]}.type"] = "PEM"
         elif written in {"ssl.certificate.location", "ssl.key.location"}:
             what = f"extra {written} of the connection is not taken: use ssl.keystore.type PEM and ssl.keystore.location, a file with both"
-            problems.add(what, key=entry.key, line=entry.line)
+            problems.add(what, entry)
         elif written not in _IMPLIED:
-            problems.warn(
-                f"extra {written} of the connection has no effect: it is not about reaching the cluster", key=entry.key, line=entry.line
-            )
+            problems.warn(f"extra {written} of the connection has no effect: it is not about reaching the cluster", entry)
     if "bootstrap.servers" not in texts and fields.host:
         texts["bootstrap.servers"] = _servers(fields)
     _add_login(texts, fields)
@@ -98,7 +94,7 @@ def _check_value(entry: Entry, known: str, text: str, problems: Problems) -> Non
         if not has_reference(text):
             kind.parse(text)
     except ValueError:
-        problems.add(f"extra {known} of the connection must be {kind.wants}", key=entry.key, line=entry.line)
+        problems.add(f"extra {known} of the connection must be {kind.wants}", entry)
 
 
 def _text(value: object) -> str:

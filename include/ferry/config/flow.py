@@ -279,7 +279,7 @@ class FlowReader:
                 try:
                     ask(flow)
                 except ConfigError as problem:
-                    self.problems.add(str(problem), key=entry.key, line=entry.line)
+                    self.problems.add(str(problem), entry)
 
     def _start(self, source: Cluster) -> Literal["earliest", "latest"] | datetime:
         own: Literal["earliest", "latest"] | datetime | None = self.value("ferry.start")
@@ -297,7 +297,7 @@ class FlowReader:
         what = (
             "must be earliest or latest; for a time write ferry.start=<ISO time>, and a lost position is never reset silently in any case"
         )
-        self.problems.add(what, key=setting.key, line=setting.line)
+        self.problems.add(what, setting)
         return "earliest"
 
 

@@ -125,7 +125,7 @@ class _Reading:
         except ValueError:
             milliseconds = 0
         if milliseconds < 1:
-            self.problems.add("must be a number of milliseconds, at least 1", key=entry.key, line=entry.line)
+            self.problems.add("must be a number of milliseconds, at least 1", entry)
             return
         seconds = min(_LONGEST_SECONDS, max(1, math.ceil(milliseconds / 1000)))
         if seconds * 1000 != milliseconds:
@@ -140,7 +140,7 @@ class _Reading:
             second = given[1] if len(given) > 1 else Entry(INCLUDE, "", 0)
             missing = "is missing: say which topics, as a regular expression"
             what = "is one too many: give one of include, whitelist, blacklist" if given else missing
-            self.problems.add(what, key=second.key, line=second.line)
+            self.problems.add(what, second)
             return
         entry = given[0]
         expression = entry.value.strip().replace(" ", "").strip("\"'")

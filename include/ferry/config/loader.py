@@ -88,7 +88,7 @@ class _Loader:
     def load(self) -> FerryConfig:
         for entry in self._file.overridden:
             winner = next(found for found in self._file.entries.values() if found.key == entry.key)
-            self._problems.warn(f"is given again in line {winner.line}, which wins", key=entry.key, line=entry.line)
+            self._problems.warn(f"is given again in line {winner.line}, which wins", entry)
         for line, key, what in self._file.notes:
             self._problems.warn(what, key=key, line=line)
         for entry in self._file.begun:
@@ -116,10 +116,10 @@ class _Loader:
         try:
             aliases: tuple[str, ...] = kinds.LIST.parse(providers.resolve(entry.value))
         except (ValueError, UnresolvedReference):
-            self._problems.add(f"must be {kinds.LIST.wants}", key=entry.key, line=entry.line)
+            self._problems.add(f"must be {kinds.LIST.wants}", entry)
             return ()
         if not aliases:
-            self._problems.add("is empty: name the clusters, for example clusters = A, B", key=entry.key, line=entry.line)
+            self._problems.add("is empty: name the clusters, for example clusters = A, B", entry)
         return aliases
 
     def _sources(self, aliases: tuple[str, ...], providers: Providers) -> Sources:
@@ -167,7 +167,7 @@ class _Loader:
         for name in unused:
             setting = written.settings.get(name)
             if setting is not None and setting.key != name:
-                self._problems.warn(f"has no effect with security.protocol={protocol}", key=setting.key, line=setting.line)
+                self._problems.warn(f"has no effect with security.protocol={protocol}", setting)
 
     def _check_servers(self, sources: Sources, clusters: Mapping[str, Cluster]) -> None:
         """Every cluster has servers, and no two have the same."""
@@ -180,7 +180,7 @@ class _Loader:
             servers = frozenset(server.strip() for server in setting.value.reveal().split(","))
             if servers in seen:
                 what = f"is the same as cluster {seen[servers]}'s: a flow must not copy a cluster to itself"
-                self._problems.add(what, key=setting.key, line=setting.line)
+                self._problems.add(what, setting)
             seen.setdefault(servers, alias)
 
     def _add_missing_servers(self, sources: Sources, alias: str) -> None:
@@ -190,7 +190,7 @@ class _Loader:
             self._problems.add(what, key=self._file.words(f"{alias}.bootstrap.servers"))
         elif alias in sources.connections:  # otherwise it could not be read, which was told
             what = f"the connection {connection.value.strip()} has no host, and {alias} has no bootstrap.servers: add one of them"
-            self._problems.add(what, key=connection.key, line=connection.line)
+            self._problems.add(what, connection)
 
     def _flows(self, sources: Sources, aliases: tuple[str, ...], providers: Providers) -> list[Flow]:
         flows = []
@@ -223,7 +223,7 @@ class _Loader:
         for alias in (pair.source, pair.target):
             if not _ALIAS.fullmatch(alias):
                 what = f"alias {alias} becomes part of topic names: use letters, digits, dots, dashes and underscores, at most 200"
-                self._problems.add(what, key=entry.key, line=entry.line)
+                self._problems.add(what, entry)
 
 
 def _no_flows(aliases: tuple[str, ...]) -> str:

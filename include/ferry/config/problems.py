@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from ferry.config.pasted_pem import without_pem
 from ferry.config.secret import HIDDEN
@@ -41,6 +42,15 @@ class PropertyError(ConfigError):
         return located(self.path, self.line, self.key, self.what)
 
 
+class Place(Protocol):
+    """Where something stands in a file, as entries and settings know it."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+
+
 @dataclass
 class Problems:
     """Problems stop the loading when all have been found, warnings stay with the configuration. Equal ones count once.
@@ -54,21 +64,22 @@ class Problems:
     _problems: dict[tuple[str, int, str, str], None] = field(default_factory=dict)
     _warnings: dict[tuple[str, int, str, str], None] = field(default_factory=dict)
 
-    def add(self, what: str, *, key: str = "", line: int = NO_LINE, nearest: str | None = None) -> None:
-        """Something that must be corrected; `nearest` is a key that may have been meant."""
+    def add(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE, nearest: str | None = None) -> None:
+        """Something that must be corrected, `at` an entry or at `key` and `line`; `nearest` is a key that may have been meant."""
         text = f"{what}; did you mean {nearest}?" if nearest else what
-        self._problems[(self._file(line), int(line), key, text)] = None
+        self._problems[self._place(at, key, line, text)] = None
 
     def add_error(self, problem: PropertyError) -> None:
         """The same from an error."""
         self.add(problem.what, key=problem.key if problem.line else self.words(problem.key), line=problem.line)
 
-    def warn(self, what: str, *, key: str = "", line: int = NO_LINE) -> None:
-        """Something that is read otherwise than it looks, or not at all."""
-        self._warnings[(self._file(line), int(line), key, what)] = None
+    def warn(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE) -> None:
+        """Something that Ferry reads otherwise than it looks, or not at all."""
+        self._warnings[self._place(at, key, line, what)] = None
 
-    def _file(self, line: int) -> str:
-        return str(getattr(line, "path", self.path))
+    def _place(self, at: Place | None, key: str, line: int, what: str) -> tuple[str, int, str, str]:
+        key, line = (at.key, at.line) if at is not None else (key, line)
+        return str(getattr(line, "path", self.path)), int(line), key, what
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -138,7 +138,7 @@ def read_providers(entries: Mapping[str, Entry], problems: Problems) -> Provider
     try:
         names = kinds.LIST.parse(listing.value)
     except ValueError:
-        problems.add(f"must be {kinds.LIST.wants}", key=listing.key, line=listing.line)
+        problems.add(f"must be {kinds.LIST.wants}", listing)
         return Providers()
     found = [_read_provider(name, listing, entries, problems) for name in names]
     return Providers(tuple(provider for provider in found if provider is not None))
@@ -147,12 +147,12 @@ def read_providers(entries: Mapping[str, Entry], problems: Problems) -> Provider
 def _read_provider(name: str, listing: Entry, entries: Mapping[str, Entry], problems: Problems) -> Provider | None:
     java_class = entries.get(f"{_PREFIX}{name}.class")
     if java_class is None:
-        problems.add(f"provider {name} has no class: add {_PREFIX}{name}.class", key=listing.key, line=listing.line)
+        problems.add(f"provider {name} has no class: add {_PREFIX}{name}.class", listing)
         return None
     kind = _CLASSES.get(java_class.value.strip())
     if kind is None:
         what = "Ferry knows EnvVarConfigProvider, FileConfigProvider and DirectoryConfigProvider of org.apache.kafka.common.config.provider"
-        problems.add(what, key=java_class.key, line=java_class.line)
+        problems.add(what, java_class)
         return None
     allowed = None
     prefix = f"{_PREFIX}{name}.param."
@@ -162,7 +162,7 @@ def _read_provider(name: str, listing: Entry, entries: Mapping[str, Entry], prob
         if entry.key.removeprefix(prefix) in _PARAMETERS[kind]:
             allowed = entry.value
         else:
-            problems.add("is not a parameter of this provider", key=entry.key, line=entry.line, nearest=prefix + _PARAMETERS[kind][0])
+            problems.add("is not a parameter of this provider", entry, nearest=prefix + _PARAMETERS[kind][0])
     if kind == "env" and allowed is not None:
         try:
             re.compile(allowed)

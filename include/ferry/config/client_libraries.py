@@ -1,0 +1,218 @@
+"""Kafka's Java client properties as settings of the two client libraries: librdkafka (confluent-kafka) and kafka-python.
+
+kafka-python's connection manager serves the data path, librdkafka everything else. Properties that are not set are left to the libraries'
+defaults.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
+
+from ferry.config.client_settings import ClientSettings
+from ferry.config.login import ClientCredentials, Login, Password, TokenFile, UnsecuredToken, read_login
+from ferry.config.sources import ClientRole
+from ferry.config.stores import Identity, client_identity, trusted_certificates
+from ferry.config.tokens import TokenFileCallback
+from ferry.errors import AuthenticationFailed
+
+# Java name -> librdkafka name and the range that librdkafka takes (it refuses others where Java does not).
+_LIBRDKAFKA_NUMBERS: dict[str, tuple[str, int, int]] = {
+    "request.timeout.ms": ("socket.timeout.ms", 10, 300_000),
+    "metadata.max.age.ms": ("metadata.max.age.ms", 1, 86_400_000),
+    "connections.max.idle.ms": ("connections.max.idle.ms", 0, 2**31 - 1),
+    "reconnect.backoff.ms": ("reconnect.backoff.ms", 0, 3_600_000),
+    "reconnect.backoff.max.ms": ("reconnect.backoff.max.ms", 0, 3_600_000),
+    "retry.backoff.ms": ("retry.backoff.ms", 1, 300_000),
+    "retry.backoff.max.ms": ("retry.backoff.max.ms", 1, 300_000),
+    "socket.connection.setup.timeout.ms": ("socket.connection.setup.timeout.ms", 1_000, 2**31 - 1),
+    # Java's -1 (leave it to the system) is librdkafka's 0.
+    "send.buffer.bytes": ("socket.send.buffer.bytes", 0, 100_000_000),
+    "receive.buffer.bytes": ("socket.receive.buffer.bytes", 0, 100_000_000),
+}
+_LIBRDKAFKA_PRODUCER_NUMBERS: dict[str, tuple[str, int, int]] = {
+    "max.request.size": ("message.max.bytes", 1_000, 1_000_000_000),
+    "delivery.timeout.ms": ("delivery.timeout.ms", 0, 2**31 - 1),
+}
+_TEXTS = ("client.id", "client.dns.lookup")
+# kafka-python's names are Java's with underscores.
+_KAFKA_PYTHON_NUMBERS = (
+    "request.timeout.ms",
+    "metadata.max.age.ms",
+    "connections.max.idle.ms",
+    "reconnect.backoff.ms",
+    "reconnect.backoff.max.ms",
+    "socket.connection.setup.timeout.ms",
+    "socket.connection.setup.timeout.max.ms",
+)
+_BUFFERS = {"send.buffer.bytes": socket.SO_SNDBUF, "receive.buffer.bytes": socket.SO_RCVBUF}
+
+
+def librdkafka_settings(settings: ClientSettings, role: ClientRole) -> dict[str, object]:
+    """Settings of librdkafka for a client of `role`."""
+    login = read_login(settings)
+    result: dict[str, object] = {
+        "bootstrap.servers": ",".join(settings.value("bootstrap.servers")),
+        "client.id": settings.value("client.id"),
+        "security.protocol": login.protocol.lower(),
+    }
+    numbers = {**_LIBRDKAFKA_NUMBERS, **(_LIBRDKAFKA_PRODUCER_NUMBERS if role is ClientRole.PRODUCER else {})}
+    for name, (library_name, low, high) in numbers.items():
+        if settings.given(name):
+            result[library_name] = min(max(settings.value(name), low), high)
+    result.update({name: settings.value(name) for name in _TEXTS if settings.given(name)})
+    if login.encrypted:
+        result.update(_librdkafka_tls(settings))
+    try:
+        result.update(_librdkafka_login(login))
+    except AuthenticationFailed as problem:
+        raise AuthenticationFailed(f"cluster {settings.alias}: {problem}") from None
+    if isinstance(login.credentials, ClientCredentials):
+        # As in Java, the token endpoint is checked against the same trust store as the brokers, whatever protocol these speak.
+        trusted = trusted_certificates(settings)
+        result.update({"https.ca.pem": trusted} if trusted is not None else {})
+    return result
+
+
+def _librdkafka_tls(settings: ClientSettings) -> dict[str, object]:
+    result: dict[str, object] = {
+        "ssl.endpoint.identification.algorithm": settings.value("ssl.endpoint.identification.algorithm") or "none",
+    }
+    trusted = trusted_certificates(settings)
+    if trusted is not None:
+        result["ssl.ca.pem"] = trusted
+    identity = client_identity(settings)
+    if identity is not None:
+        result["ssl.certificate.pem"] = identity.certificates
+        result["ssl.key.pem"] = identity.key.reveal()
+    return result
+
+
+def _librdkafka_login(login: Login) -> dict[str, object]:
+    if login.mechanism is None:
+        return {}
+    result: dict[str, object] = {"sasl.mechanism": login.mechanism}
+    match login.credentials:
+        case Password(user=user, password=password):
+            result.update({"sasl.username": user, "sasl.password": password.reveal()})
+        case UnsecuredToken():
+            result.update({"enable.sasl.oauthbearer.unsecure.jwt": True, "sasl.oauthbearer.config": _unsecured(login.credentials)})
+        case TokenFile():
+            result["oauth_cb"] = TokenFileCallback(login.credentials)
+        case ClientCredentials():
+            result.update(_client_credentials(login.credentials))
+    return result
+
+
+def _unsecured(credentials: UnsecuredToken) -> str:
+    parts = [
+        f"principalClaimName={credentials.principal_claim}",
+        f"principal={credentials.principal}",
+        f"lifeSeconds={credentials.lifetime_seconds}",
+    ]
+    if credentials.scopes:
+        parts.append(f"scope={','.join(credentials.scopes)}")
+    parts.extend(f"extension_{name}={value}" for name, value in credentials.extensions.items())
+    return " ".join(parts)
+
+
+def _client_credentials(credentials: ClientCredentials) -> dict[str, object]:
+    result: dict[str, object] = {
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": credentials.url,
+        "sasl.oauthbearer.client.id": credentials.client_id,
+        "sasl.oauthbearer.client.secret": credentials.client_secret.reveal(),
+    }
+    if credentials.scope:
+        result["sasl.oauthbearer.scope"] = credentials.scope
+    if credentials.extensions:
+        result["sasl.oauthbearer.extensions"] = ",".join(f"{name}={value}" for name, value in credentials.extensions.items())
+    return result
+
+
+def kafka_python_settings(settings: ClientSettings) -> dict[str, object]:
+    """Arguments of kafka-python's KafkaConnectionManager."""
+    login = read_login(settings)
+    result: dict[str, object] = {
+        "bootstrap_servers": list(settings.value("bootstrap.servers")),
+        "client_id": settings.value("client.id"),
+        "security_protocol": login.protocol,
+        "socket_options": _socket_options(settings),
+    }
+    result.update({name.replace(".", "_"): settings.value(name) for name in _KAFKA_PYTHON_NUMBERS if settings.given(name)})
+    if settings.given("client.dns.lookup"):
+        result["client_dns_lookup"] = settings.value("client.dns.lookup")
+    if login.encrypted:
+        result["ssl_context"] = _tls_context(settings)
+    result.update(_kafka_python_login(settings, login))
+    return result
+
+
+def _socket_options(settings: ClientSettings) -> list[tuple[int, int, int]]:
+    options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    sizes = {option: settings.value(name) for name, option in _BUFFERS.items() if settings.given(name)}
+    return options + [(socket.SOL_SOCKET, option, size) for option, size in sizes.items() if size >= 0]
+
+
+def _kafka_python_login(settings: ClientSettings, login: Login) -> dict[str, object]:
+    if login.mechanism is None or login.credentials is None:
+        return {}
+    result: dict[str, object] = {"sasl_mechanism": login.mechanism}
+    if isinstance(login.credentials, Password):
+        user = login.credentials.user
+        if login.mechanism.startswith("SCRAM"):  # kafka-python leaves out what RFC 5802 (5.1, saslname) asks for
+            user = user.replace("=", "=3D").replace(",", "=2C")
+        result.update({"sasl_plain_username": user, "sasl_plain_password": login.credentials.password.reveal()})
+    else:
+        from ferry.config.token_provider import TokenProvider  # noqa: PLC0415 - see there
+
+        # Java checks the token endpoint against the client's trust store, whatever protocol the brokers speak.
+        result["sasl_oauth_token_provider"] = TokenProvider(login.credentials, _tls_context(settings))
+    return result
+
+
+def _tls_context(settings: ClientSettings) -> ssl.SSLContext:
+    """A TLS client context: TLS 1.2 or newer, certificates always checked."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = settings.value("ssl.endpoint.identification.algorithm") == "https"
+    trusted = trusted_certificates(settings)
+    if trusted is None:
+        context.load_default_certs()
+    else:
+        with _named(settings, "ssl.truststore.location", "ssl.truststore.certificates"):
+            context.load_verify_locations(cadata=trusted)
+    identity = client_identity(settings)
+    if identity is not None:
+        with _named(settings, "ssl.keystore.location", "ssl.keystore.key"):
+            _load_identity(context, identity)
+    return context
+
+
+@contextmanager
+def _named(settings: ClientSettings, *names: str) -> Iterator[None]:
+    """What OpenSSL refuses (a key that is too short, a certificate of another key) is a problem of the property that it came from."""
+    try:
+        yield
+    except ssl.SSLError as problem:
+        name = next(name for name in names if settings.given(name))
+        reason = (problem.reason or str(problem)).lower().replace("_", " ")
+        raise settings.problem(name, f"holds what OpenSSL refuses: {reason}") from None
+
+
+def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
+    """Python's ssl reads keys from files only: the file lives for this call, and the key in it is encrypted with a passing password."""
+    passphrase = secrets.token_hex(32)
+    key = load_pem_private_key(identity.key.reveal().encode(), None)
+    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase.encode()))
+    with tempfile.TemporaryDirectory(prefix="ferry-") as directory:
+        path = Path(directory) / "identity.pem"
+        path.write_bytes(encrypted + identity.certificates.encode())
+        context.load_cert_chain(path, password=passphrase)
