@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import DAG, dag, task
 
-from ferry.airflow import alerts, assets, checking, flows, params, steps, verifying
+from ferry.airflow import alerts, assets, flows, params, steps, verifying
 from ferry.airflow.spark_operators import CopyRecordsOperator, VerifyCopiesOperator
 from ferry.config import Flow
 
@@ -58,7 +58,7 @@ def replication(flow: Flow) -> DAG:
 
         @task(trigger_rule="all_done")
         def check_limits(planned: dict[str, Any]) -> dict[str, Any]:
-            return checking.check_limits(flow.name, planned)
+            return steps.check_limits(flow.name, planned)
 
         planned = plan_run()
         prepared = prepare_topics(planned)

@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from tests.alerting import callbacks
 
 from ferry.airflow import alerts
-from ferry.airflow.retries import EarlierTaskFailed, failure_of_exit_code, typed_retries
+from ferry.airflow.tasks import EarlierTaskFailed, failure_of_exit_code, typed_retries
 from ferry.alerting.alert import AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config.settings import AlertSettings

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.airflow
 
 SCRIPT = """
 import time
-from ferry.airflow.metrics import emit
+from ferry.airflow.tasks import emit
 from ferry.monitoring.measurements import Measurement
 emit([Measurement("record-count", 7, {"source": "A"}, counter=True), Measurement("byte-rate", 1.5, {"source": "A"})])
 time.sleep(1)

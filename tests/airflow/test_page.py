@@ -44,7 +44,7 @@ with warnings.catch_warnings():
     from fastapi.testclient import TestClient
 
     import ferry.airflow.page
-    from ferry.airflow import checking
+    from ferry.airflow import steps
     from ferry.airflow.page_flows import Known
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers]
@@ -366,8 +366,8 @@ def test_why_there_are_no_flows_is_told_to_whom_airflow_tells_it(page: Page, mon
 
 def test_the_check_of_limits_keeps_the_lag_for_the_history(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     assert keep_lag(page.flow, "second", RunLag(99, 5.0, None)) == ""
-    monkeypatch.setattr(checking, "get_current_context", dict)
-    monkeypatch.setattr(checking, "request_of", lambda *_: RunRequest("A->B", "second"))
-    assert checking.check_limits("A->B", {"dry_run": False, "needs_copy": True})["lag_records"] == 0
+    monkeypatch.setattr(steps, "get_current_context", dict)
+    monkeypatch.setattr(steps, "request_of", lambda *_: RunRequest("A->B", "second"))
+    assert steps.check_limits("A->B", {"dry_run": False, "needs_copy": True})["lag_records"] == 0
     kept = {run["run_id"]: run["lag_records"] for run in read_runs(page.flow)["runs"]}
     assert kept["second"] == 0

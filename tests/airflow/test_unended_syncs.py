@@ -26,5 +26,5 @@ def test_all_ended() -> None:
 def test_one_died() -> None:
     found = with_unended_syncs(report("configs"), TASKS)
     assert found.exit_code is ExitCode.PARTLY_FAILED
-    with pytest.raises(PartitionsFailed, match="the run: RunUnfinished: sync acls came to no end: see the log of task sync_acls"):
+    with pytest.raises(PartitionsFailed, match="the run: RunUnfinished: sync acls did not end: see the log of task sync_acls"):
         found.raise_for_outcome()

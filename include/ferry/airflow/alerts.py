@@ -1,8 +1,9 @@
-"""Alerts from Airflow: of tasks that failed for good, and of runs that have not ended in time.
+"""Alerts from Airflow: about tasks that failed for good, and about runs that did not end in time.
 
-A task's failure callback runs in the task's own process, after its state was sent, so that nothing here can change how the task ended.
-What is no news tells nobody: a try that will be repeated (Airflow calls another callback then), a run that a newer one superseded, a task
-that could only say that an earlier one failed, and a report that repeats what the copy itself said.
+The failure callback of a task runs in the task's own process after Airflow knows the task's state, so nothing here can change that state.
+These failures raise no alert, because another alert or another try covers them: a try that will be repeated (Airflow calls another
+callback then), a run that a newer run superseded, a task that failed only because an earlier one did, and a report that repeats a failure
+of the copy.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from ferry.airflow.flows import alerts_of
-from ferry.airflow.retries import EarlierTaskFailed, JobFailed, JobFailedForGood
+from ferry.airflow.tasks import EarlierTaskFailed, JobFailed, JobFailedForGood
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
@@ -28,7 +29,7 @@ from ferry.monitoring.limits import limit_alerts
 TASK_DIED = "TaskDied"
 REPORT_TASK, COPY_TASK, SYNC_TASKS = "report_outcome", "copy_records", "sync_"
 ENDED = frozenset({"success", "failed"})
-SEE_THE_LOG = "read the task's log; if it says too little, clear the task with FERRY_TRACEBACK=1"
+SEE_THE_LOG = "read the log of the task"
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ def on_failure(flow: str) -> Callable[[Mapping[str, Any]], None]:
 
 
 def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
-    """What there is to tell about a task that failed for good."""
+    """The alerts about a task that failed for good."""
     exception = context.get("exception")
     problem = exception if isinstance(exception, FerryError) else getattr(exception, "__cause__", None)
     task = context["ti"]
@@ -56,7 +57,7 @@ def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
     code = ExitCode.OTHER
     if isinstance(problem, LimitsBroken):
         return limit_alerts(flow, problem.broken, run_id=run_id, url=url)
-    if isinstance(problem, Superseded):  # a loss that it had met already is told by no newer run
+    if isinstance(problem, Superseded):  # the newer run will not report a loss that this run found
         problem = next((other for other in problem.others if other.exit_code is ExitCode.DATA_LOST), problem)
     if isinstance(problem, Superseded) or isinstance(exception, EarlierTaskFailed):
         return []
@@ -67,10 +68,10 @@ def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
     elif isinstance(problem, FerryError):
         message = "; ".join([str(problem), *getattr(problem, "__notes__", ())])
         next_step, code = problem.next_step, problem.exit_code
-    elif exception is None:  # Airflow's scheduler found it dead, and has no exception of it
-        message, next_step = "its process died, or was ended from outside", SEE_THE_LOG
+    elif exception is None:  # Airflow's scheduler found the process dead: there is no exception
+        message, next_step = "its process died or was killed", SEE_THE_LOG
     else:
-        # A foreign exception's text may hold anything, a password too.
+        # The text of a foreign exception may hold anything, even a password.
         message, next_step = "its log says why", SEE_THE_LOG
     what = TASK_DIED if exception is None else type(problem if isinstance(problem, FerryError) else exception).__name__
     severity = Severity.CRITICAL if code is ExitCode.DATA_LOST else Severity.ERROR
@@ -79,19 +80,19 @@ def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
 
 
 def _told_elsewhere(context: Mapping[str, Any]) -> bool:
-    """Whether a report only repeats what the copy's task told, or what failed in a sync will stand in a report that is told."""
+    """Whether another task alerts: a report repeats a failure of the copy, and a failed sync is in the report unless the copy failed."""
     task, exception = context["ti"], context.get("exception")
     name = str(task.task_id)
     if not isinstance(getattr(exception, "__cause__", None), PartitionsFailed) or not name.startswith((REPORT_TASK, SYNC_TASKS)):
         return False
-    # Both come behind the copy, whose state is final then.
+    # Both run after the copy, so its state is final.
     states = task.get_task_states(dag_id=task.dag_id, task_ids=[COPY_TASK], run_ids=[context["run_id"]])
     copy_failed = not {"failed", "upstream_failed"}.isdisjoint(str(state) for state in states.get(context["run_id"], {}).values())
     return copy_failed if name == REPORT_TASK else not copy_failed
 
 
 def deadlines(flow: Flow) -> list[DeadlineAlert] | None:
-    """The deadline of the flow's runs, counted from when they were queued; it is watched by the scheduler, not by the run."""
+    """The deadline of the flow's runs, from the time when a run is queued. Airflow's scheduler watches it."""
     seconds = flow.alerts.deadline_seconds
     if seconds is None:
         return None
@@ -100,12 +101,12 @@ def deadlines(flow: Flow) -> list[DeadlineAlert] | None:
 
 
 def deadline_missed(flow: str, context: Mapping[str, Any]) -> None:
-    """What Airflow calls, on an executor, for a run that has not ended in time."""
+    """Airflow calls this on an executor when a run has not ended in time."""
     from airflow.sdk.configuration import conf  # noqa: PLC0415 - only this needs it
 
     settings = alerts_of(flow)
     run = context.get("dag_run") or {}
-    if run.get("state") in ENDED:  # Airflow keeps the deadline of a run that has failed
+    if run.get("state") in ENDED:  # Airflow keeps the deadline of a failed run
         return
     run_id, dag = str(run.get("dag_run_id", "")), str(run.get("dag_id", ""))
     alert = Alert(

@@ -1,7 +1,7 @@
-"""Assets: one for the flow, and one for each remote topic, updated when a run has put records into it.
+"""Assets: one for the flow, and one for each remote topic. A run updates the asset of each topic that it appended records to.
 
-Which topics there are is known only when a run has ended, so the task has one alias as its outlet, and adds an event to it for each topic's
-asset. An asset's name is its uri: `Asset("ferry://B/topics/A.orders")` is all that a downstream DAG writes.
+The topics are known only at the end of a run. So the task has one alias as its outlet, and adds an event for each topic's asset to it. The
+name of an asset is its uri: a downstream DAG only writes `Asset("ferry://B/topics/A.orders")`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from airflow.sdk import Asset, AssetAlias, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from ferry.airflow.flows import dag_id, flow_for_running
-from ferry.airflow.retries import EarlierTaskFailed, typed_retries
 from ferry.airflow.steps import request_of
+from ferry.airflow.tasks import EarlierTaskFailed, typed_retries
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
@@ -23,7 +23,7 @@ from ferry.pipeline.refreshed import RefreshedTopic, read_refreshed
 
 
 def topics_alias(flow: Flow) -> AssetAlias:
-    """The alias of all remote topics of a flow: a DAG that it schedules starts when any of them was refreshed."""
+    """The alias of all remote topics of a flow: it starts a DAG when any of them has new records."""
     return AssetAlias(name=f"{dag_id(flow)}.topics", group="ferry")
 
 
@@ -33,7 +33,7 @@ def topic_asset(flow: Flow, remote_topic: str) -> Asset:
 
 
 def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
-    """One event for each remote topic that the run put records into, whatever became of the others. Counts as XCom."""
+    """Add an event for each remote topic to which the run appended records, even if other topics failed. Returns counts for the XCom."""
     if planned is None:
         raise EarlierTaskFailed("an earlier task failed: its log names the reason")
     context = get_current_context()
@@ -45,7 +45,7 @@ def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
             raise AirflowSkipException(f"{ASSETS_MAX} = 0: topics are not announced")
         run_id = request_of(flow, context).run_id
         refreshed = read_refreshed(settings, run_id)
-    if not planned["needs_copy"]:  # an earlier try copied, or took heartbeats along
+    if not planned["needs_copy"]:  # an earlier try copied records, or this run copied only heartbeats
         policy = settings.policy
         refreshed = tuple(entry for entry in refreshed if not policy.is_heartbeats_topic(entry.topic))
     if not refreshed:
@@ -61,7 +61,7 @@ def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _may_have_copied(planned: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
-    """Whether an earlier try may have done what is not to be done any more: the whole run was cleared, and planned anew."""
+    """Whether an earlier try may have copied what this plan no longer holds: the whole run was cleared and planned anew."""
     return not planned["dry_run"] and context["ti"].try_number > 1
 
 

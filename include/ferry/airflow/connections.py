@@ -1,7 +1,7 @@
 """Airflow connections as cluster settings.
 
-Whoever runs a flow resolves a connection itself, so its password never travels in arguments, Spark properties or the environment of other
-processes. A Spark driver can do so where it sees Airflow's connections (environment variables, secret backends) and Airflow is installed.
+Each process that runs a flow resolves the connection itself, so no password is in arguments, Spark properties or the environment of other
+processes. A Spark driver can do so if Airflow is installed there and it can see the connections (environment variables, secret backends).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ferry.config.connections import Lookup
 
 
 def connection_fields(name: str) -> ConnectionFields:
-    """The connection with this id, read from Airflow: inside tasks, not while DAG files are parsed."""
+    """The Airflow connection with this id. For tasks, not for parsing DAG files."""
     from airflow.sdk import Connection  # noqa: PLC0415 - costs seconds, and a Spark job that uses no connection does without
 
     found = Connection.get(name)
@@ -21,10 +21,10 @@ def connection_fields(name: str) -> ConnectionFields:
 
 
 def connection_lookup() -> Lookup | None:
-    """How a Spark driver finds a connection by its id; None where Airflow is not installed."""
+    """How a Spark driver finds a connection by its id; None: Airflow is not installed."""
     return None if importlib.util.find_spec("airflow") is None else connection_fields
 
 
 def placeholder(name: str) -> ConnectionFields:
-    """Stands for a connection while DAG files are parsed: no look-up, no network."""
+    """Stands for a connection while Airflow parses DAG files: no look-up, no network."""
     return ConnectionFields(host=f"airflow-connection-{name}", port=9092)

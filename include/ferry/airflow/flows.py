@@ -1,4 +1,4 @@
-"""What DAG files need of the config: flows, DAG ids, schedules, runbooks. Read while parsing, so nothing here touches a network."""
+"""What DAG files need from the config: flows, DAG ids, schedules, runbooks. Airflow parses DAG files, so nothing here uses the network."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def config_path() -> Path:
 
 
 def flows_for_parsing() -> tuple[Flow, ...]:
-    """The enabled flows; none when FERRY_CONFIG is not set. A config that cannot be read is an import error that says so."""
+    """The enabled flows; none if FERRY_CONFIG is not set. ConfigError, which Airflow shows as an import error."""
     if not os.environ.get(CONFIG_VARIABLE):
         return ()
     flows = load_config(config_path(), connections=placeholder).flows
@@ -43,7 +43,7 @@ def flows_for_parsing() -> tuple[Flow, ...]:
 
 
 def refuse_same_ids(flows: Iterable[Flow]) -> None:
-    """ConfigError when dots in aliases give two flows a DAG of the same id: Airflow would keep one of them, and say nothing."""
+    """ConfigError when two flows would have a DAG of the same id, because of dots in aliases: Airflow would silently keep one of them."""
     owners: dict[str, str] = {}
     for flow in flows:
         for name in (dag_id(flow), verify_dag_id(flow)):
@@ -52,7 +52,7 @@ def refuse_same_ids(flows: Iterable[Flow]) -> None:
 
 
 def flows_told_elsewhere() -> tuple[Flow, ...]:
-    """The same for a second DAG file: none where the config cannot be read, which the first file's import error says."""
+    """The same for a second DAG file: none if the config cannot be read, because the first file's import error says so."""
     try:
         return flows_for_parsing()
     except ConfigError:
@@ -65,12 +65,12 @@ def flow_for_running(name: str) -> Flow:
 
 
 def alerts_of(name: str) -> AlertSettings:
-    """Whom the flow tells. Looks up no connection: that one cannot be had is what may have to be told."""
+    """The alert callbacks of the flow. Does not resolve connections, because a missing connection may be what the alert is about."""
     return load_config(config_path(), connections=placeholder).flow(name).alerts
 
 
 def dag_id(flow: Flow) -> str:
-    """`ferry.<source>.<target>`: an alias holds nothing that a DAG id may not."""
+    """`ferry.<source>.<target>`. A DAG id may hold every character that an alias may hold."""
     return f"ferry.{flow.source.alias}.{flow.target.alias}"
 
 
@@ -80,50 +80,50 @@ def verify_dag_id(flow: Flow) -> str:
 
 
 def timetable(flow: Flow) -> CronDataIntervalTimetable | None:
-    """The flow's schedule with real data intervals: a plain cron string would give intervals of zero width."""
+    """The flow's schedule with data intervals: with a plain cron string the intervals would have no length."""
     return CronDataIntervalTimetable(flow.schedule, timezone="UTC") if flow.schedule else None
 
 
 def flow_asset(flow: Flow) -> Asset:
-    """Updated by every run that copied without failure; its events carry counts."""
+    """The asset that every run without a failure updates; its events hold counts."""
     return Asset(name=dag_id(flow), uri=f"ferry://{flow.source.alias}/{flow.target.alias}")
 
 
 def sync_tasks(flow: Flow) -> dict[str, str]:
-    """The syncs that the flow has enabled: task id by what is synced. Each is a task of its own, so that one that fails stops no other."""
+    """The enabled syncs of the flow, by task id. Each is a task of its own, so a failed sync stops no other."""
     return {f"sync_{name.value.replace('-', '_')}": name.value for name in AFTER_THE_COPY if not not_enabled(flow, name)}
 
 
 def runbook(flow: Flow) -> str:
-    """The DAG's documentation: what each task does, and what to do when it fails."""
+    """The documentation of the DAG: what each task does, and what to do when it fails."""
     command = f"ferry {{}} $FERRY_CONFIG --flow '{flow.name}'"
     return f"""
 ### {flow.name}: exactly-once copy
 
 Copies the topics of `{flow.source.alias}` to `{flow.target.alias}`. Records, positions and receipts are committed in one transaction on the
-target, so a run can be killed at any moment and run again: nothing is lost, doubled or reordered.
+target. You may kill a run at any moment and start it again: nothing is lost, duplicated or reordered.
 
 | task | does | when it fails |
 |---|---|---|
 | `plan_run` | compares both clusters; writes nothing | the message names the cluster, key or topic to correct |
-| `prepare_topics` | creates and grows remote topics, records where new partitions start | rights or limits on the target; run it again |
+| `prepare_topics` | creates and grows remote topics, records where new partitions start | check rights and limits on the target |
 | `copy_records` | one Spark job that copies up to the bound; skipped when nothing is new | retried; *superseded*: a newer run took over |
-| `sync_…` | configs, ACLs, heartbeat, offset syncs, checkpoints, group offsets: each alone, skipped when not due | the message names \
-what and why; the others go on |
-| `announce_topics` | an event for the asset of each remote topic that was refreshed; skipped when nothing was copied | retried |
-| `check_limits` | lag and headroom as metrics; fails when they are beyond the config's limits | the message names topic, value and limit |
-| `report_outcome` | what was copied, lost, left out, synced | see below; not retried |
+| `sync_…` | configs, ACLs, heartbeat, offset syncs, checkpoints, group offsets; each is skipped when not due | the message \
+says what failed and why; the other syncs go on |
+| `announce_topics` | an event for the asset of each remote topic with new records; skipped when nothing was copied | retried |
+| `check_limits` | sends lag and headroom as metrics; fails if a limit is exceeded | the message names topic, value and limit |
+| `report_outcome` | reports what was copied, lost, left out and synced | see below; not retried |
 
-| report says | do |
+| the report says | do this |
 |---|---|
 | `SourceDataLost` | records expired before they were copied: `{command.format("ledger")}`, then `{command.format("ack-loss")}` |
-| `PositionDisagrees` | group, state or ledger were changed from outside: decide, then `{command.format("seed")} --from-file seeds.csv` |
+| `PositionDisagrees` | somebody changed group, state or ledger: decide, then `{command.format("seed")} --from-file seeds.csv` |
 | `SourceRecreated`, `SourceTruncated` | set `{flow.name}.ferry.on.recreate=restart`, or exclude the topic |
 | `TargetRecreated` | set `{flow.name}.ferry.on.target.recreate=restart` to copy the topic anew |
 | `BatchRefused` | the message names the remote topic's limit to raise |
 | `RunUnfinished` | run it again |
 | `LimitsBroken` | `{command.format("status")}`; run more often, raise `ferry.max.rate.mb`, or the source's retention |
 
-**Missed intervals** need nothing: the next run goes on from the position. **History** from before the flow's start: Airflow's backfill over
-those intervals (or `{command.format("backfill")} --from … --until …`) copies what the ledger does not cover, once.
+**Missed intervals** need no action: the next run continues at the position. **History** from before the flow's start: Airflow's backfill
+over those intervals (or `{command.format("backfill")} --from … --until …`) copies what the ledger does not cover, once.
 """

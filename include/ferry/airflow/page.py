@@ -1,7 +1,7 @@
-"""The Ferry page's routes: a FastAPI app that Airflow's api-server mounts at /ferry. Nothing but GET, and every route behind a login.
+"""The routes of the Ferry page: a FastAPI app that Airflow's api-server mounts at /ferry. Only GET, and every route needs a login.
 
-Routes only check who asks, wait a little for what was never read yet, and hand on to pure functions (ferry.page.documents). Waiting is done
-in the event loop, so that it takes none of the server's threads. No Kafka client is ever imported here.
+A route checks the user's rights, waits a little if nothing was read yet, and calls pure functions (ferry.page.documents). It waits in the
+event loop, so it blocks no thread of the server. Nothing here imports a Kafka client.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from fastapi.staticfiles import StaticFiles
 from starlette.concurrency import run_in_threadpool
 
 import ferry.page
-from ferry.airflow.page_access import may_read, may_read_errors, may_read_runs, may_trigger
+from ferry.airflow.page_dags import dag_runs, may_read, may_read_errors, may_read_runs, may_trigger
 from ferry.airflow.page_flows import Known, ServerFlows
-from ferry.airflow.page_runs import dag_runs
 from ferry.page import documents
 from ferry.page.documents import FlowView, PageFlow
 from ferry.page.overview import SORTS
@@ -31,18 +30,18 @@ from ferry.page.reads import ReadName
 from ferry.page.snapshots import Snapshot
 
 STATIC = Path(ferry.page.__file__).parent / "static"
-# What was never read is waited for so long; the browser asks again after that.
+# A route waits so long for a first read; then the browser asks again.
 FIRST_WAIT_SECONDS = 10.0
-# The map shows what is there; a flow that hangs must not hold up the others.
+# The map waits so long for reads; a flow that hangs must not delay the others.
 MAP_WAIT_SECONDS = 3.0
-# The map tells of the last run only; what Airflow knows of it may be newer than what it wrote.
+# The map shows the last run only; but Airflow may know newer runs than the runs topic.
 NEWEST_RUNS = 20
-# Older data are waited for as long as the map is: nobody has looked for a while, and what held then says little of now.
+# For data older than this a route waits MAP_WAIT_SECONDS for a new read, because it may be out of date.
 OLD_SECONDS = 300.0
-# A browser asks for a page at a time.
+# A browser asks for one page of rows at a time.
 MOST_ROWS = 500
 
-# Kafka's longest names.
+# The longest names that Kafka allows.
 TopicName = Annotated[str, Query(min_length=1, max_length=249)]
 GroupName = Annotated[str, Query(min_length=1, max_length=1024)]
 Search = Annotated[str, Query(max_length=1024)]
@@ -52,12 +51,12 @@ User = Annotated[BaseUser, Depends(get_user)]
 
 
 def page_app(flows: ServerFlows | None = None, service: PageService | None = None) -> FastAPI:
-    """The app. It starts nothing: files are read at the first request, processes at the first read."""
+    """The app. It reads files at the first request, and starts processes at the first read."""
     known = flows or ServerFlows()
     app = FastAPI(title="Ferry", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.flows = known
     app.state.service = service or PageService(known.resolve)
-    # A login comes first, before parameters are looked at.
+    # The login is checked first, before parameters.
     app.include_router(api, prefix="/api", dependencies=[Depends(get_user), Depends(not_stored)])
     app.include_router(files, dependencies=[Depends(get_user)])
     return app
@@ -68,7 +67,7 @@ files = APIRouter()
 
 
 def not_stored(response: Response) -> None:
-    """Answers are one user's, and old ones mislead: nobody on the way keeps them."""
+    """No cache may keep an answer: it is for one user, and an old one misleads."""
     response.headers["Cache-Control"] = "no-store"
 
 
@@ -79,7 +78,7 @@ def known_flows(request: Request) -> Known:
 
 
 def readable_flow(user: User, known: Annotated[Known, Depends(known_flows)], flow: Annotated[str, Query(max_length=500)]) -> PageFlow:
-    """The flow that the request names: 404 where there is none, 403 where the user may not read its DAG."""
+    """The flow that the request names. 404: there is none, 403: the user may not read its DAG."""
     facts = known.flow(flow)
     if facts is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, f"there is no enabled flow {flow}")
@@ -99,7 +98,7 @@ ReadableFlows = Annotated[tuple[PageFlow, ...], Depends(readable_flows)]
 
 @api.get("/whoami")
 async def whoami(user: User, flows: ReadableFlows) -> dict[str, Any]:
-    """Who is logged in, and which flows he may trigger."""
+    """Who is logged in, and which flows this user may trigger."""
     allowed = await run_in_threadpool(lambda: [facts.flow for facts in flows if may_trigger(user, facts.dag_id)])
     return {"version": documents.VERSION, "name": user.get_name(), "flows_with_trigger": allowed}
 
@@ -112,7 +111,7 @@ async def overview(request: Request, user: User, flows: ReadableFlows, known: An
 
     def answer() -> dict[str, Any]:
         views = [_view(request, user, facts, NEWEST_RUNS) for facts, *_ in asked]
-        # Of a file that cannot be read, whoever sees flows may know; to others even names of its keys are none of their business.
+        # Only users who may see flows, or import errors, may see why the config cannot be read: the message names its keys.
         problem = known.problem if flows or (not known.flows and may_read_errors(user)) else None
         return documents.overview(views, time.time(), problem)
 
@@ -167,13 +166,13 @@ async def runs(request: Request, user: User, facts: ReadableFlow, limit: Limit =
 
 @api.get("/losses")
 async def losses(request: Request, facts: ReadableFlow) -> dict[str, Any]:
-    """Records that are not on the target, and never will be."""
+    """Records that are lost."""
     return documents.losses(await _read(request, facts, ReadName.OVERVIEW), time.time(), facts.flow)
 
 
 @api.get("/transactions")
 async def transactions(request: Request, facts: ReadableFlow) -> dict[str, Any]:
-    """Open transactions that hold the flow back."""
+    """Open transactions behind which the flow cannot copy."""
     return documents.transactions(await _read(request, facts, ReadName.OVERVIEW), time.time())
 
 
@@ -210,9 +209,9 @@ async def index(request: Request) -> Response:
 
 @files.get("/static/{path:path}")
 async def static(request: Request, path: str) -> Response:
-    """Files of the page: nothing in them is secret, and nothing of this app answers without a login."""
+    """The page's files. They hold no secret, but they need a login like every route."""
     answer = await _static.get_response(path, request.scope)
-    # Asked for again each time, and answered with 304 where it did not change: else an upgrade would meet old files in browsers.
+    # The browser asks each time, and gets 304 for an unchanged file: else it would use old files after an upgrade.
     answer.headers["Cache-Control"] = "private, no-cache"
     return answer
 
@@ -226,7 +225,7 @@ def _look(request: Request, facts: PageFlow, name: ReadName, argument: str = "")
 
 
 async def _read(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Snapshot[Any]:
-    """What is known, or what the read finds that is waited for."""
+    """What is known; if that is nothing or old, waits for the read."""
     outcome = _look(request, facts, name, argument)
     if _is_news(outcome):
         return outcome[0]
@@ -235,7 +234,7 @@ async def _read(request: Request, facts: PageFlow, name: ReadName, argument: str
 
 
 async def _reads(outcomes: Iterable[Outcome], seconds: float) -> None:
-    """Wait for the reads of what was never read, or long ago."""
+    """Wait for the reads of data that is missing or old."""
     waiting = [asyncio.wrap_future(future) for outcome in outcomes if not _is_news(outcome) and (future := outcome[1]) is not None]
     if waiting:
         await asyncio.wait([asyncio.shield(future) for future in waiting], timeout=seconds)
@@ -247,7 +246,7 @@ def _is_news(outcome: Outcome) -> bool:
 
 
 def _view(request: Request, user: BaseUser, facts: PageFlow, runs_of_airflow: int) -> FlowView:
-    """What is known of a flow now; asks the metadata database."""
+    """What is known of a flow now. Asks the metadata database."""
     seen, _ = _look(request, facts, ReadName.OVERVIEW)
     found, _ = _look(request, facts, ReadName.RUNS)
     of_airflow = dag_runs(facts.dag_id, runs_of_airflow) if may_read_runs(user, facts.dag_id) else ()

@@ -1,7 +1,7 @@
-"""The flows of `FERRY_CONFIG` in the api-server: facts for every answer, and whole flows, connections resolved, for reads.
+"""The flows of `FERRY_CONFIG` in the api-server: as PageFlow for answers, and with resolved connections for reads.
 
-Facts need no connection and no network, so that a page shows its flows even where a secret backend is down. Airflow's connections are
-looked up as the server's own processes do it (environment, secret backends, metadata database): the task SDK's way needs a supervisor.
+A PageFlow needs no connection and no network, so the page shows its flows even while a secret backend is down. Connections are looked up
+as the server's own processes do it (environment, secret backends, metadata database), because the task SDK's way needs a supervisor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ferry.errors import ConfigError, FerryError
 from ferry.page.documents import PageFlow, page_flow
 from ferry.page.problem import Problem, problem_of
 
-# A changed file is seen after so long; a changed connection or secret too.
+# Time after which a changed file, connection or secret is seen.
 FACTS_SECONDS = 10.0
 FLOWS_SECONDS = 30.0
 
@@ -32,18 +32,18 @@ def server_connection(name: str) -> ConnectionFields:
 
 @dataclass(frozen=True)
 class Known:
-    """The flows of the file, in its order. `problem`: why the file cannot be read now; the flows are those of the last time then."""
+    """The flows of the file, in its order. `problem`: why the file cannot be read now; then the flows are those of the last good read."""
 
     flows: tuple[PageFlow, ...] = ()
     problem: Problem | None = None
 
     def flow(self, name: str) -> PageFlow | None:
-        """One of them."""
+        """The flow with this name."""
         return next((facts for facts in self.flows if facts.flow == name), None)
 
 
 class ServerFlows:
-    """Reads the file again when it is asked after a while. For many threads."""
+    """Reads the file again when its data is old. Safe for threads."""
 
     def __init__(self) -> None:
         self._known = Known()

@@ -1,7 +1,7 @@
-"""What a run of the DAG may be asked for: each parameter once, as Airflow's form and as a check of its own.
+"""The parameters of a DAG run: for Airflow's form, and for a check of Ferry's own.
 
-Airflow checks the schemas where a run is triggered, but not every way in does (a disabled check, a default of an older DAG version), and it
-takes keys that no parameter has. So the first task checks again, and refuses before anything is read or written.
+Airflow does not always check parameters by their schemas (the check can be disabled, defaults can come from an older DAG version), and it
+accepts unknown keys. So the first task checks again, before anything is read or written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ferry.errors import ArgumentError
 
 # As of org.apache.kafka.common.internals.Topic.
 TOPIC_PATTERN = r"^[a-zA-Z0-9._-]{1,249}$"
-# The schema's own date-time format is checked only where an optional package is installed.
+# Airflow checks the schema's date-time format only if an optional package is installed.
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 BOUNDS = ("latest", "interval")
 
@@ -53,14 +53,14 @@ def trigger_params() -> dict[str, Param]:
             "latest",
             type="string",
             enum=list(BOUNDS),
-            description="latest: up to now. interval: up to the end of the data interval, and what the ledger lacks in it.",
+            description="latest: copy up to now. interval: copy what the ledger lacks in the data interval.",
         ),
-        "dry_run": Param(False, type="boolean", description="Only look: the plan and what each sync would change. Writes nothing."),
+        "dry_run": Param(False, type="boolean", description="Show the plan and what each sync would change. Writes nothing."),
     }
 
 
 def run_params(context: Mapping[str, Any]) -> RunParams:
-    """The parameters of the run in `context`; ArgumentError names the first that is none, or whose value cannot be meant."""
+    """The parameters of the run in `context`. ArgumentError for an unknown parameter or a wrong value."""
     given = known_params(context, trigger_params())
     bound, dry_run = given.get("bound", "latest"), given.get("dry_run", False)
     if bound not in BOUNDS:
@@ -71,7 +71,7 @@ def run_params(context: Mapping[str, Any]) -> RunParams:
 
 
 def known_params(context: Mapping[str, Any], known: Mapping[str, Param]) -> dict[str, Any]:
-    """What the run in `context` was given; ArgumentError for a name that is none of the `known`."""
+    """The parameters of the run in `context`. ArgumentError for a name that is not in `known`."""
     given = dict(context.get("params") or {})
     for name in given:
         if name not in known:
@@ -90,7 +90,7 @@ def checked_topics(given: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def checked_time(given: Mapping[str, Any], name: str) -> datetime | None:
-    """The parameter `name`, a time; None when it is not given."""
+    """The parameter `name` as a time; None if it is not given."""
     value = given.get(name)
     try:
         return parse_time(value) if value is not None else None

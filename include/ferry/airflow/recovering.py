@@ -1,7 +1,7 @@
 """The bodies of the tasks of the failover, failback and cut-over DAGs.
 
-What travels between tasks is small: what was found out about the clusters, the table that a person confirms (cut at LISTED rows), and what
-goes back with that person's consent. Everything else is read anew, so that a task can be repeated at any time.
+Tasks pass on little: what the check of the clusters found, the table that a person confirms (at most LISTED rows), and what may go back if
+that person agrees. Each task reads everything else anew, so it can be repeated at any time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from ferry.airflow.connections import connection_fields
 from ferry.airflow.flows import config_path
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, given_params, options_of
-from ferry.airflow.retries import EarlierTaskFailed, typed_retries
+from ferry.airflow.tasks import EarlierTaskFailed, say, typed_retries
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
@@ -40,12 +40,12 @@ from ferry.recovery.reverse import find_reverse, require_reverse
 from ferry.recovery.switch_over import SwitchOver
 from ferry.verify.results_topic import read_report as read_verify_report
 
-# Rows in the question and entries in an XCom; `ferry … --json` names all.
+# Rows in the question and entries in an XCom; `ferry … --json` shows all.
 LISTED = 200
 
 
 def check_clusters(flow: str, command: str) -> dict[str, Any]:
-    """Whether it can begin, and whether the source answers."""
+    """Check whether the recovery can begin, and whether the source answers."""
     context = get_current_context()
     with typed_retries():
         options = options_of(command, context)
@@ -58,12 +58,12 @@ def check_clusters(flow: str, command: str) -> dict[str, Any]:
             checked = planned_move.check_passage(passage, options, rebuilt=given.get("rebuilt", False))
     for text in (*checked.notices, *checked.problems, checked.away):
         if text:
-            _print(text)
+            say(text)
     return {"away": checked.away, "source_cluster": checked.source_cluster, "notices": checked.notices, "problems": checked.problems}
 
 
 def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) -> dict[str, Any]:
-    """Plan one of the copies and make its topics; what the copying task goes by."""
+    """Plan one of the copies and create its topics. Returns what the copy task needs."""
     context = get_current_context()
     nothing = {"needs_copy": False, "dry_run": False}
     with typed_retries():
@@ -74,7 +74,7 @@ def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) ->
         settings = copied_flow(flow, command, what)
         if what == "back":
             for text in planned_move.settle_start(passage_of(command, *both(flow)), options):
-                _print(text)
+                say(text)
         request = RunRequest(settings.name, copy_run_id(options.run_id, what))
         with Run(settings, request) as run:
             run.move_records(lambda: None, lambda _: None)
@@ -82,36 +82,36 @@ def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) ->
 
 
 def copied_flow(flow: str, command: str, what: str) -> Flow:
-    """The flow that one of the copies is of."""
+    """The flow that is copied."""
     settings, reverse = both(flow)
     return require_reverse(settings, reverse) if command == FAILBACK and what == "back" else settings
 
 
 def copy_run_id(run_id: str, what: str) -> str:
-    """One id for each copy of a DAG run."""
+    """The run id of one of the copies of a DAG run."""
     return f"{run_id}__{what}"
 
 
 def refuse_dry_run(flow: str, command: str) -> None:
-    """Skip what a dry run does not do."""
+    """Skip the task in a dry run."""
     if not options_of(command, get_current_context()).writes:
         raise AirflowSkipException(f"dry run of {flow}: nothing is touched")
 
 
 def drain_rest(flow: str, command: str) -> dict[str, Any]:
-    """Producers have stopped: measured, then the rest is copied in this process until nothing is left."""
+    """Check that producers have stopped, then copy the rest in this process until nothing is left."""
     context = get_current_context()
     with typed_retries():
         options, given = options_of(command, context), given_params(command, context)
         passage = passage_of(command, *both(flow))
         refuse_movement(passage.onward, float(given["quiet_seconds"]))
         records = drain(passage.onward, options.run_id, _copy)
-    _print(f"{passage.onward.name}: {records:,} records drained, nothing is left")
+    say(f"{passage.onward.name}: {records:,} records drained, nothing is left")
     return {"records": records}
 
 
 def plan_groups(flow: str, command: str, checked: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Where every group goes on: a table in the log and in the question; what goes back with consent. Skipped behind it in a dry run."""
+    """Plan where every group continues, as a table in the log and in the question. In a dry run the tasks after it are skipped."""
     if checked is None:
         raise EarlierTaskFailed("check_clusters failed: its log names the reason")
     context = get_current_context()
@@ -124,18 +124,18 @@ def plan_groups(flow: str, command: str, checked: Mapping[str, Any] | None) -> d
         else:
             plan = planned_move.plan_passage(passage_of(command, settings, reverse), options, plan)
     body = markdown(plan, backwards=options.backwards)
-    _print(body)
+    say(body)
     found = {"body": body, "away": plan.away, "document": shortened(plan.document()), "ahead": plan.ahead if options.backwards else ()}
     if not options.writes:
         context["ti"].xcom_push(key="return_value", value=found)
-        raise AirflowSkipException("dry run: the plan stands above")
+        raise AirflowSkipException("dry run: the plan is in the log above")
     return found
 
 
 def write_groups(
     flow: str, command: str, checked: Mapping[str, Any], planned: Mapping[str, Any], answer: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Write the groups as a person confirmed it. Repeatable: groups that are done are not touched again."""
+    """Write the groups as a person confirmed. A repeated task does not touch groups that are done."""
     context = get_current_context()
     back = tuple((group, topic, partition, present) for group, topic, partition, present in planned["ahead"])
     confirmed = Confirmation(who(answer), back)
@@ -156,26 +156,26 @@ def write_groups(
 
 
 def report_outcome(flow: str, written: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The whole document; fails for groups that were not written."""
+    """The whole document. RecoveryStopped if a group was not written."""
     if written is None:
         raise EarlierTaskFailed("write_groups failed: its log names the reason")
     with typed_retries():
         left = [*written["undone"], *written["problems"]]
-        _print(f"{flow} is {written['stage']}; confirmed by {written['confirmed_by']}")
+        say(f"{flow} is {written['stage']}; confirmed by {written['confirmed_by']}")
         if written["exit_code"]:
             raise RecoveryStopped(f"{flow}: not everything is done: {'; '.join(left[:LISTED])}")
     return dict(written)
 
 
 def markdown(plan: RecoveryPlan, *, backwards: bool) -> str:
-    """The question's body: what is not on the other side, then every group."""
+    """The body of the question: what is not on the other side, then every group."""
     lines = [f"- {_cell(text)}" for text in notes(plan)]
     lines += ["", "Not on the other side:", "", *_table(MISSING_COLUMNS, missing_rows(plan.missing, plan.known_until))]
     return "\n".join([*lines, "", "Groups:", "", *_table(GROUP_COLUMNS, group_rows(plan.moves, backwards=backwards)), ""])
 
 
 def who(answer: Mapping[str, Any]) -> str:
-    """The person who approved, as Airflow names them."""
+    """Who approved, as Airflow names the person."""
     user = answer.get("responded_by_user")
     if isinstance(user, Mapping):
         return f"{user.get('name') or user.get('id')}, in Airflow"
@@ -190,12 +190,12 @@ def both(name: str) -> tuple[Flow, Flow | None]:
 
 
 def passage_of(command: str, flow: Flow, reverse: Flow | None) -> SwitchOver:
-    """Which way groups move."""
+    """The direction in which groups move."""
     return planned_move.cutover(flow, reverse) if command == CUTOVER else planned_move.failback(flow, require_reverse(flow, reverse))
 
 
 def shortened(document: Mapping[str, Any]) -> dict[str, Any]:
-    """For an XCom: lists cut, of JSON's own types only."""
+    """For an XCom: lists are cut at LISTED entries."""
     return {name: list(value)[:LISTED] if isinstance(value, list | tuple) else value for name, value in document.items()}
 
 
@@ -232,12 +232,12 @@ def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]
 def _proven(passage: SwitchOver, run_id: str) -> str:
     report = read_verify_report(passage.onward, copy_run_id(run_id, "verify"))
     if report is None:
-        raise RecoveryStopped("compare_sides left no report: clear it, and look at its log")
+        raise RecoveryStopped("compare_sides left no report: read its log, then clear it")
     return planned_move.verified(report)
 
 
 def _copy(flow: Flow, request: RunRequest) -> RunReport:
-    return copied(flow, request, lambda run: run.copy(InlineLaneRunner(), _print))
+    return copied(flow, request, lambda run: run.copy(InlineLaneRunner(), say))
 
 
 def _table(columns: tuple[str, ...], rows: list[tuple[str, str, str, str, str, str]]) -> list[str]:
@@ -248,16 +248,12 @@ def _table(columns: tuple[str, ...], rows: list[tuple[str, str, str, str, str, s
 
 
 def _cell(text: str) -> str:
-    """Names may hold anything, and a table's cell only text."""
+    """Escaped for a table: names may hold any character."""
     return "".join(f"\\{character}" if character in "\\|`*_[]<>#!" else character if character.isprintable() else " " for character in text)
 
 
 def _log(outcome: RecoveryReport) -> None:
     for entry in outcome.groups:
-        _print(f"group {entry.move.group}: {'done' if entry.done else '; '.join(entry.problems)}, {entry.written} offsets written")
+        say(f"group {entry.move.group}: {'done' if entry.done else '; '.join(entry.problems)}, {entry.written} offsets written")
     for text in (*outcome.reverse, *outcome.problems):
-        _print(text)
-
-
-def _print(text: str) -> None:
-    print(text)  # noqa: T201 - a task's output is its log
+        say(text)

@@ -1,4 +1,4 @@
-"""Spark tasks of the failover, failback and cut-over DAGs: the copies and the comparison of the ordinary ones, for other runs."""
+"""Spark tasks of the failover, failback and cut-over DAGs: the jobs of the ordinary DAGs, with run ids of their own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RecoveryCopyOperator(FerrySparkOperator):
 
 
 class RecoveryVerifyOperator(FerrySparkOperator):
-    """Compares both sides of the flow that was drained."""
+    """Compares both sides after the drain."""
 
     job = VERIFY_JOB
 
@@ -44,7 +44,7 @@ class RecoveryVerifyOperator(FerrySparkOperator):
         self.command = command
 
     def request(self, context: Context) -> str:
-        """The verify's request; a retry goes on where the last try ended."""
+        """The request of the verify; another try continues where the last one ended."""
         if not given_params(self.command, context)["verify"] or not options_of(self.command, context).writes:
             raise AirflowSkipException("not asked for")
         flow = copied_flow(self.flow, self.command, "back" if self.command == FAILBACK else "ahead").name

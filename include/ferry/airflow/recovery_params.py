@@ -1,4 +1,4 @@
-"""What the failover, failback and cut-over DAGs need to be parsed: ids, forms, runbooks."""
+"""What Airflow needs to parse the failover, failback and cut-over DAGs: ids, forms, runbooks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ferry.errors import ArgumentError
 from ferry.recovery.report import Mode, RecoveryOptions, check_quiet
 
 FAILOVER, FAILBACK, CUTOVER = "failover", "failback", "cutover"
-# Longer than a bounce of a client takes, as of `ferry failback`.
+# Longer than a restart of a client takes; the same as for `ferry failback`.
 QUIET_SECONDS = 5
 
 
@@ -30,26 +30,26 @@ def recovery_params(command: str) -> dict[str, Param]:
     both = {
         "groups": Param(None, type=["null", "string"], description=groups),
         "backwards": Param(
-            False, type="boolean", description="Groups that are further on the other side already go back, as the plan shows."
+            False, type="boolean", description="Also move back groups that are further ahead on the other side, as the plan shows."
         ),
-        "dry_run": Param(False, type="boolean", description="Only look: the plan stands in the log of plan_groups. Touches nothing."),
+        "dry_run": Param(False, type="boolean", description="Only show the plan, in the log of plan_groups. Changes nothing."),
     }
     if command == FAILOVER:
         return {
             "last_copy": Param(True, type="boolean", description="Copy once more first, if the source answers."),
-            "without_source": Param(False, type="boolean", description="Do not ask the source: it is half alive, checkpoints count."),
+            "without_source": Param(False, type="boolean", description="Do not ask the source, because it is unreliable; use checkpoints."),
             **both,
         }
     planned = {
         "quiet_seconds": Param(
-            QUIET_SECONDS, type="number", minimum=0, description="For so long nothing may arrive where producers have stopped."
+            QUIET_SECONDS, type="number", minimum=0, description="Producers count as stopped when nothing arrives for so long."
         ),
-        "verify": Param(True, type="boolean", description="Prove that both sides hold the same records before groups are moved."),
+        "verify": Param(True, type="boolean", description="Compare both sides record by record before groups are moved."),
     }
     if command == CUTOVER:
         return {**planned, **both}
-    tail = "Records at the source that were never copied: copy them to the target first, or leave them."
-    rebuilt = "The source is a new one: its topics are not those that were copied from."
+    tail = "Records of the source that were never copied: copy them to the target first, or leave them."
+    rebuilt = "The source was rebuilt: its topics are not the ones that were copied."
     return {
         "tail": Param("copy", type="string", enum=["copy", "leave"], description=tail),
         "rebuilt": Param(False, type="boolean", description=rebuilt),
@@ -59,7 +59,7 @@ def recovery_params(command: str) -> dict[str, Param]:
 
 
 def given_params(command: str, context: Mapping[str, Any]) -> dict[str, Any]:
-    """What the run was given, checked once more; ArgumentError for what cannot be meant."""
+    """The parameters of the run, checked once more. ArgumentError for a wrong value."""
     known = recovery_params(command)
     given = {name: param.value for name, param in known.items()} | known_params(context, known)
     for name, value in given.items():
@@ -83,16 +83,16 @@ def given_params(command: str, context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options_of(command: str, context: Mapping[str, Any]) -> RecoveryOptions:
-    """What a person asked for. The run id is Airflow's, the same over all tries."""
+    """The options of the run. The run id is Airflow's: all tries have the same."""
     given = given_params(command, context)
     mode = Mode.DRY_RUN if given["dry_run"] else Mode.REAL
     return RecoveryOptions(command, context["dag_run"].run_id, mode, given["groups"] or None, given["backwards"])
 
 
 _DOES = {
-    FAILOVER: "Moves all groups of `{a}` to `{b}`, each to the record that it would have read next; also when `{a}` is gone.",
-    FAILBACK: "Comes back from `{b}` to `{a}`: only what was produced since is copied back, and groups go on where they stand.",
-    CUTOVER: "A planned move from `{a}` to `{b}`: producers stop, everything is copied and compared, then groups go on there.",
+    FAILOVER: "Moves all groups of `{a}` to `{b}`, each to the record that it would have read next. This also works when `{a}` is gone.",
+    FAILBACK: "Moves back from `{b}` to `{a}`: only newer records are copied back, and each group continues where it was.",
+    CUTOVER: "A planned move from `{a}` to `{b}`: producers stop, everything is copied and compared, then groups continue there.",
 }
 
 
@@ -107,20 +107,20 @@ def recovery_runbook(flow: Flow, command: str) -> str:
 
 | task | does | when it fails |
 |---|---|---|
-| `check_clusters` | whether it can begin; writes nothing | the message names what to settle |
-| `copy_…` | copies as a run of the flow does | {"the failover goes on without it" if command == FAILOVER else "retried"} |
-{planned}| `plan_groups` | where every group goes on, what is not on the other side; writes nothing | retried |
-| `confirm` | waits for a person: the table is in **Required Actions** | *Reject* writes no group |
-| `write_groups` | writes the groups, reads them back, keeps the stage | retried; groups that are done are not touched again |
-| `report_outcome` | names every group that was not written, and why | trigger the DAG again when their members are gone |
+| `check_clusters` | checks whether it can begin; writes nothing | the message says what to correct |
+| `copy_…` | copies as a run of the flow does | {"the failover continues without it" if command == FAILOVER else "retried"} |
+{planned}| `plan_groups` | plans where every group continues, and finds what is not on the other side; writes nothing | retried |
+| `confirm` | waits for a person, who finds the table under **Required Actions** | *Reject* writes no group |
+| `write_groups` | writes the groups, reads them again, writes down the stage | retried; groups that are done are not written again |
+| `report_outcome` | names every group that was not written, and why | trigger the DAG again when these groups have no members |
 
-Nothing but copies is written before `confirm`. Killed anywhere, clear the failed task, or trigger the DAG again: it goes on where it stood.
-The same by hand: `ferry {command} $FERRY_CONFIG --flow '{flow.name}'`.
+Before `confirm` the DAG writes only copies. If a task is killed, clear it or trigger the DAG again: it continues where it was.
+The same on the command line: `ferry {command} $FERRY_CONFIG --flow '{flow.name}'`.
 """
 
 
 _PLANNED = """\
-| `confirm_stopped` | waits for a person: producers and consumers have been stopped | *Reject* ends the run |
-| `drain` | measures that nothing arrives, copies the rest until nothing is left | producers still run: stop them, then clear it |
-| `compare_sides` | proves that both sides hold the same records | the log names what differs |
+| `confirm_stopped` | waits for a person, who has stopped producers and consumers | *Reject* ends the run |
+| `drain` | checks that no new record arrives, copies the rest until nothing is left | producers still run: stop them, then clear the task |
+| `compare_sides` | compares both sides record by record | the log names what differs |
 """

@@ -1,6 +1,6 @@
-"""The tasks that start Spark: the provider's SparkSubmitOperator with Ferry's jobs, typed failures and no silent YARN.
+"""The tasks that start Spark: the provider's SparkSubmitOperator with Ferry's jobs.
 
-The provider falls back to YARN when the connection is missing; here that is an error which names the connection. The job's exit code
+If the connection is missing, the provider would use YARN; here that is an error which names the connection. The exit code of the job
 decides whether Airflow tries again.
 """
 
@@ -19,8 +19,8 @@ from airflow.sdk import Connection, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from ferry.airflow.flows import config_path
-from ferry.airflow.retries import failure_of_exit_code, typed_retries
 from ferry.airflow.steps import request_of, skip_unless_needed
+from ferry.airflow.tasks import failure_of_exit_code, typed_retries
 from ferry.airflow.verifying import verify_request_of
 from ferry.spark.class_archive import ClassArchive
 from ferry.spark.settings import spark_conf, spark_environment
@@ -30,10 +30,10 @@ _EXIT_CODE = re.compile(r"Error code is: (\d+)")
 
 
 class FerrySparkOperator(SparkSubmitOperator):
-    """Submits one of Ferry's jobs for one flow; what it is asked to do is made when the task runs."""
+    """Submits one of Ferry's jobs for one flow. The request is made when the task runs."""
 
     job: str
-    # Names in the config are texts, not templates: nothing of the submission is rendered.
+    # Names of the config are no templates, so Airflow renders nothing.
     template_fields: Sequence[str] = ()
 
     def __init__(self, *, flow: str, conn_id: str, **options: Any) -> None:
@@ -42,7 +42,7 @@ class FerrySparkOperator(SparkSubmitOperator):
 
     @abstractmethod
     def request(self, context: Context) -> str:
-        """The job's request as JSON; raises where there is nothing to do."""
+        """The request of the job as JSON. AirflowSkipException when there is nothing to do."""
 
     def execute(self, context: Context) -> None:
         """Submit the job and wait for it."""
@@ -97,10 +97,10 @@ class CopyRecordsOperator(FerrySparkOperator):
 
 
 class VerifyCopiesOperator(FerrySparkOperator):
-    """Compares both sides; the report travels by the runs topic."""
+    """Compares both sides. The report is in the runs topic."""
 
     job = VERIFY_JOB
 
     def request(self, context: Context) -> str:
-        """What the params ask for. A retry has the same run id, and goes on where the last try ended."""
+        """The request by the params. Another try has the same run id, so it continues where the last one ended."""
         return verify_request_of(self.flow, context).to_json()

@@ -1,4 +1,4 @@
-"""The bodies of the DAG's tasks: the pipeline's steps with Airflow's run id, interval and params."""
+"""The bodies of the tasks of a flow's DAG: the steps of a run, with Airflow's run id, interval and params."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from rich.console import Console
 from rich.table import Table
 
 from ferry.airflow.flows import flow_asset, flow_for_running, sync_tasks
-from ferry.airflow.metrics import emit
 from ferry.airflow.params import run_params
-from ferry.airflow.retries import EarlierTaskFailed, typed_retries
+from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
 from ferry.clusters.kept import kept_clients
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import PartitionFailure, RunReport
 from ferry.ledger.sync_outcome import LISTED, SyncOutcome
-from ferry.monitoring.measurements import measurements, run_measurements
-from ferry.pipeline.history import keep_run
+from ferry.monitoring.limits import limits_broken
+from ferry.monitoring.measurements import measurements, run_measurements, status_measurements
+from ferry.monitoring.status import status_after_run
+from ferry.pipeline.history import keep_lag, keep_run
 from ferry.pipeline.plan import plan_run
 from ferry.pipeline.run import Run
 from ferry.pipeline.syncs import Syncs
@@ -33,15 +34,15 @@ if TYPE_CHECKING:
     pass
 
 LOG_WIDTH = 160
-# The client tells of every connection that it opens and closes; what goes wrong ends in one error of ours.
+# The client logs every connection that it opens and closes; what fails becomes an error of Ferry's.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:
     """The run request of a DAG run.
 
-    Scheduled and API-triggered runs copy up to now; backfills, and manual runs with bound=interval, copy what their data interval lacks.
-    A run may have no interval (triggered without a logical date): then it copies up to now. ArgumentError for bad parameters.
+    Backfills, and runs with bound=interval, copy what the ledger lacks in their data interval. All other runs copy up to now, also a run
+    without an interval (triggered without a logical date). ArgumentError for wrong parameters.
     """
     run = context["dag_run"]
     params = run_params(context)
@@ -56,14 +57,14 @@ def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:
 
 
 def plan(flow: str) -> dict[str, Any]:
-    """Plan the run; its document, with `dry_run` from the params."""
+    """Plan the run: the plan in the log, what later tasks need as XCom."""
     context = get_current_context()
     with typed_retries():
         dry_run = run_params(context).dry_run
         planned = plan_run(flow_for_running(flow), request_of(flow, context))
     document = planned.document()
     _show(plan_parts(planned))
-    # XCom is kept per run: partitions stay in the log, what later tasks need is small.
+    # Airflow keeps the XCom of each run, so it must be small: the partitions are in the log.
     return {
         "needs_copy": planned.needs_copy and not dry_run,
         "needs_preparation": planned.needs_preparation and not dry_run,
@@ -74,13 +75,13 @@ def plan(flow: str) -> dict[str, Any]:
 
 
 def prepare(flow: str, planned: Mapping[str, Any]) -> dict[str, Any]:
-    """Create and grow remote topics, record where new partitions start."""
+    """Create and grow remote topics, and record where new partitions start."""
     if not planned["needs_preparation"]:
         return {"created": [], "grown": [], "failed": []}
     with typed_retries(), Run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
         changes = run.prepare(spark_follows=planned["needs_copy"])
     for failure in changes.failed:
-        _print(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
+        say(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
     return changes.document()
 
 
@@ -91,7 +92,7 @@ def skip_unless_needed(planned: Mapping[str, Any]) -> None:
 
 
 def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
-    """One sync: its changes in the log, its document as XCom. Skipped when it is not due; fails when something could not be written."""
+    """One sync: its changes in the log, its document as XCom. Skipped when it is not due. Fails when it could not write something."""
     if planned is None:
         raise AirflowSkipException("an earlier task failed: its log names the reason")
     run_id = request_of(flow, get_current_context()).run_id
@@ -107,7 +108,7 @@ def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, A
 
 
 def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Report the run: a table in the log, the document as XCom, counts on the asset's event. Fails for the worst problem."""
+    """Report the run: a table in the log, the document as XCom, counts in the asset's event. Fails with the worst problem of the run."""
     if planned is None or prepared is None:
         raise EarlierTaskFailed("an earlier task failed: its log names the reason")
     context = get_current_context()
@@ -121,7 +122,7 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
         found = with_unended_syncs(found, sync_tasks(settings))
         _log_report(found)
         if trouble := keep_run(settings, found):
-            _print(trouble)
+            say(trouble)
         aliases = settings.source.alias, settings.target.alias
         emit([*measurements(found, *aliases), *run_measurements(found, *aliases)])
         found.raise_for_outcome()
@@ -129,19 +130,39 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
     return found.document()
 
 
+def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Measure lag and headroom after the run, also after a copy that failed. LimitsBroken when they exceed the config's limits."""
+    if planned is None:
+        raise EarlierTaskFailed("an earlier task failed: its log names the reason")
+    if planned["dry_run"]:
+        raise AirflowSkipException("dry run: nothing was copied")
+    with typed_retries():
+        settings = flow_for_running(flow)
+        request = request_of(flow, get_current_context())
+        report = Run(settings, request).report(idle=False) if planned["needs_copy"] else None
+        status = status_after_run(settings, report)
+        if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
+            say(trouble)
+        emit(status_measurements(status, settings.source.alias, settings.target.alias))
+        totals: dict[str, Any] = status.document()["totals"]
+        headroom = status.lag.headroom_seconds
+        say(f"lag after the run: {totals}; least headroom: {'unlimited' if headroom is None else f'{headroom:.0f} s'}")
+        if status.broken:
+            raise limits_broken(flow, status.broken)
+    return {**totals, "headroom_seconds": headroom}
+
+
 def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:
-    """The report with a failure for each sync (`tasks`: its name by task) that wrote down no outcome: its task died or could not write."""
+    """The report with a failure for each sync (`tasks`: sync by task) without an outcome: its task died or could not write it."""
     unended = [(task, name) for task, name in tasks.items() if name not in found.syncs]
-    failures = (
-        PartitionFailure("", -1, "RunUnfinished", f"sync {name} came to no end: see the log of task {task}") for task, name in unended
-    )
+    failures = (PartitionFailure("", -1, "RunUnfinished", f"sync {name} did not end: see the log of task {task}") for task, name in unended)
     return replace(found, failed=(*found.failed, *failures))
 
 
 def _log_sync(outcome: SyncOutcome) -> None:
     _show(sync_parts(outcome, LISTED))
     for line in (*outcome.notices, *(str(failure) for failure in outcome.failed)):
-        _print(line)
+        say(line)
 
 
 def _log_report(found: RunReport) -> None:
@@ -149,28 +170,24 @@ def _log_report(found: RunReport) -> None:
     for name, outcome in found.syncs.items():
         counts = outcome["counts"]
         done = f"{counts['changes']} changed, {counts['skipped']} left alone, {counts['failed']} failed"
-        _print(f"{name}: {'left out: ' + outcome['left_out'] if outcome['left_out'] else done}")
+        say(f"{name}: {'left out: ' + outcome['left_out'] if outcome['left_out'] else done}")
     for problem in found.problems():
-        _print(f"{type(problem).__name__}: {problem}")
+        say(f"{type(problem).__name__}: {problem}")
 
 
 def _show(parts: Iterable[str | ShownTable]) -> None:
     for part in parts:
         if isinstance(part, str):
-            _print(part)
+            say(part)
         else:
             _print_table(*part)
 
 
 def _print_table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
     if not rows:
-        _print(f"{title}: nothing")
+        say(f"{title}: nothing")
         return
     table = Table(*columns, title=title, title_justify="left")
     for row in rows:
         table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
     Console(width=LOG_WIDTH, highlight=False, no_color=True).print(table)
-
-
-def _print(text: str) -> None:
-    print(text)  # noqa: T201 - a task's output is its log

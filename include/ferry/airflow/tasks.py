@@ -1,24 +1,30 @@
-"""Ferry's errors and exit codes in Airflow's terms: try again, or fail at once because trying again cannot help."""
+"""What the bodies of all tasks share: Ferry's errors in Airflow's terms, metrics, and lines in the task's log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.observability import stats
 
 from ferry.errors import ExitCode, FerryError, RetryRule
+from ferry.ledger.measurement import Measurement
 
-# What a job's exit code asks for. A superseded run must not come back: the newer one does the work.
+METRIC_PREFIX = "ferry."
+# After these exit codes Airflow must not try again. A superseded run has nothing to do: the newer run does the work.
 FINAL_EXIT_CODES = frozenset({ExitCode.BAD_INPUT, ExitCode.SUPERSEDED, ExitCode.DATA_LOST})
+
+log = logging.getLogger(__name__)
 
 
 class EarlierTaskFailed(AirflowFailException):
-    """A task cannot do its work because another one failed, which has said so itself."""
+    """A task cannot do its work, because an earlier task failed. That task has said why."""
 
 
 class JobFailed(AirflowException):
-    """A Spark job ended with `exit_code`; worth another try."""
+    """A Spark job ended with `exit_code`; another try may succeed."""
 
     exit_code = ExitCode.OTHER
 
@@ -31,7 +37,7 @@ class JobFailedForGood(AirflowFailException):
 
 @contextmanager
 def typed_retries() -> Iterator[None]:
-    """Turn a FerryError into a failure that Airflow retries, or one that it does not."""
+    """Turns a FerryError into an exception after which Airflow tries again, or one after which it does not."""
     try:
         yield
     except FerryError as problem:
@@ -48,3 +54,21 @@ def failure_of_exit_code(code: int) -> JobFailed | JobFailedForGood:
     failure = JobFailedForGood(text) if known in FINAL_EXIT_CODES else JobFailed(text)
     failure.exit_code = known
     return failure
+
+
+def emit(found: Iterable[Measurement]) -> None:
+    """Send measurements as Airflow's own metrics, over StatsD or OpenTelemetry. Never raises: a metric must not fail a task."""
+    for one in found:
+        try:
+            if one.counter:
+                stats.incr(METRIC_PREFIX + one.name, int(one.value), tags=dict(one.tags))
+            else:
+                stats.gauge(METRIC_PREFIX + one.name, one.value, tags=dict(one.tags))
+        except Exception:
+            log.warning("metric %s could not be sent", one.name, exc_info=True)
+            return
+
+
+def say(text: str) -> None:
+    """A line in the task's log."""
+    print(text)  # noqa: T201 - a task's output is its log

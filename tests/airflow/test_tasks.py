@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from ferry.airflow.retries import failure_of_exit_code, typed_retries
+from ferry.airflow.tasks import failure_of_exit_code, typed_retries
 from ferry.errors import ClusterUnreachable, ConfigError, ExitCode, FerryError, SourceDataLost, Superseded
 
 pytestmark = pytest.mark.airflow

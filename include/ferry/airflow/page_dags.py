@@ -1,0 +1,80 @@
+"""What the page asks Airflow about DAGs: what the user may do with them, and their runs. Reads only.
+
+Every route demands a login first. A user sees the flows whose DAG the user may read. The list of DAG runs needs the right to read runs;
+`may_trigger` is the right to create one. The page has no route that writes: to start a run, the browser calls Airflow's own API, which
+checks its own rights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity, DagDetails
+from airflow.models.dag import DagModel
+from airflow.models.dagrun import DagRun
+from airflow.models.taskinstance import TaskInstance
+from airflow.utils.session import create_session
+from airflow.utils.state import DagRunState, TaskInstanceState
+from sqlalchemy import select
+
+from ferry.monitoring.runs import DagRunFacts
+
+if TYPE_CHECKING:
+    from airflow.api_fastapi.auth.managers.base_auth_manager import ResourceMethod
+    from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+
+
+def may_read(user: BaseUser, dag_id: str) -> bool:
+    """Whether the user may see the DAG. Asks the metadata database for the DAG's team, if Airflow has teams."""
+    return _allowed(user, dag_id, "GET", None)
+
+
+def may_read_runs(user: BaseUser, dag_id: str) -> bool:
+    """Whether the user may see runs of the DAG."""
+    return _allowed(user, dag_id, "GET", DagAccessEntity.RUN)
+
+
+def may_trigger(user: BaseUser, dag_id: str) -> bool:
+    """Whether the user may create a run or a backfill of the DAG."""
+    return _allowed(user, dag_id, "POST", DagAccessEntity.RUN)
+
+
+def may_read_errors(user: BaseUser) -> bool:
+    """Whether the user may see import errors of DAG files: an unreadable config is one of them."""
+    return get_auth_manager().is_authorized_view(access_view=AccessView.IMPORT_ERRORS, user=user)
+
+
+def _allowed(user: BaseUser, dag_id: str, method: ResourceMethod, entity: DagAccessEntity | None) -> bool:
+    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
+    return get_auth_manager().is_authorized_dag(method=method, access_entity=entity, details=details, user=user)
+
+
+def dag_runs(dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:
+    """The newest `limit` runs of a DAG, newest first, from the metadata database."""
+    columns = (DagRun.run_id, DagRun.state, DagRun.start_date, DagRun.queued_at, DagRun.end_date, DagRun.conf)
+    wanted = select(*columns).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(limit)
+    with create_session(scoped=False) as session:
+        rows = session.execute(wanted).all()
+        failed_runs = [row.run_id for row in rows if row.state == DagRunState.FAILED]
+        tasks = select(TaskInstance.run_id, TaskInstance.task_id).where(
+            TaskInstance.dag_id == dag_id, TaskInstance.run_id.in_(failed_runs), TaskInstance.state == TaskInstanceState.FAILED
+        )
+        failed = sorted((row.run_id, row.task_id) for row in session.execute(tasks)) if failed_runs else []
+    return tuple(
+        DagRunFacts(
+            run_id=row.run_id,
+            state=str(row.state),
+            started=_iso(row.start_date or row.queued_at),
+            finished=_iso(row.end_date),
+            url=f"/dags/{quote(dag_id)}/runs/{quote(row.run_id, safe='')}",
+            dry=bool((row.conf or {}).get("dry_run")),
+            failed_tasks=tuple(task for run_id, task in failed if run_id == row.run_id),
+        )
+        for row in rows
+    )
+
+
+def _iso(moment: object) -> str | None:
+    return moment.isoformat(timespec="milliseconds") if hasattr(moment, "isoformat") else None
