@@ -103,6 +103,7 @@ def test_a_backfill_takes_over_and_the_scheduled_run_copies_the_rest_later(
     assert sorted(copied()) == sorted(f"{day}-{number}" for day in (0, 2) for number in range(100))
 
 
+@pytest.mark.long
 def test_adjacent_and_overlapping_intervals_copy_every_record_once(
     flow: Flow, fill: Callable[..., None], run_flow: RunFlow, copied: Callable[[], list[str]]
 ) -> None:

@@ -29,6 +29,7 @@ RECORDS = 500
 SHORT, FOREVER = 3.0, 100_000.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_nobody_waits_again_for_what_one_has_waited_for(
     side: str,

@@ -183,6 +183,7 @@ def test_drop_change_and_fan_out_over_two_runs(
     assert counted.handled >= 2 * len(CODECS)
 
 
+@pytest.mark.long
 def test_lost_answers(
     flow_factory: Callable[..., Flow],
     topic_factory: Callable[..., str],

@@ -53,6 +53,7 @@ def set_quotas(cluster: Cluster, client_id: str, quotas: Mapping[str, float]) ->
         loop.close()
 
 
+@pytest.mark.long
 def test_a_whole_copy_under_small_quotas_on_both_sides(
     source_cluster: SandboxCluster,
     topic_factory: TopicFactory,
@@ -87,6 +88,7 @@ def test_a_whole_copy_under_small_quotas_on_both_sides(
     assert seconds > 5.0  # (2.0 - 1.1) MB / 0.1 MB/s, less what the quota's samples round away
 
 
+@pytest.mark.long
 def test_the_budget_of_a_flow_is_used_and_kept_within_a_tenth(
     source_cluster: SandboxCluster,
     target_cluster: SandboxCluster,

@@ -38,6 +38,7 @@ def _say(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
+@pytest.mark.long
 def test_a_short_course(tmp_path: Path) -> None:
     played(tmp_path, "default", gone=True, kills=1, seconds=1.0)
 

@@ -120,6 +120,7 @@ def opened(visit: Visit, topic: str) -> Locator:
     return ferry
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_gap_is_found_and_closed_in_airflow(stage: Stage, browser: Browser, pictures: Path, target_cluster: SandboxCluster) -> None:
     airflow, flow = stage.airflow, stage.flow

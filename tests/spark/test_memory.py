@@ -83,6 +83,7 @@ def produce(cluster: SandboxCluster, topic: str, values: list[bytes], **settings
     assert producer.flush(120) == 0
 
 
+@pytest.mark.long
 def test_large_records_many_partitions_and_a_decompression_bomb(
     cluster_factory: ClusterFactory, topic_factory: TopicFactory, config_file: ConfigFile, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from tools.kafka import SandboxBrokers, read_all
 pytestmark = pytest.mark.brokers
 
 
+@pytest.mark.long
 def test_brokers_come_and_go(tmp_path: Path) -> None:
     with SandboxBrokers.start(tmp_path, "R") as cluster:
         admin = AdminClient(cluster.client_settings())
