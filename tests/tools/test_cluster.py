@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 import pytest
@@ -74,3 +75,7 @@ def until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
     while not holds():  # signals take effect in their own time
         assert time.monotonic() < deadline
+
+
+def test_a_broker_takes_its_classes_from_the_archive(source_cluster: SandboxCluster) -> None:
+    assert "/broker-classes-" in Path(f"/proc/{source_cluster.pid}/maps").read_text()

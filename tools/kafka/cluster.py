@@ -16,6 +16,7 @@ from typing import Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from tools.kafka.access import listener_properties, login_settings
+from tools.kafka.class_archive import class_archive
 from tools.kafka.guard import guard
 from tools.kafka.releases import broker_coordinates, needs_zookeeper
 from tools.kafka.zookeeper import run_zookeeper, stop_zookeeper, zookeeper_settings
@@ -81,7 +82,7 @@ class SandboxCluster(LocalBroker):
         cluster._write_settings()
         if not needs_zookeeper(version):
             options = [option for feature in features for option in ("--feature", feature)]
-            format_storage(cluster.properties_file, cluster.jars, cluster_id or new_cluster_id(), options)
+            format_storage(cluster.properties_file, cluster.jars, cluster_id or new_cluster_id(), options, cluster._archive())
         cluster.run()
         return cluster
 
@@ -157,7 +158,10 @@ class SandboxCluster(LocalBroker):
         write_settings(self.properties_file, settings)
 
     def _java_options(self) -> Sequence[str]:
-        return self.java_options
+        return (*self.java_options, *self._archive())
+
+    def _archive(self) -> tuple[str, ...]:
+        return class_archive() if self.version == KAFKA_VERSION else ()
 
     def _launch(self) -> None:
         if not self.detached:

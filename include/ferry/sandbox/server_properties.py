@@ -65,12 +65,12 @@ def new_cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-def format_storage(path: Path, jars: Path, identity: str, options: Sequence[str] = ()) -> None:
+def format_storage(path: Path, jars: Path, identity: str, options: Sequence[str] = (), java_options: Sequence[str] = ()) -> None:
     """Give the storage of that server.properties its cluster id. `jars`: of its release. `options`: more of the storage tool's.
 
     SandboxFailed with what the tool said.
     """
-    command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", STORAGE_TOOL, "format"]
+    command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", *java_options, "-cp", f"{jars}/*", STORAGE_TOOL, "format"]
     command += [f"--cluster-id={identity}", "--config", str(path), *options]  # an id may begin with a dash
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FORMAT_SECONDS)
