@@ -20,7 +20,7 @@ from tools.kafka import SandboxCluster
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
 from ferry.ledger.run_report import RunReport
-from ferry.monitoring.metric_names import BY_NAME
+from ferry.monitoring.metric_names import METRICS
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
 
@@ -161,9 +161,10 @@ def test_a_run_tells_downstream_dags_collectors_and_people(stage: Stage) -> None
     wanted = {"lag-records", "lag-seconds", "record-count", "run-records", "run-exit-code", "limits-broken"}
     stage.wait(lambda: {f"airflow.ferry.{name}" for name in wanted} <= stage.collector.found().keys(), "metrics never came")
     found = {name.removeprefix("airflow.ferry."): points for name, points in stage.collector.found().items() if ".ferry." in name}
-    assert found.keys() <= BY_NAME.keys()
+    tags_of = {metric.name: set(metric.tags) for metric in METRICS}
+    assert found.keys() <= tags_of.keys()
     for name, points in found.items():
-        assert all(set(tags) == set(BY_NAME[name].tags) for tags, _ in points), name
+        assert all(set(tags) == tags_of[name] for tags, _ in points), name
     assert sum(value for _, value in found["record-count"]) == 30
     assert [value for tags, value in found["run-records"]] == [30]
     assert max(value for _, value in found["lag-records"]) == 7

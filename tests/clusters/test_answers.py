@@ -18,8 +18,9 @@ from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from tests.copying import appender_bench, feed_bench
+from tools.docs.answers_page import REQUESTS
 
-from ferry.clusters.answers import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, REQUESTS, SASL, Action, Request
+from ferry.clusters.answers import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, SASL, Action, Request
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.error_codes import NAMES, named
 from ferry.clusters.failures import is_refusal, reason

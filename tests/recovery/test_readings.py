@@ -39,7 +39,7 @@ def test_groups_of_other_topics_are_left_out_by_name() -> None:
     assert list(reading.positions) == ["a"]
     assert {entry.what for entry in reading.left_out} == {"group share", "group b", "group idle"}
     assert reading.told_unread == ("group hidden: NotAuthorized: no right",)
-    assert not reading.by_checkpoints
+    assert reading.checkpoints_as_of is None
 
 
 def test_a_group_whose_place_could_not_be_read_is_not_left_out() -> None:
@@ -54,7 +54,7 @@ def test_whole_names_count() -> None:
     positions = position("billing"), position("billing-eu"), position("x\nbilling")
     assert list(narrowed(found(*positions), "billing", None, ()).positions) == ["billing"]
     assert list(narrowed(found(*positions), "billing.*", 0, ()).positions) == ["billing", "billing-eu"]
-    assert narrowed(found(*positions), None, 0, ()).by_checkpoints
+    assert narrowed(found(*positions), None, 0, ()).checkpoints_as_of == 0
     with pytest.raises(ArgumentError, match="'biling' matches the whole name of none of 4 groups"):
         narrowed(found(*positions), "biling", None, ())
     with pytest.raises(ArgumentError, match="no regular expression"):

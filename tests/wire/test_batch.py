@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.wire.batch import HEADER, BatchHeader, MalformedBatch, crc_is_valid, iterate_batches, read_entry
+from ferry.wire.batch import HEADER, TRANSACTIONAL, BatchHeader, MalformedBatch, crc_is_valid, iterate_batches, read_entry
 
 pytestmark = pytest.mark.unit
 
@@ -19,7 +19,12 @@ def test_header_has_61_bytes_and_kafkas_fields(kafka: Any, rows_at: Any) -> None
     assert bytes(view) == data
     assert header.size == len(data)
     assert (header.base_offset, header.last_offset, header.next_offset) == (10, 15, 16)
-    assert (header.codec, header.is_transactional, header.is_control, header.is_log_append_time) == (4, True, False, False)
+    assert (header.codec, header.attributes & TRANSACTIONAL, header.is_control, header.is_log_append_time) == (
+        4,
+        TRANSACTIONAL,
+        False,
+        False,
+    )
     assert (header.count, header.contiguous, header.leader_epoch, header.producer_id) == (3, False, 7, 3)
     assert (header.base_timestamp, header.max_timestamp) == (1_700_000_000_000, 1_700_000_000_006)
 
@@ -94,7 +99,7 @@ def test_legacy_entries_are_yielded_with_what_is_known(kafka: Any, magic: int, c
     unknown = (last.leader_epoch, last.last_offset_delta, last.producer_id, last.producer_epoch, last.base_sequence)
     assert unknown == (-1, 0, -1, -1, -1)
     assert sum(header.size for header in headers) == len(data)
-    assert (last.magic, last.codec, last.next_offset, last.is_control, last.is_transactional) == (magic, codec, 7, False, False)
+    assert (last.magic, last.codec, last.next_offset, last.is_control) == (magic, codec, 7, False)
 
 
 @pytest.mark.parametrize("magic", [0, 1])

@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ferry.clusters.answers import REQUESTS, Action, Meaning, Request
+from ferry.clusters import answers
+from ferry.clusters.answers import Action, Meaning, Request
 from ferry.clusters.error_codes import named
 from ferry.errors import FerryError
 
 PAGE = Path("docs/answers.md")
+# All tables, in the order of the code.
+REQUESTS = tuple(found for found in vars(answers).values() if isinstance(found, Request))
 
 _INTRODUCTION = """\
 # What brokers answer

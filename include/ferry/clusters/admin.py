@@ -276,11 +276,6 @@ class ClusterAdmin:
                     problems[name] = problem
         return problems
 
-    def delete_topics(self, names: Sequence[str]) -> None:
-        """Delete topics; those that are gone already are fine."""
-        for name, answer in self._answers("delete_topics", {name: name for name in names}).items():
-            self._tolerating(f"deleting topic {name}", answer, KafkaError.UNKNOWN_TOPIC_OR_PART, f"Delete on topic {name}")
-
     def _list_offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Offsets:
         found, errors = self._clients.offsets.offsets((TopicPartition(*key) for key in partitions), at, committed=committed)
         problems: dict[tuple[str, int], str] = {}
@@ -368,10 +363,6 @@ class ClusterAdmin:
             return None
         told = grant if isinstance(grant, str) else grant()
         return refusal(self._cluster, doing, answer, self._earlier_error(), grant=told)
-
-    def _tolerating(self, doing: str, answer: Any, code: int, grant: str) -> None:
-        if isinstance(answer, KafkaError) and answer.code() != code:
-            raise self._explained(doing, answer, grant)
 
     def _explained(self, doing: str, problem: KafkaError, grant: str = "") -> FerryError:
         return explained(self._cluster, doing, problem, self._earlier_error(), grant=grant)

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 import javaproperties
 
-from ferry.config.providers import has_reference
-
 PASSWORD_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -56,11 +54,6 @@ class FirstFile:
 def first_file(answers: FirstFile) -> str:
     """The file, in ASCII. A provider is declared for each that a password refers to."""
     return "".join(f"{line}\n" for line in _lines(answers))
-
-
-def uses_literal_password(answers: FirstFile) -> bool:
-    """Whether the file holds a password."""
-    return any(side.password and not has_reference(side.password) for side in (answers.source, answers.target))
 
 
 def _lines(answers: FirstFile) -> Iterator[str]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from ferry.wire.documents import number, text
 
-RECOVERY_KEY = b'{"recovery"'
 RECOVERY_VERSION = 2
 KINDS = frozenset({"recovery", "taken", "cut"})
 

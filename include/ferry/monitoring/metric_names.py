@@ -94,5 +94,3 @@ METRICS: tuple[Metric, ...] = (
     Metric("verify-differences", "gauge", "differences", FLOW, "differences that it found"),
     Metric("verify-not-compared", "gauge", "parts", FLOW, "parts that it could not compare"),
 )
-
-BY_NAME = {metric.name: metric for metric in METRICS}

@@ -49,11 +49,6 @@ class GroupReading:
         """Groups that could not be read, in words."""
         return tuple(f"{entry.what}: {entry.reason}" for entry in self.unread)
 
-    @property
-    def by_checkpoints(self) -> bool:
-        """Whether the groups' own cluster could not be asked."""
-        return self.checkpoints_as_of is not None
-
 
 def cluster_id_of(cluster: Cluster) -> str:
     """The cluster's id. ClusterUnreachable within ten seconds."""

@@ -87,10 +87,6 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & CONTROL) and self.magic >= 2
 
     @property
-    def is_transactional(self) -> bool:
-        return bool(self.attributes & TRANSACTIONAL) and self.magic >= 2
-
-    @property
     def is_log_append_time(self) -> bool:
         """The broker set the time: every record has `max_timestamp`. Magic 0 has no such bit."""
         return bool(self.attributes & LOG_APPEND_TIME) and self.magic >= 1

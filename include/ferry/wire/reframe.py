@@ -27,7 +27,6 @@ from ferry.wire.batch import (
     HEADER,
     HEADER_SIZE,
     LENGTH_OVERHEAD,
-    LOG_APPEND_TIME,
     TRANSACTIONAL,
     BatchHeader,
     MalformedBatch,
@@ -38,8 +37,6 @@ from ferry.wire.varint import SMALL, Buffer
 # A record can grow by this much: its length by a byte or two, offset and timestamp deltas from 1 byte each to 5 and 10.
 GROWTH_PER_RECORD = 16
 
-# Batches whose base timestamp is not the first record's time.
-_OWN_TIMES = LOG_APPEND_TIME | DELETE_HORIZON
 _ALL_BUT_TRANSACTIONAL = 0xFFFF & ~TRANSACTIONAL
 # The header without the producer's fields, and the first five bytes of the records.
 _START = struct.Struct(">qiiBIhiqq14xi5B")
