@@ -18,7 +18,7 @@ from tools.kafka import SandboxCluster, compare_topics
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.syncs import run_sync
+from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import SyncName
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
@@ -74,7 +74,7 @@ def test_a_dry_run_writes_nothing_and_a_run_without_new_records_starts_no_spark(
     assert f"{flow.source.alias}.{topic}" not in topics
 
     run_flow(flow)
-    assert run_sync(flow, SyncName.CONFIGS, dry_run=False).counts
+    assert not Syncs(flow).carry_out(SyncName.CONFIGS).failed
     second = run_dag(config)
     assert "nothing to copy: Spark is not started" in second
     assert "sync.topic.configs.interval.seconds=600" in second
