@@ -1,8 +1,8 @@
-"""Everything that can go wrong, by what the caller can do about it.
+"""The errors of Ferry: one class for each thing that a caller can do about a failure.
 
-One small hierarchy. A class fixes two things: the exit code of the command line (a contract with scripts) and what an orchestrator should
-do (`RetryRule`). Errors about one partition never end a run by themselves: they are collected and reported, and the run ends with
-`PartitionsFailed`. Messages name what, where and what to change; they never hold a secret.
+A class fixes the exit code of the command line, on which scripts rely, and what an orchestrator should do (`RetryRule`). An error about one
+partition does not end a run: the run collects and reports it, copies the other partitions, and ends with `PartitionsFailed`. A message says
+what is wrong, where, and what to change. It never holds a secret.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ExitCode(IntEnum):
     SUPERSEDED = 6
 
 
-# Where several hold, the first of these wins.
+# When several codes apply to a run, it ends with the first of these.
 EXIT_CODE_PRECEDENCE = (
     ExitCode.BAD_INPUT,
     ExitCode.UNREACHABLE,
@@ -45,12 +45,12 @@ class RetryRule(Enum):
     """What an orchestrator should do with a failed task."""
 
     RETRY = "retry"  # the same call may succeed later
-    FAIL = "fail"  # the same call fails again: fix the input
-    HUMAN = "human"  # nothing to repeat: a person must read and decide
+    FAIL = "fail"  # the same call fails again until somebody corrects the input
+    HUMAN = "human"  # a person must read the message and decide
 
 
 class FerryError(Exception):
-    """Base of all errors that Ferry raises on purpose. `others`: less bad ones of the same run, which stand in its notes too."""
+    """Base of all errors that Ferry raises on purpose. `others`: less serious errors of the same run; its notes show them too."""
 
     others: tuple[FerryError, ...] = ()
     next_step = "read the message; run again with FERRY_TRACEBACK=1 if it says too little"
@@ -61,13 +61,13 @@ class FerryError(Exception):
 class ConfigError(FerryError):
     """A bad configuration file; the message names file, line and key."""
 
-    next_step = "correct the named key in the config file, then look at it with ferry plan"
+    next_step = "correct the named key in the config file, then check it with ferry plan"
     exit_code = ExitCode.BAD_INPUT
     retry = RetryRule.FAIL
 
 
 class BrokerTooOld(ConfigError):
-    """A cluster's release of Kafka lacks what the flow's correctness stands on; nothing was written."""
+    """A cluster's release of Kafka lacks a request that a correct copy needs; Ferry wrote nothing."""
 
     next_step = "upgrade the cluster that the message names: a target must be 2.5 or newer, a source 0.11 or newer"
 
@@ -81,14 +81,15 @@ class ArgumentError(FerryError):
 
 
 class ClusterUnreachable(FerryError):
-    """A cluster does not answer, or not in time."""
+    """A cluster does not answer, or does not answer in time."""
 
     next_step = "check bootstrap.servers, the advertised listeners and the network, then run again"
     exit_code = ExitCode.UNREACHABLE
 
 
 class TooFewBrokers(ClusterUnreachable):
-    """The cluster has too few brokers for a topic's replicas. The topic was not created with fewer: it would keep that number."""
+    """The cluster has too few brokers for a topic's replicas. Ferry did not create the topic with fewer, because it would keep that number.
+    """
 
     next_step = "start the brokers that are down, or set the key that the message names, then run again"
 
@@ -96,7 +97,7 @@ class TooFewBrokers(ClusterUnreachable):
 class AuthenticationFailed(ClusterUnreachable):
     """A cluster refuses the credentials (SASL) or the certificate (TLS)."""
 
-    next_step = "correct the login or the certificate that the message names; it is not tried again"
+    next_step = "correct the login or the certificate that the message names; Ferry does not try again by itself"
     retry = RetryRule.FAIL
 
 
@@ -114,49 +115,51 @@ class SparkMissing(ArgumentError):
 
 
 class NoExecutors(FerryError):
-    """A Spark cluster takes the run and gives it nothing to run on."""
+    """A Spark cluster accepts the run but gives it no executor."""
 
-    next_step = "start workers of the Spark cluster, free some of it, or run with another --master; then run again: nothing is copied twice"
+    next_step = "start Spark workers, wait until some are free, or choose another --master; then run again: nothing is copied twice"
 
 
 class UnreadableRecord(FerryError):
-    """A record of Ferry's own topics is damaged, or not Ferry's."""
+    """A record in one of Ferry's own topics is damaged, or Ferry did not write it."""
 
-    next_step = "look at the topic with ferry format, find out who else writes there, delete what is not Ferry's"
+    next_step = "read the topic with ferry format, find out who else writes to it, and delete the records that are not Ferry's"
     retry = RetryRule.FAIL
 
 
 class NewerFormat(UnreadableRecord):
-    """A newer Ferry wrote records that this one does not understand; nothing was written."""
+    """A newer Ferry wrote records that this release cannot read; this release wrote nothing."""
 
     next_step = "upgrade this Ferry to the release that wrote it"
 
 
 class ReplicatorActive(FerryError):
-    """Another replicator, or the members of a group, are still at work: their positions would be out of date."""
+    """Another replicator or the members of a group still run, so the positions that Ferry read from them could be out of date."""
 
-    next_step = "stop what the message names for good, then run again"
+    next_step = "stop what the message names permanently, then run again"
     retry = RetryRule.HUMAN
 
 
 class SourceDataLost(FerryError):
-    """Records were gone at the source before they were copied; the ledger holds a `loss` receipt for each range."""
+    """The source deleted records before they were copied; the ledger holds a `loss` receipt for each range."""
 
-    next_step = "see the ranges with ferry ledger, then ferry ack-loss; run more often or raise the source's retention"
+    next_step = "see the ranges with ferry ledger, then run ferry ack-loss; run more often or raise the source's retention"
     exit_code = ExitCode.DATA_LOST
     retry = RetryRule.HUMAN
 
 
 class RecordsSkipped(FerryError):
-    """The target refused records for good, and `ferry.abort.on.send.failure=false` said to go on; `skipped` receipts name them."""
+    """The target refused records permanently, and Ferry left them out because `ferry.abort.on.send.failure=false`. `skipped` receipts
+    name them.
+    """
 
-    next_step = "see offsets and reasons with ferry ledger, correct the reason, then ferry ack-loss"
+    next_step = "see offsets and reasons with ferry ledger, correct the reason, then run ferry ack-loss"
     exit_code = ExitCode.DATA_LOST
     retry = RetryRule.HUMAN
 
 
 class ListenerFailed(FerryError):
-    """An assignment listener raised: its lane did not start, or did not end as it should."""
+    """An assignment listener raised an exception: its lane did not start, or did not end as it should."""
 
     next_step = "correct the assignment listener, then run again"
     exit_code = ExitCode.PARTLY_FAILED
@@ -164,37 +167,37 @@ class ListenerFailed(FerryError):
 
 
 class PartitionsFailed(FerryError):
-    """Some partitions or syncs failed while the others were done."""
+    """Some partitions or syncs failed; the others succeeded."""
 
     next_step = "look up each named error in docs/troubleshooting.md, then run again"
     exit_code = ExitCode.PARTLY_FAILED
 
 
 class CopiesDiffer(FerryError):
-    """A verify found records that are not the same on both sides."""
+    """A verify found records that differ between source and target."""
 
-    next_step = "see each difference with ferry verify, and who else may write to the remote topic"
+    next_step = "see each difference with ferry verify, and find out who else writes to the remote topic"
     exit_code = ExitCode.PARTLY_FAILED
     retry = RetryRule.HUMAN
 
 
 class GroupFailed(FerryError):
-    """One consumer group could not be read or written; the others could."""
+    """Ferry could not read or write the offsets of one consumer group; the other groups succeeded."""
 
-    next_step = "run again; if it stays, look at the group with ferry explain"
+    next_step = "run again; if the error stays, look at the group with ferry explain"
     exit_code = ExitCode.PARTLY_FAILED
 
 
 class RecoveryStopped(FerryError):
-    """A failover, failback or cut-over stopped before a step that cannot be undone; run again, it goes on there."""
+    """A failover, failback or cut-over stopped before a step that cannot be undone; the next run continues with that step."""
 
-    next_step = "settle what the message names, then run the same command again; docs/failover.md says what each step does"
+    next_step = "resolve what the message names, then run the same command again; docs/failover.md says what each step does"
     exit_code = ExitCode.PARTLY_FAILED
     retry = RetryRule.HUMAN
 
 
 class ChangeRefused(FerryError):
-    """A cluster will not have a topic, config or ACL as asked for; the message holds its reason."""
+    """A cluster refuses to create or change a topic, config or ACL as asked; the message holds its reason."""
 
     next_step = "change the value at the source, or leave it out with config.properties.exclude or topics.exclude"
     exit_code = ExitCode.PARTLY_FAILED
@@ -202,27 +205,27 @@ class ChangeRefused(FerryError):
 
 
 class LimitsBroken(FerryError):
-    """After a run, lag or headroom of a topic is beyond what `ferry.alert.*` allows; what was copied stays.
+    """After a run, the lag or headroom of a topic is beyond a limit of `ferry.alert.*`. The run itself succeeded.
 
-    `broken` are the limits, as of ferry.monitoring.limits.
+    `broken`: the limits, as ferry.monitoring.limits gives them.
     """
 
     broken: tuple[Any, ...] = ()
-    next_step = "see ferry status; run more often, raise ferry.max.rate.mb, or the source's retention, or the limit"
+    next_step = "see ferry status; run more often, or raise ferry.max.rate.mb, the source's retention or the limit"
     exit_code = ExitCode.PARTLY_FAILED
     retry = RetryRule.HUMAN
 
 
 class Superseded(FerryError):
-    """A newer run of the same flow took over; this one wrote nothing more."""
+    """A newer run of the same flow took over; this run wrote nothing more."""
 
-    next_step = "nothing: the newer run does the work, unless two schedulers run the same flow"
+    next_step = "nothing: the newer run does the work. If two schedulers run the same flow, stop one of them"
     exit_code = ExitCode.SUPERSEDED
     retry = RetryRule.FAIL
 
 
 class PartitionError(FerryError):
-    """One partition cannot go on; the others can. `topic` and `partition` are the source's."""
+    """One partition cannot be copied further; the others can. `topic` and `partition` are the source's."""
 
     next_step = "do what the message says for this partition, then run again"
     exit_code = ExitCode.PARTLY_FAILED
@@ -239,25 +242,25 @@ class PartitionError(FerryError):
 
 
 class SourceRecreated(PartitionError):
-    """The source topic has another topic id than the one the position belongs to."""
+    """The source topic has another topic id than the topic that was copied: it was deleted and created again."""
 
     next_step = "set ferry.on.recreate=restart, or exclude the topic"
 
 
 class SourceTruncated(PartitionError):
-    """The source log ends before the position, or its leader epochs diverge from what was copied."""
+    """The source log ends before the position, or its leader epochs differ from those of the records that were copied."""
 
-    next_step = "set ferry.on.recreate=restart, or say where to go on with ferry seed"
+    next_step = "set ferry.on.recreate=restart, or set the position with ferry seed"
 
 
 class SourceMissing(PartitionError):
-    """The source partition vanished while it was copied."""
+    """The source partition was deleted while it was copied."""
 
-    next_step = "nothing if the topic was deleted on purpose; else run again"
+    next_step = "nothing if somebody deleted the topic on purpose; otherwise run again"
 
 
 class TargetRecreated(PartitionError):
-    """The remote topic has another topic id than the one the ledger belongs to."""
+    """The remote topic has another topic id than the one in the ledger: it was deleted and created again."""
 
     next_step = "set ferry.on.target.recreate=restart to copy the topic anew, then run again"
 
@@ -269,86 +272,86 @@ class TargetMissing(PartitionError):
 
 
 class TargetTooNarrow(PartitionError):
-    """The remote topic has fewer partitions than the source and could not be grown."""
+    """The remote topic has fewer partitions than the source topic, and Ferry could not add the missing ones."""
 
     next_step = "add partitions to the remote topic, or allow Ferry to alter it, then run again"
 
 
 class PositionDisagrees(PartitionError):
-    """Group offset and head of a partition differ; `ferry seed` settles it."""
+    """The position of a partition in the group and the one in its head differ; `ferry seed` sets both."""
 
-    next_step = "find out how far the remote topic reaches, then say it with ferry seed"
+    next_step = "find out up to which source offset the remote topic holds records, then set that position with ferry seed"
 
 
 class OriginUnclear(PartitionError):
-    """Which records of the source partition came from the target is not known: copying them could send them back."""
+    """Ferry cannot tell which records of the source partition came from the target. Copying those would send them back."""
 
-    next_step = "settle the other flow, then ferry seed --foreign, or set ferry.on.unclear=local"
+    next_step = "correct the flow in the other direction, then run ferry seed --foreign, or set ferry.on.unclear=local"
 
 
 class BatchRefused(PartitionError):
-    """The target refuses a batch for good (too large, timestamp out of range, not authorized, deleted topic)."""
+    """The target refuses a batch permanently: it is too large, a timestamp is out of range, a right is missing, or the topic is gone."""
 
     next_step = "raise the remote topic's limit that the message names, then run again"
 
 
 class HandlerFailed(PartitionError):
-    """The message handler raised, or returned something that is no record, at the first record that was not copied."""
+    """The message handler raised an exception or returned something other than records. The partition stops before that record."""
 
-    next_step = "correct the message handler, then run again: it begins with the record that failed"
+    next_step = "correct the message handler, then run again: the run begins with the record that failed"
 
 
 class BackfillRefused(PartitionError):
-    """History cannot be appended after newer records here (compacted remote topic)."""
+    """A backfill would append old records after newer ones, and the remote topic is compacted: it would keep the old ones."""
 
-    next_step = "name the other topics with --topic, or copy this one anew into a fresh remote topic"
+    next_step = "name the other topics with --topic, or copy this topic into a new remote topic"
 
 
 class AlreadyClaimed(PartitionError):
     """Another flow writes to this remote topic."""
 
-    next_step = "exclude the topic in one of both flows, or give them different remote names"
+    next_step = "exclude the topic in one of the two flows, or let them use different remote names"
 
 
 class UnreadableBatch(PartitionError):
     """The source returned bytes that are not a valid record batch."""
 
-    next_step = "check the source's disks; to go on behind the batch, take a later position with ferry seed"
+    next_step = "check the source's disks; to skip the batch, set a later position with ferry seed"
 
 
 class TransactionHangs(PartitionError):
-    """A transaction has been open in the source or remote partition for longer than `ferry.open.transaction.warn.ms`, or it is one of the
-    flow itself that its coordinator has forgotten.
+    """A transaction has been open in the source or remote partition for longer than `ferry.open.transaction.warn.ms`, or the flow itself
+    began it and its coordinator no longer knows it.
     """
 
     next_step = "end the transaction as the message says, then run again"
 
 
 class LogChanged(PartitionError):
-    """A log was truncated, or its topic deleted or created again, while it was verified."""
+    """A log was truncated, or its topic was deleted or created again, during a verify."""
 
-    next_step = "run the verify again; see with ferry status what became of the topic"
+    next_step = "check the topic with ferry status, then run the verify again"
 
 
 class BatchTooLarge(PartitionError):
-    """A batch whose records take more memory than `ferry.memory.mb` leaves for one."""
+    """The records of one batch need more memory than `ferry.memory.mb` allows for a batch."""
 
     next_step = "raise ferry.memory.mb as the message says, then run again"
 
 
 class PartitionUnavailable(PartitionError):
-    """A partition had no leader, or kept failing with a passing error, for longer than the run waits."""
+    """A partition had no leader, or kept failing with a temporary error, for longer than the run waits."""
 
     next_step = "check the brokers, then run again"
     retry = RetryRule.RETRY
 
 
-# Names that reports carry without a class of their own.
+# Names in reports that have no class of their own.
 _STEPS_OF_REPORTS = {"RunUnfinished": "run again: nothing is copied twice"}
 
 
 def next_step_of(name: str) -> str:
-    """What to do about an error of this name, as reports carry it."""
+    """What to do about an error, by the name that a report gives."""
     found = globals().get(name)
     known = isinstance(found, type) and issubclass(found, FerryError)
     return _STEPS_OF_REPORTS.get(name) or (found.next_step if known else FerryError.next_step)  # type: ignore[union-attr]
