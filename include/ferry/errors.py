@@ -88,8 +88,7 @@ class ClusterUnreachable(FerryError):
 
 
 class TooFewBrokers(ClusterUnreachable):
-    """The cluster has too few brokers for a topic's replicas. Ferry did not create the topic with fewer, because it would keep that number.
-    """
+    """The cluster has too few brokers for a topic's replicas. Ferry did not create the topic with fewer: it would keep that number."""
 
     next_step = "start the brokers that are down, or set the key that the message names, then run again"
 

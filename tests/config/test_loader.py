@@ -60,45 +60,32 @@ A->B.ferry.start = yesterday
 A->B.topics.exclude = a,,b
 """
     )
-    assert found == [
-        "5: A->B.topcis: is not a known property; did you mean A->B.topics?",
-        "6: A->B.tasks.max: must be a whole number from 1 to 2147483647, not '0'",
-        "7: B.sasl.jaas.confg: is not a known property; did you mean B.sasl.jaas.config?",
-        "8: A.consumr.client.id: is not a known property; did you mean A.consumer.client.id?",
-        "9: ferry.lanes: must be a whole number from 1 to 1000, not 'many'",
-        "10: ferry.lane: is not a known property; did you mean ferry.lanes?",
-        "11: transforms: single message transforms: they are Java classes of Connect, and Ferry copies records unchanged: remove the key",
-        (
-            "12: A.ssl.cipher.suites: cipher suites by their Java names: Ferry's clients use OpenSSL, which takes its own names: "
-            "set the system's OpenSSL policy and remove the key"
-        ),
-        "13: A->B.topics.blacklist: older name of topics.exclude: Kafka 4.0 removed it: write topics.exclude",
-        "14: C.bootstrap.servers: C is not among the clusters of this file (A, B), nor a flow between them",
-        "15: A->C.enabled: A->C is not among the clusters of this file (A, B), nor a flow between them; did you mean A->B.enabled?",
-        (
-            "16: a.producer.client.id: a is not among the clusters of this file (A, B), nor a flow between them; "
-            "did you mean A.producer.client.id?"
-        ),
-        "17: A->A.enabled: is a flow from a cluster to itself",
-        (
-            "18: A->B.groups: '(?m)x' uses (?m): of the flags, i, s and d are known: Java does not take it, or Ferry cannot match it "
-            "just as Java does; write it otherwise"
-        ),
-        (
-            "19: A->B.topic.filter.class: must be DefaultTopicFilter, or a class of your own (write it in Python: package.module:Class), "
-            "not 'com.example.Filter'"
-        ),
-        (
-            "20: replication.policy.separator: must be letters, digits, dots, dashes or underscores, as topic names allow no other "
-            "characters, not '#'"
-        ),
-        "21: sync.topic.configs.enabled: must be true or false, not 'yes'",
-        "22: replication.factor: must be a whole number from 1 to 32767, or -1 for the broker's default, not '0'",
-        "23: offset-syncs.topic.location: must be source or target, not 'src'",
-        "24: A->B.ferry.schedule: must be a cron expression of five fields (minute hour day month weekday), not '@daily'",
-        "25: A->B.ferry.start: must be earliest, latest or an ISO 8601 time such as 2026-01-31T12:00:00Z, not 'yesterday'",
-        "26: A->B.topics.exclude: must be a list separated by commas, without empty elements, not 'a,,b'",
-    ]
+    told = {
+        "5: A->B.topcis": "did you mean A->B.topics?",
+        "6: A->B.tasks.max": "'0'",
+        "7: B.sasl.jaas.confg": "did you mean B.sasl.jaas.config?",
+        "8: A.consumr.client.id": "did you mean A.consumer.client.id?",
+        "9: ferry.lanes": "from 1 to 1000, not 'many'",
+        "10: ferry.lane": "did you mean ferry.lanes?",
+        "11: transforms": "remove the key",
+        "12: A.ssl.cipher.suites": "remove the key",
+        "13: A->B.topics.blacklist": "write topics.exclude",
+        "14: C.bootstrap.servers": "(A, B)",
+        "15: A->C.enabled": "did you mean A->B.enabled?",
+        "16: a.producer.client.id": "did you mean A.producer.client.id?",
+        "17: A->A.enabled": "from a cluster to itself",
+        "18: A->B.groups": "'(?m)x' uses (?m)",
+        "19: A->B.topic.filter.class": "not 'com.example.Filter'",
+        "20: replication.policy.separator": "not '#'",
+        "21: sync.topic.configs.enabled": "true or false, not 'yes'",
+        "22: replication.factor": "not '0'",
+        "23: offset-syncs.topic.location": "source or target, not 'src'",
+        "24: A->B.ferry.schedule": "not '@daily'",
+        "25: A->B.ferry.start": "not 'yesterday'",
+        "26: A->B.topics.exclude": "not 'a,,b'",
+    }
+    assert [": ".join(line.split(": ")[:2]) for line in found] == list(told)
+    assert [(line, fact) for line, fact in zip(found, told.values(), strict=True) if fact not in line] == []
 
 
 def test_a_problem_of_clusters_and_flows_is_told_once(problems: Problems) -> None:
@@ -194,7 +181,7 @@ def test_comments_inside_lines_are_explained(problems: Problems, load: Load) -> 
         ),
         (
             "refresh.topics.interval.seconds=5",
-            "5: refresh.topics.interval.seconds: has no effect in Ferry: every run does this; the flow's",
+            "5: refresh.topics.interval.seconds: has no effect in Ferry: every run does this",
         ),
         (
             "A->B.topic.creation.enable.x = 1",

@@ -18,75 +18,98 @@ _INTRODUCTION = """\
 
 <!-- Written by `python -m tools.docs`: change the registry in include/ferry/config/registry, then run it. -->
 
-Ferry reads MirrorMaker 2's `mm2.properties`, by MM2's rules. Every property that MM2, Kafka Connect and Kafka's clients know is accepted;
-what it does here stands in the last column. **honoured**: as in MM2. **no effect**: accepted, with a warning and the reason. **refused**:
-loading fails and says what to write instead. A key that is none of these is an error that names the file, the line and the nearest known
-key. All errors of a file are told at once.
+Ferry reads MirrorMaker 2's `mm2.properties` by MM2's rules. It accepts every property that MM2, Kafka Connect and Kafka's clients know. The
+last column says what Ferry does with it:
+
+- **honoured**: the same as MM2.
+- **no effect**: Ferry accepts the property, and warns with the reason.
+- **refused**: Ferry does not load the file, and says what to write instead.
+
+Any other key is an error, which names the file, the line and the most similar known key. Ferry reports all errors of a file together.
 
 ## The file
 
-Java properties: ISO-8859-1 with `\\uXXXX` escapes; a line that begins with `#` or `!` is a comment, a `#` later in a line is part of the
-value; a backslash at the end continues the line and elsewhere escapes, so regular expressions need `\\\\.`; blanks in front of a value are
-dropped, blanks behind it are kept (numbers, lists, texts and booleans are trimmed when read, but MM2 takes `A->B.enabled` with a blank
-behind `true` for false when it starts flows without heartbeats, and so does Ferry); of several equal keys the last wins, with a warning.
+The file is a Java properties file:
+
+- Its encoding is ISO-8859-1, with `\\uXXXX` escapes.
+- A line that begins with `#` or `!` is a comment. A `#` later in a line is part of the value.
+- A backslash at the end of a line continues the line. Elsewhere it escapes the next character, so regular expressions need `\\\\.`.
+- Blanks before a value are dropped; blanks after it are kept. Ferry trims numbers, lists, texts and booleans when it reads them. One
+  exception comes from MM2: when it decides whether to start a flow without heartbeats, it reads `A->B.enabled` with a blank after `true` as
+  false, and so does Ferry.
+- If a key occurs several times, the last one wins, with a warning.
 
 ### A connector's file
 
-A file with `source.cluster.alias` or `connector.class` and without `clusters` is read as Kafka Connect reads a connector's. Its keys are
-those that stand behind `A->B.` otherwise; `source.cluster.x`, `consumer.x` and `source.consumer.x` (the last wins) and the target's alike
-configure the clients; `enabled` is true where it is not set. The file is one flow, and only the connector's part of it:
-`MirrorSourceConnector` copies records, topic configs and ACLs and writes offset syncs, `MirrorCheckpointConnector` writes checkpoints and
-group offsets, `MirrorHeartbeatConnector` heartbeats. Without `connector.class` it is the whole flow. `rename.topics=false` (KIP-382) means
-the IdentityReplicationPolicy.
+Ferry reads a file with `source.cluster.alias` or `connector.class`, and without `clusters`, as Kafka Connect reads the file of a connector:
+
+- Its keys are those that follow `A->B.` in `mm2.properties`.
+- `source.cluster.x`, `consumer.x` and `source.consumer.x` configure the source's clients; the last of these wins. The target's keys work
+  the same way.
+- `enabled` is true unless the file sets it.
+- The file is one flow, and only the part of it that the connector has in MM2. `MirrorSourceConnector` copies records, topic configs and
+  ACLs, and writes offset syncs. `MirrorCheckpointConnector` writes checkpoints and group offsets. `MirrorHeartbeatConnector` writes
+  heartbeats. A file without `connector.class` is a whole flow.
+- `rename.topics=false` (KIP-382) means the IdentityReplicationPolicy.
 
 ### MirrorMaker 1's options
 
-A file with `legacy.consumer.config` or `legacy.producer.config` holds the options of the first MirrorMaker, each behind `legacy.`:
-`consumer.config`, `producer.config` (paths of client files, from the file's directory on), one of `include`, `whitelist` and `blacklist`,
-`num.streams`, `offset.commit.interval.ms`, `abort.on.send.failure`, `message.handler`, `message.handler.args`,
-`consumer.rebalance.listener`, `rebalance.listener.args`, and Ferry's own `source.alias` and `target.alias`. `ferry legacy --save` writes
-one. Any other property of a flow may stand beside them and wins (`ferry.start`, `replication.factor`, `emit.checkpoints.enabled`). Keys of
-the client files that no Kafka client knows are warnings, unless they look like a misspelt one: then they are errors.
+A file with `legacy.consumer.config` or `legacy.producer.config` holds the options of the first MirrorMaker, each after `legacy.`:
+
+- `consumer.config` and `producer.config` are the paths of client files, relative to the directory of this file.
+- Exactly one of `include`, `whitelist` and `blacklist` is required.
+- The others are `num.streams`, `offset.commit.interval.ms`, `abort.on.send.failure`, `message.handler`, `message.handler.args`,
+  `consumer.rebalance.listener`, `rebalance.listener.args`, and Ferry's own `source.alias` and `target.alias`.
+
+`ferry legacy --save` writes such a file. The file may also hold any other property of a flow, which then wins, for example `ferry.start`,
+`replication.factor` or `emit.checkpoints.enabled`. If a client file holds a key that no Kafka client knows, Ferry warns. If the key looks
+like a misspelt known key, that is an error.
 
 ## Where a key may stand
 
 | Written as | Holds for |
 |---|---|
-| `topics` | all flows; MM2 takes only names of the flow tables below, and drops those marked `A->B.` only |
+| `topics` | all flows. MM2 reads only names of the flow tables below here, and ignores those marked "`A->B.` only" |
 | `A->B.topics` | one flow; wins over the top level |
 | `A.bootstrap.servers` | one cluster |
 | `A.consumer.x`, `A.producer.x`, `A.admin.x` | one kind of client of one cluster |
 | `A->B.consumer.x`, `A->B.source.consumer.x`, `A->B.target.admin.x` | clients of one flow |
 | `A->B.producer.override.x` | the producer on the flow's target |
 
-A client of a flow's source takes the first of these that is set, and one of the target likewise (`consumer` stands for any kind of client):
+A client of a flow's source uses the first of these keys that is set. `consumer` stands for any kind of client. For the target the order is
+the same.
 
 1. `A->B.producer.override.x` (producer on the target only)
 2. `A->B.source.consumer.x`
 3. `A.consumer.x`
 4. `A.x` (only `bootstrap.servers`, `security.protocol`, `ssl.*`, `sasl.*`)
-5. the connection named by `A.ferry.airflow.connection` (the same names)
+5. the connection that `A.ferry.airflow.connection` names (the same names as in 4)
 6. `x` at the top level (the same names)
 7. `A->B.consumer.x`
 8. `A->B.source.cluster.x` (the same names)
 
-So `A.consumer.x` beats `A->B.consumer.x`. That is MM2's order; use `A->B.source.consumer.x` to differ for one flow.
+So `A.consumer.x` wins over `A->B.consumer.x`. This is MM2's order. To set a value for one flow only, use `A->B.source.consumer.x`.
 
-`ferry.*` properties stand at the top level or behind `A->B.`, which wins. Those marked "also `B.`" may stand behind the target's alias too,
-between the two.
+A `ferry.*` property may stand at the top level or after `A->B.`; the second wins. A property marked "also `B.`" may also stand after the
+target's alias. That wins over the top level, and `A->B.` wins over both.
 
-A flow copies when `A->B.enabled=true`. Pairs that are not enabled write nothing.
+A flow copies if `A->B.enabled=true`. Ferry writes nothing for pairs that are not enabled.
 
 ## Secrets
 
-`config.providers` names providers, `config.providers.<name>.class` gives their Java class: `EnvVarConfigProvider` (`${env:VARIABLE}`,
-parameter `allowlist.pattern`), `FileConfigProvider` (`${file:/path/to.properties:key}`, parameter `allowed.paths`) or
-`DirectoryConfigProvider` (`${dir:/path:file}`, parameter `allowed.paths`), all of `org.apache.kafka.common.config.provider`. References in
-client properties are resolved in the process that connects, Spark executors included; in others when the file is read. One that cannot be
-resolved is an error (MM2 would leave the text as it is). No value of a client property is ever printed.
+`config.providers` names config providers. `config.providers.<name>.class` gives the Java class of each, all from
+`org.apache.kafka.common.config.provider`:
 
-`A.ferry.airflow.connection = kafka_a` takes host, port, login, password and extra (Kafka's names, or librdkafka's as in Airflow's Kafka
-connections) of an Airflow connection. It can be used inside Airflow only.
+- `EnvVarConfigProvider`: `${env:VARIABLE}`. Its parameter `allowlist.pattern` limits the variables.
+- `FileConfigProvider`: `${file:/path/to.properties:key}`. Its parameter `allowed.paths` limits the files.
+- `DirectoryConfigProvider`: `${dir:/path:file}`. Its parameter `allowed.paths` limits the directories.
+
+Ferry resolves a reference in a client property in the process that connects, for example on a Spark executor. It resolves all other
+references when it reads the file. A reference that cannot be resolved is an error; MM2 would use the text as it is. Ferry never prints the
+value of a client property.
+
+`A.ferry.airflow.connection = kafka_a` takes host, port, login, password and extra of an Airflow connection. The extra uses Kafka's names,
+or librdkafka's names as in Airflow's Kafka connections. This works inside Airflow only.
 """
 
 _SECTIONS: tuple[tuple[str, str, Iterable[Property]], ...] = (
@@ -98,24 +121,24 @@ _SECTIONS: tuple[tuple[str, str, Iterable[Property]], ...] = (
     (
         "Flows: Java classes",
         (
-            "MM2's own classes, with or without their package, or (but for the last) Python classes of your own: `package.module:Class`, "
-            "see [Classes of your own](from-mirrormaker.md#classes-of-your-own)."
+            "MM2's own classes, with or without their package. All but the last may also be Python classes of your own, as "
+            "`package.module:Class`: see [Classes of your own](from-mirrormaker.md#classes-of-your-own)."
         ),
         FILTERS,
     ),
     ("Flows: without effect in Ferry", "", WITHOUT_EFFECT),
     ("Flows: inherited from Kafka Connect", "", CONNECT),
     ("Flows: removed from MM2", "", REMOVED),
-    ("Flows: proposed for MM2", "Names of the KIPs' texts that no release of MM2 reads.", PROPOSED),
+    ("Flows: proposed for MM2", "Names from the texts of KIPs. No release of MM2 reads them.", PROPOSED),
     (
         "Clients",
         (
-            "Behind `A.consumer.`, `A.producer.`, `A.admin.` and the flow's forms above; `Where` says which clients have it. "
-            "A default is Kafka's; one that is not set is left to Ferry's client libraries."
+            "After `A.consumer.`, `A.producer.`, `A.admin.` and the flow's forms above. `Where` says which clients have the property. "
+            "The defaults are Kafka's. If a property is not set, the default of Ferry's client library holds."
         ),
         CLIENTS,
     ),
-    ("Kafka Connect workers", "At the top level, or behind the target's alias.", WORKERS),
+    ("Kafka Connect workers", "At the top level, or after the target's alias.", WORKERS),
 )
 
 

@@ -1,7 +1,7 @@
 """Kafka's Java client properties (ConsumerConfig, ProducerConfig, AdminClientConfig of Kafka 4.3) and what becomes of them.
 
-Data is copied as raw record batches over Ferry's own connections, so settings about how a Java client fetches, batches or compresses
-records have nothing to act on. Everything about reaching a cluster and logging in is honoured.
+Ferry copies raw record batches over its own connections. So settings about how a Java client fetches, batches or compresses records have no
+effect. Ferry honours everything about connections and logins.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _ROLES = {"c": "consumer", "p": "producer", "a": "admin"}
 ALL = "cpa"
 
 FIXED = "exactly-once needs a fixed value, which Ferry sets"
-RAW = "batches are fetched and appended whole, with the compression they have"
+RAW = "Ferry copies whole batches, with the compression that they have"
 NO_GROUP = "Ferry's readers join no group"
 NO_JAVA = "a Java class that Ferry cannot run"
 KERBEROS = "Ferry does not offer Kerberos"
-BROKER_SIDE = "used by brokers to check tokens"
-OPENSSL = "Ferry's clients use OpenSSL, which takes its own names: set the system's OpenSSL policy and remove the key"
+BROKER_SIDE = "brokers use it to check tokens"
+OPENSSL = "Ferry's clients use OpenSSL, which has other names: set the system's OpenSSL policy and remove the key"
 METRICS = "metrics go through Airflow"
 
 
@@ -38,7 +38,7 @@ def _refused(name: str, meaning: str, instead: str, kind: Kind = kinds.STRING) -
 
 
 CONNECTION = (
-    _client("bootstrap.servers", ALL, kinds.SERVERS, None, "host:port pairs to begin with; required for every cluster"),
+    _client("bootstrap.servers", ALL, kinds.SERVERS, None, "host:port pairs of brokers to connect to first; required for every cluster"),
     _client("client.id", ALL, kinds.STRING, "ferry", "name of the client in the brokers' logs, metrics and quotas"),
     _client(
         "client.dns.lookup",
@@ -48,27 +48,31 @@ CONNECTION = (
         "how host names become addresses",
     ),
     _client(
-        "request.timeout.ms", ALL, kinds.AT_LEAST_0, "30000", "how long a client waits for an answer; the copy's own requests keep 40 s"
+        "request.timeout.ms",
+        ALL,
+        kinds.AT_LEAST_0,
+        "30000",
+        "how long a client waits for an answer; the copy always waits up to 40 s",
     ),
-    _client("metadata.max.age.ms", ALL, kinds.LONG_AT_LEAST_0, "300000", "age at which the list of brokers and partitions is read again"),
-    _client("connections.max.idle.ms", ALL, kinds.LONG, "540000", "idle time after which a connection is closed"),
-    _client("reconnect.backoff.ms", ALL, kinds.LONG_AT_LEAST_0, "50", "first pause before connecting again"),
-    _client("reconnect.backoff.max.ms", ALL, kinds.LONG_AT_LEAST_0, "1000", "longest such pause; the copy's own connections keep 1 s"),
-    _client("retry.backoff.ms", ALL, kinds.LONG_AT_LEAST_0, "100", "first pause before a request is sent again"),
+    _client("metadata.max.age.ms", ALL, kinds.LONG_AT_LEAST_0, "300000", "age at which a client reads the list of partitions again"),
+    _client("connections.max.idle.ms", ALL, kinds.LONG, "540000", "idle time after which a client closes a connection"),
+    _client("reconnect.backoff.ms", ALL, kinds.LONG_AT_LEAST_0, "50", "first pause before a client connects again"),
+    _client("reconnect.backoff.max.ms", ALL, kinds.LONG_AT_LEAST_0, "1000", "longest such pause; the copy itself always uses 1 s"),
+    _client("retry.backoff.ms", ALL, kinds.LONG_AT_LEAST_0, "100", "first pause before a client sends a request again"),
     _client("retry.backoff.max.ms", ALL, kinds.LONG_AT_LEAST_0, "1000", "longest such pause"),
-    _client("socket.connection.setup.timeout.ms", ALL, kinds.LONG, "10000", "how long a connection may take to come up"),
+    _client("socket.connection.setup.timeout.ms", ALL, kinds.LONG, "10000", "how long a client waits for a new connection"),
     _client(
         "socket.connection.setup.timeout.max.ms",
         ALL,
         kinds.LONG,
         "30000",
-        "the same after repeated failures; the copy's own connections only",
+        "the same after repeated failures; only for the copy itself",
     ),
-    _client("send.buffer.bytes", ALL, kinds.integer(-1, 2**31 - 1), "131072", "TCP send buffer, -1 leaves it to the system"),
-    _client("receive.buffer.bytes", ALL, kinds.integer(-1, 2**31 - 1), "65536", "TCP receive buffer, -1 leaves it to the system"),
-    _client("auto.offset.reset", "c", kinds.STRING, "earliest", "on the source's consumer: where a first copy begins, see ferry.start"),
+    _client("send.buffer.bytes", ALL, kinds.integer(-1, 2**31 - 1), "131072", "TCP send buffer; -1: the system decides"),
+    _client("receive.buffer.bytes", ALL, kinds.integer(-1, 2**31 - 1), "65536", "TCP receive buffer; -1: the system decides"),
+    _client("auto.offset.reset", "c", kinds.STRING, "earliest", "for the source's consumer: where a first copy begins, see ferry.start"),
     _client("max.request.size", "p", kinds.AT_LEAST_0, "1048576", "largest request of the clients that write MM2's internal topics"),
-    _client("delivery.timeout.ms", "p", kinds.AT_LEAST_0, "120000", "how long those clients try to deliver a record"),
+    _client("delivery.timeout.ms", "p", kinds.AT_LEAST_0, "120000", "how long those clients try to write a record"),
 )
 
 LOGIN = (
@@ -77,7 +81,7 @@ LOGIN = (
         ALL,
         kinds.choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True),
         "PLAINTEXT",
-        "how to connect",
+        "protocol of the connection",
     ),
     _client("sasl.mechanism", ALL, kinds.STRING, "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; must be set for SASL"),
     _client("sasl.jaas.config", ALL, kinds.PASSWORD, None, "login module with its options, as in a JAAS file"),
@@ -89,20 +93,22 @@ LOGIN = (
             "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
         ),
         None,
-        "Kafka's own handler, where Java clients need it for OAUTHBEARER",
+        "Kafka's own handler, which Java clients need for OAUTHBEARER",
     ),
     _client(
-        "sasl.oauthbearer.token.endpoint.url", ALL, kinds.WORD, None, "where tokens are asked for (https, http), or a file: URL of a token"
+        "sasl.oauthbearer.token.endpoint.url", ALL, kinds.WORD, None, "URL of the token endpoint (https, http) or of a token file (file)"
     ),
-    _client("sasl.oauthbearer.client.credentials.client.id", ALL, kinds.STRING, None, "client id; else clientId of sasl.jaas.config"),
+    _client(
+        "sasl.oauthbearer.client.credentials.client.id", ALL, kinds.STRING, None, "client id; if not set, clientId of sasl.jaas.config"
+    ),
     _client(
         "sasl.oauthbearer.client.credentials.client.secret",
         ALL,
         kinds.PASSWORD,
         None,
-        "client secret; else clientSecret of sasl.jaas.config",
+        "client secret; if not set, clientSecret of sasl.jaas.config",
     ),
-    _client("sasl.oauthbearer.scope", ALL, kinds.STRING, None, "scope to ask for; else scope of sasl.jaas.config"),
+    _client("sasl.oauthbearer.scope", ALL, kinds.STRING, None, "scope of the token. If not set: scope of sasl.jaas.config"),
     _client(
         "sasl.oauthbearer.jwt.retriever.class",
         ALL,
@@ -112,16 +118,16 @@ LOGIN = (
             "org.apache.kafka.common.security.oauthbearer.FileJwtRetriever",
         ),
         "DefaultJwtRetriever",
-        "how tokens are had; Ferry goes by the URL",
+        "how a Java client gets tokens; for Ferry the URL decides",
     ),
-    _client("sasl.login.connect.timeout.ms", ALL, kinds.AT_LEAST_0, "10000", "how long reaching the token endpoint may take"),
-    _client("ssl.truststore.location", ALL, kinds.WORD, None, "file with the certificates to trust; the system's when not set"),
-    _client("ssl.truststore.password", ALL, kinds.PASSWORD, None, "its password"),
-    _client("ssl.truststore.type", ALL, kinds.choice("JKS", "PKCS12", "PEM", ignore_case=True), "JKS", "its format"),
+    _client("sasl.login.connect.timeout.ms", ALL, kinds.AT_LEAST_0, "10000", "how long a client waits for the token endpoint"),
+    _client("ssl.truststore.location", ALL, kinds.WORD, None, "file with the certificates to trust. If not set: those of the system"),
+    _client("ssl.truststore.password", ALL, kinds.PASSWORD, None, "password of that file"),
+    _client("ssl.truststore.type", ALL, kinds.choice("JKS", "PKCS12", "PEM", ignore_case=True), "JKS", "format of that file"),
     _client("ssl.truststore.certificates", ALL, kinds.PASSWORD, None, "the certificates themselves, as PEM"),
     _client("ssl.keystore.location", ALL, kinds.WORD, None, "file with the client's key and certificate chain"),
-    _client("ssl.keystore.password", ALL, kinds.PASSWORD, None, "its password"),
-    _client("ssl.keystore.type", ALL, kinds.choice("JKS", "PKCS12", "PEM", ignore_case=True), "JKS", "its format"),
+    _client("ssl.keystore.password", ALL, kinds.PASSWORD, None, "password of that file"),
+    _client("ssl.keystore.type", ALL, kinds.choice("JKS", "PKCS12", "PEM", ignore_case=True), "JKS", "format of that file"),
     _client("ssl.keystore.certificate.chain", ALL, kinds.PASSWORD, None, "the certificate chain itself, as PEM"),
     _client("ssl.keystore.key", ALL, kinds.PASSWORD, None, "the private key itself, as PEM (PKCS#8)"),
     _client("ssl.key.password", ALL, kinds.PASSWORD, None, "password of the private key"),
@@ -130,27 +136,18 @@ LOGIN = (
         ALL,
         kinds.choice("https", "", ignore_case=True),
         "https",
-        "https checks the broker's host name, empty does not",
+        "https: the client checks the broker's host name. Empty: it does not",
     ),
 )
 
 LOGIN_WITHOUT_EFFECT = (
-    _idle(
-        "sasl.login.read.timeout.ms",
-        ALL,
-        kinds.INT,
-        None,
-        "how long the token endpoint may take to answer",
-        "follows sasl.login.connect.timeout.ms",
-    ),
-    _idle("sasl.login.refresh.buffer.seconds", ALL, kinds.INT, "300", "when tokens are renewed", "the clients renew in time themselves"),
-    _idle("sasl.login.refresh.min.period.seconds", ALL, kinds.INT, "60", "when tokens are renewed", "the clients renew in time themselves"),
-    _idle("sasl.login.refresh.window.factor", ALL, kinds.DECIMAL, "0.8", "when tokens are renewed", "the clients renew in time themselves"),
-    _idle(
-        "sasl.login.refresh.window.jitter", ALL, kinds.DECIMAL, "0.05", "when tokens are renewed", "the clients renew in time themselves"
-    ),
-    _idle("sasl.login.retry.backoff.ms", ALL, kinds.LONG, "100", "pause of login attempts", "follows retry.backoff.ms"),
-    _idle("sasl.login.retry.backoff.max.ms", ALL, kinds.LONG, "10000", "longest such pause", "follows retry.backoff.max.ms"),
+    _idle("sasl.login.read.timeout.ms", ALL, kinds.INT, None, "time-out of the token endpoint", "see sasl.login.connect.timeout.ms"),
+    _idle("sasl.login.refresh.buffer.seconds", ALL, kinds.INT, "300", "when tokens are renewed", "Ferry renews tokens in time"),
+    _idle("sasl.login.refresh.min.period.seconds", ALL, kinds.INT, "60", "when tokens are renewed", "Ferry renews tokens in time"),
+    _idle("sasl.login.refresh.window.factor", ALL, kinds.DECIMAL, "0.8", "when tokens are renewed", "Ferry renews tokens in time"),
+    _idle("sasl.login.refresh.window.jitter", ALL, kinds.DECIMAL, "0.05", "when tokens are renewed", "Ferry renews tokens in time"),
+    _idle("sasl.login.retry.backoff.ms", ALL, kinds.LONG, "100", "pause of login attempts", "see retry.backoff.ms"),
+    _idle("sasl.login.retry.backoff.max.ms", ALL, kinds.LONG, "10000", "longest such pause", "see retry.backoff.max.ms"),
     _idle("sasl.kerberos.kinit.cmd", ALL, kinds.STRING, "/usr/bin/kinit", "Kerberos", KERBEROS),
     _idle("sasl.kerberos.min.time.before.relogin", ALL, kinds.LONG, "60000", "Kerberos", KERBEROS),
     _idle("sasl.kerberos.service.name", ALL, kinds.STRING, None, "Kerberos", KERBEROS),
@@ -166,15 +163,8 @@ LOGIN_WITHOUT_EFFECT = (
     _idle("sasl.oauthbearer.jwt.validator.class", ALL, kinds.CLASS, None, "checking tokens", BROKER_SIDE),
     _idle("sasl.oauthbearer.scope.claim.name", ALL, kinds.STRING, "scope", "checking tokens", BROKER_SIDE),
     _idle("sasl.oauthbearer.sub.claim.name", ALL, kinds.STRING, "sub", "checking tokens", BROKER_SIDE),
-    _idle(
-        "ssl.enabled.protocols",
-        ALL,
-        kinds.LIST,
-        "TLSv1.2,TLSv1.3",
-        "TLS versions",
-        "the newest of TLS 1.2 and 1.3 that both sides have is used",
-    ),
-    _idle("ssl.protocol", ALL, kinds.STRING, "TLSv1.3", "TLS version", "the newest of TLS 1.2 and 1.3 that both sides have is used"),
+    _idle("ssl.enabled.protocols", ALL, kinds.LIST, "TLSv1.2,TLSv1.3", "TLS versions", "both sides agree on TLS 1.3, or else on 1.2"),
+    _idle("ssl.protocol", ALL, kinds.STRING, "TLSv1.3", "TLS version", "both sides agree on TLS 1.3, or else on 1.2"),
     _idle("ssl.keymanager.algorithm", ALL, kinds.STRING, "SunX509", "Java's key manager", "Ferry's clients use OpenSSL"),
     _idle("ssl.trustmanager.algorithm", ALL, kinds.STRING, "PKIX", "Java's trust manager", "Ferry's clients use OpenSSL"),
     _idle("ssl.secure.random.implementation", ALL, kinds.STRING, None, "Java's random numbers", "Ferry's clients use OpenSSL"),
@@ -200,23 +190,23 @@ LOGIN_REFUSED = (
     _refused("sasl.oauthbearer.assertion.private.key.file", "JWT assertions", _ASSERTIONS),
     _refused("sasl.oauthbearer.assertion.private.key.passphrase", "JWT assertions", _ASSERTIONS, kinds.PASSWORD),
     _refused("sasl.oauthbearer.assertion.template.file", "JWT assertions", _ASSERTIONS),
-    _refused("sasl.oauthbearer.header.urlencode", "encoding of client credentials", "neither of Ferry's clients has it: remove the key"),
+    _refused("sasl.oauthbearer.header.urlencode", "encoding of client credentials", "Ferry's clients do not have it: remove the key"),
 )
 
 OTHERS = (
     _idle("bootstrap.controllers", "a", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers"),
-    _idle("default.api.timeout.ms", "ca", kinds.INT, "60000", "bound of a client call", "Ferry bounds its calls itself"),
+    _idle("default.api.timeout.ms", "ca", kinds.INT, "60000", "time limit of a client call", "Ferry sets its own time limits"),
     _idle("enable.metrics.push", ALL, kinds.BOOLEAN, "true", "whether client metrics go to the brokers (KIP-714)", METRICS),
     _idle(
         "metadata.recovery.rebootstrap.trigger.ms",
         ALL,
         kinds.LONG,
         "300000",
-        "when a client begins anew",
-        "every run begins at bootstrap.servers",
+        "when a client starts again",
+        "every run starts at bootstrap.servers",
     ),
     _idle(
-        "metadata.recovery.strategy", ALL, kinds.STRING, "rebootstrap", "how a client begins anew", "every run begins at bootstrap.servers"
+        "metadata.recovery.strategy", ALL, kinds.STRING, "rebootstrap", "how a client starts again", "every run starts at bootstrap.servers"
     ),
     _idle("metric.reporters", ALL, kinds.LIST, None, "Java metric reporters", METRICS),
     _idle("metrics.num.samples", ALL, kinds.INT, "2", "Java metrics", METRICS),
@@ -224,24 +214,20 @@ OTHERS = (
     _idle("metrics.sample.window.ms", ALL, kinds.LONG, "30000", "Java metrics", METRICS),
     _idle("auto.include.jmx.reporter", ALL, kinds.BOOLEAN, "true", "Java metrics", METRICS),
     _idle("config.providers", ALL, kinds.LIST, None, "config providers of one client", "write config.providers at the top level"),
-    _idle("retries", "pa", kinds.INT, "2147483647", "how often a request is sent again", "Ferry bounds retries by time"),
+    _idle("retries", "pa", kinds.INT, "2147483647", "how often a request is sent again", "Ferry limits retries by time"),
     _idle("interceptor.classes", "cp", kinds.LIST, None, "Java interceptors", NO_JAVA),
 )
 
 CONSUMER = (
-    _idle(
-        "allow.auto.create.topics", "c", kinds.BOOLEAN, "true", "whether reading creates topics", "Ferry never creates topics by reading"
-    ),
-    _idle("auto.commit.interval.ms", "c", kinds.INT, "5000", "commits of a group", NO_GROUP),
+    _idle("allow.auto.create.topics", "c", kinds.BOOLEAN, "true", "whether reading creates topics", "reading never creates topics"),
+    _idle("auto.commit.interval.ms", "c", kinds.INT, "5000", "offset commits of the group", NO_GROUP),
     _idle("check.crcs", "c", kinds.BOOLEAN, "true", "whether checksums are checked", "Ferry always checks them"),
-    _idle(
-        "client.rack", "c", kinds.STRING, None, "rack to fetch from", "Ferry fetches from leaders, which know the last stable offset first"
-    ),
-    _idle("enable.auto.commit", "c", kinds.BOOLEAN, "true", "commits of a group", NO_GROUP),
+    _idle("client.rack", "c", kinds.STRING, None, "rack to fetch from", "leaders know the last stable offset first"),
+    _idle("enable.auto.commit", "c", kinds.BOOLEAN, "true", "offset commits of the group", NO_GROUP),
     _idle("exclude.internal.topics", "c", kinds.BOOLEAN, "true", "subscription", NO_GROUP),
-    _idle("fetch.max.bytes", "c", kinds.AT_LEAST_0, "52428800", "size of a fetch", "Ferry sizes its fetches itself"),
-    _idle("fetch.max.wait.ms", "c", kinds.AT_LEAST_0, "500", "wait of a fetch", "Ferry sizes its fetches itself"),
-    _idle("fetch.min.bytes", "c", kinds.AT_LEAST_0, "1", "size of a fetch", "Ferry sizes its fetches itself"),
+    _idle("fetch.max.bytes", "c", kinds.AT_LEAST_0, "52428800", "size of a fetch", "Ferry chooses the size of its fetches"),
+    _idle("fetch.max.wait.ms", "c", kinds.AT_LEAST_0, "500", "wait of a fetch", "Ferry chooses the size of its fetches"),
+    _idle("fetch.min.bytes", "c", kinds.AT_LEAST_0, "1", "size of a fetch", "Ferry chooses the size of its fetches"),
     _idle("group.id", "c", kinds.STRING, None, "the group", NO_GROUP),
     _idle("group.instance.id", "c", kinds.STRING, None, "the group", NO_GROUP),
     _idle("group.protocol", "c", kinds.STRING, "classic", "the group", NO_GROUP),
@@ -252,12 +238,12 @@ CONSUMER = (
         "c",
         kinds.choice("read_committed", "read_uncommitted"),
         "read_committed",
-        "whether open and aborted data is read",
-        "Ferry always reads committed data only",
+        "whether records of open and aborted transactions are read",
+        "Ferry always reads committed records only",
     ),
     _idle("key.deserializer", "c", kinds.CLASS, None, "how keys are read", RAW),
     _idle("value.deserializer", "c", kinds.CLASS, None, "how values are read", RAW),
-    _idle("max.partition.fetch.bytes", "c", kinds.AT_LEAST_0, "1048576", "size of a fetch", "Ferry sizes its fetches itself"),
+    _idle("max.partition.fetch.bytes", "c", kinds.AT_LEAST_0, "1048576", "size of a fetch", "Ferry chooses the size of its fetches"),
     _idle("max.poll.interval.ms", "c", kinds.AT_LEAST_1, "300000", "the group", NO_GROUP),
     _idle("max.poll.records", "c", kinds.AT_LEAST_1, "500", "records of a poll", RAW),
     _idle("partition.assignment.strategy", "c", kinds.LIST, None, "the group", NO_GROUP),
@@ -277,19 +263,24 @@ PRODUCER = (
     _idle("enable.idempotence", "p", kinds.BOOLEAN, "true", "whether retries can duplicate", FIXED),
     _idle("key.serializer", "p", kinds.CLASS, None, "how keys are written", RAW),
     _idle("value.serializer", "p", kinds.CLASS, None, "how values are written", RAW),
-    _idle("linger.ms", "p", kinds.LONG_AT_LEAST_0, "5", "how long a batch waits to fill", RAW),
-    _idle("max.block.ms", "p", kinds.LONG_AT_LEAST_0, "60000", "how long sending may block", "Ferry bounds its calls itself"),
-    _idle("max.in.flight.requests.per.connection", "p", kinds.AT_LEAST_1, "5", "requests under way", FIXED),
-    _idle("metadata.max.idle.ms", "p", kinds.LONG, "300000", "how long unused topics are remembered", RAW),
+    _idle("linger.ms", "p", kinds.LONG_AT_LEAST_0, "5", "how long a batch waits for more records", RAW),
+    _idle("max.block.ms", "p", kinds.LONG_AT_LEAST_0, "60000", "how long sending may block", "Ferry sets its own time limits"),
+    _idle("max.in.flight.requests.per.connection", "p", kinds.AT_LEAST_1, "5", "number of requests in flight", FIXED),
+    _idle("metadata.max.idle.ms", "p", kinds.LONG, "300000", "how long a client keeps metadata of unused topics", RAW),
     _idle(
-        "partitioner.adaptive.partitioning.enable", "p", kinds.BOOLEAN, "true", "choice of the partition", "partitions keep their number"
+        "partitioner.adaptive.partitioning.enable",
+        "p",
+        kinds.BOOLEAN,
+        "true",
+        "choice of the partition",
+        "records keep their partition",
     ),
-    _idle("partitioner.availability.timeout.ms", "p", kinds.LONG, "0", "choice of the partition", "partitions keep their number"),
-    _idle("partitioner.class", "p", kinds.CLASS, None, "choice of the partition", "partitions keep their number"),
-    _idle("partitioner.ignore.keys", "p", kinds.BOOLEAN, "false", "choice of the partition", "partitions keep their number"),
-    _idle("transaction.timeout.ms", "p", kinds.INT, "60000", "after what time the broker aborts", FIXED),
+    _idle("partitioner.availability.timeout.ms", "p", kinds.LONG, "0", "choice of the partition", "records keep their partition"),
+    _idle("partitioner.class", "p", kinds.CLASS, None, "choice of the partition", "records keep their partition"),
+    _idle("partitioner.ignore.keys", "p", kinds.BOOLEAN, "false", "choice of the partition", "records keep their partition"),
+    _idle("transaction.timeout.ms", "p", kinds.INT, "60000", "time after which the broker aborts", FIXED),
     _idle("transaction.two.phase.commit.enable", "p", kinds.BOOLEAN, "false", "two-phase commit", FIXED),
-    _idle("transactional.id", "p", kinds.STRING, None, "name of the transactional writer", "each lane of a flow has its own"),
+    _idle("transactional.id", "p", kinds.STRING, None, "name of the transactional producer", "each lane of a flow has its own"),
 )
 
 CLIENTS: tuple[Property, ...] = CONNECTION + LOGIN + LOGIN_WITHOUT_EFFECT + LOGIN_REFUSED + OTHERS + CONSUMER + PRODUCER

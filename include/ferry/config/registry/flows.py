@@ -17,10 +17,10 @@ CONFIG_PROPERTIES_EXCLUDE = (
     "min.insync.replicas"
 )
 
-EVERY_RUN = "every run does this; the flow's schedule says how often"
+EVERY_RUN = "every run does this, and the flow's schedule says how often"
 NO_CONNECT = "Ferry does not run on Kafka Connect"
-RAW = "keys and values are copied as bytes"
-NO_TASK_STATE = "read by MM2's own tasks only"
+RAW = "Ferry copies keys and values as bytes"
+NO_TASK_STATE = "only MM2's own tasks read it"
 
 
 def _flow(name: str, kind: Kind, default: str | None, meaning: str) -> Property:
@@ -40,9 +40,9 @@ def _refused(name: str, meaning: str, instead: str, scope: Scope = Scope.FLOW) -
 
 
 SOURCE = (
-    _flow("enabled", kinds.BOOLEAN, "false", "whether the flow copies"),
-    _flow("topics", kinds.LIST, ".*", "names and Java regular expressions of the topics to copy"),
-    _flow("topics.exclude", kinds.LIST, TOPICS_EXCLUDE, "topics to leave out; wins over topics"),
+    _flow("enabled", kinds.BOOLEAN, "false", "whether the flow is active"),
+    _flow("topics", kinds.LIST, ".*", "topics to copy: names and Java regular expressions"),
+    _flow("topics.exclude", kinds.LIST, TOPICS_EXCLUDE, "topics that are not copied; wins over topics"),
     _flow(
         "replication.policy.class",
         kinds.plugin(
@@ -53,61 +53,60 @@ SOURCE = (
             "org.apache.kafka.mirror.LegacyReplicationPolicy",
         ),
         MM2 + "DefaultReplicationPolicy",
-        "how remote topics are named; LegacyReplicationPolicy is IdentityReplicationPolicy",
+        "gives names to remote topics. LegacyReplicationPolicy is the same as IdentityReplicationPolicy",
     ),
-    _flow("replication.policy.separator", kinds.SEPARATOR, ".", "stands between the source's alias and the topic's name"),
+    _flow("replication.policy.separator", kinds.SEPARATOR, ".", "text between the source's alias and the topic's name"),
     _flow(
         "replication.policy.internal.topic.separator.enabled",
         kinds.BOOLEAN,
         "true",
-        "whether checkpoints and offset-syncs topics take the separator too; read only where a separator is given, as in MM2",
+        "whether names of checkpoints and offset-syncs topics use the separator too. Without a separator in the file it has no effect, as "
+        "in MM2",
     ),
     _flow("replication.factor", kinds.REPLICATION_FACTOR, "2", "replication factor of the remote topics that Ferry creates"),
     _flow("config.properties.exclude", kinds.LIST, CONFIG_PROPERTIES_EXCLUDE, "topic configs that are not synced"),
     _flow_only(
-        "use.defaults.from", kinds.choice("target", "source"), "target", "whose defaults hold for configs that are not set at the source"
+        "use.defaults.from",
+        kinds.choice("target", "source"),
+        "target",
+        "whose defaults hold for topic configs that the source does not set",
     ),
     _flow(
         "tasks.max",
         kinds.AT_LEAST_1,
         None,
-        "Spark tasks of a run; when not set, as many as `local[N]` has cores, or as a flow has lanes on a cluster (MM2: 1)",
+        "number of Spark tasks of a run. If not set: the cores of `local[N]`, or on a Spark cluster the number of lanes (MM2: 1)",
     ),
-    _flow(
-        "transaction.producer",
-        kinds.BOOLEAN,
-        "true",
-        "exactly-once (KIP-656); false gives at-least-once without transactions around the records",
-    ),
+    _flow("transaction.producer", kinds.BOOLEAN, "true", "true: exactly-once (KIP-656). false: at-least-once, without transactions"),
     _flow("sync.topic.configs.enabled", kinds.BOOLEAN, "true", "whether topic configs are synced"),
-    _flow("sync.topic.configs.interval.seconds", kinds.LONG, "600", "topic configs are synced not more often than this"),
+    _flow("sync.topic.configs.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of topic configs"),
     _flow("sync.topic.acls.enabled", kinds.BOOLEAN, "true", "whether ACLs of topics are synced"),
-    _flow("sync.topic.acls.interval.seconds", kinds.LONG, "600", "ACLs are synced not more often than this"),
-    _flow("heartbeats.replication.enabled", kinds.BOOLEAN, "true", "whether heartbeats topics are copied whatever the topic filter says"),
-    _flow("emit.offset-syncs.enabled", kinds.BOOLEAN, "true", "whether MM2's offset syncs are written"),
+    _flow("sync.topic.acls.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of ACLs"),
+    _flow("heartbeats.replication.enabled", kinds.BOOLEAN, "true", "whether heartbeats topics are copied even if the filter excludes them"),
+    _flow("emit.offset-syncs.enabled", kinds.BOOLEAN, "true", "whether Ferry writes MM2's offset syncs"),
     _flow(
         "offset-syncs.topic.location",
         kinds.choice("source", "target"),
         "target",
-        "the cluster with the offset-syncs topic (MM2: source, which needs write access there)",
+        "the cluster that holds the offset-syncs topic (MM2: source, which needs write access there)",
     ),
     _flow("offset-syncs.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the offset-syncs topic"),
-    _flow("offset.lag.max", kinds.LONG_AT_LEAST_0, "100", "spacing of offset syncs, in records"),
+    _flow("offset.lag.max", kinds.LONG_AT_LEAST_0, "100", "distance between two offset syncs, in records"),
 )
 
 CHECKPOINTS = (
-    _flow("groups", kinds.LIST, ".*", "names and Java regular expressions of the consumer groups to checkpoint"),
-    _flow("groups.exclude", kinds.LIST, GROUPS_EXCLUDE, "groups to leave out; wins over groups"),
-    _flow("emit.checkpoints.enabled", kinds.BOOLEAN, "true", "whether checkpoints are written"),
-    _flow("emit.checkpoints.interval.seconds", kinds.LONG, "60", "checkpoints are written not more often than this"),
+    _flow("groups", kinds.LIST, ".*", "consumer groups to checkpoint: names and Java regular expressions"),
+    _flow("groups.exclude", kinds.LIST, GROUPS_EXCLUDE, "groups that are left out; wins over groups"),
+    _flow("emit.checkpoints.enabled", kinds.BOOLEAN, "true", "whether Ferry writes checkpoints"),
+    _flow("emit.checkpoints.interval.seconds", kinds.LONG, "60", "shortest time between two writes of checkpoints"),
     _flow("checkpoints.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the checkpoints topic"),
-    _flow("sync.group.offsets.enabled", kinds.BOOLEAN, "false", "whether translated offsets are written to the target's groups (KIP-545)"),
-    _flow("sync.group.offsets.interval.seconds", kinds.LONG, "60", "group offsets are synced not more often than this"),
+    _flow("sync.group.offsets.enabled", kinds.BOOLEAN, "false", "whether Ferry writes translated offsets to the target's groups (KIP-545)"),
+    _flow("sync.group.offsets.interval.seconds", kinds.LONG, "60", "shortest time between two syncs of group offsets"),
 )
 
 HEARTBEATS = (
-    _flow("emit.heartbeats.enabled", kinds.BOOLEAN, "true", "whether heartbeats are written"),
-    _flow("emit.heartbeats.interval.seconds", kinds.LONG, "1", "heartbeats are written not more often than this; a run writes one at most"),
+    _flow("emit.heartbeats.enabled", kinds.BOOLEAN, "true", "whether Ferry writes heartbeats"),
+    _flow("emit.heartbeats.interval.seconds", kinds.LONG, "1", "shortest time between two heartbeats. A run writes at most one"),
     _flow("heartbeats.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the heartbeats topic"),
 )
 
@@ -134,15 +133,15 @@ FILTERS = (
 )
 
 WITHOUT_EFFECT = (
-    _idle("refresh.topics.enabled", kinds.BOOLEAN, "true", "whether topics are listed again", EVERY_RUN),
-    _idle("refresh.topics.interval.seconds", kinds.LONG, "600", "how often topics are listed", EVERY_RUN),
-    _idle("refresh.groups.enabled", kinds.BOOLEAN, "true", "whether groups are listed again", EVERY_RUN),
-    _idle("refresh.groups.interval.seconds", kinds.LONG, "600", "how often groups are listed", EVERY_RUN),
-    _idle("admin.timeout.ms", kinds.LONG, "60000", "bound of MM2's scheduled admin work", "Ferry bounds its requests itself"),
-    _idle("consumer.poll.timeout.ms", kinds.LONG, "1000", "poll time-out of MM2's consumers", "a run ends at its bound, not at a poll"),
+    _idle("refresh.topics.enabled", kinds.BOOLEAN, "true", "whether MM2 lists topics again", EVERY_RUN),
+    _idle("refresh.topics.interval.seconds", kinds.LONG, "600", "how often MM2 lists topics", EVERY_RUN),
+    _idle("refresh.groups.enabled", kinds.BOOLEAN, "true", "whether MM2 lists groups again", EVERY_RUN),
+    _idle("refresh.groups.interval.seconds", kinds.LONG, "600", "how often MM2 lists groups", EVERY_RUN),
+    _idle("admin.timeout.ms", kinds.LONG, "60000", "time limit of MM2's admin work", "Ferry sets the time limits of its requests"),
+    _idle("consumer.poll.timeout.ms", kinds.LONG, "1000", "poll time-out of MM2's consumers", "a run reads up to fixed offsets"),
     _idle("metric.reporters", kinds.LIST, "", "Java metric reporters", "metrics go through Airflow"),
     _idle("metric.names.formats", kinds.list_of("legacy", "new"), "legacy", "names of MM2's JMX metrics", "metrics go through Airflow"),
-    _idle("auto.include.jmx.reporter", kinds.BOOLEAN, "true", "whether JMX metrics are offered", "metrics go through Airflow"),
+    _idle("auto.include.jmx.reporter", kinds.BOOLEAN, "true", "whether MM2 offers JMX metrics", "metrics go through Airflow"),
     _idle("task.index", kinds.INT, None, "internal to MM2", NO_TASK_STATE),
     _idle("task.assigned.partitions", kinds.STRING, None, "internal to MM2", NO_TASK_STATE),
     _idle("task.assigned.groups", kinds.STRING, None, "internal to MM2", NO_TASK_STATE),
@@ -163,25 +162,31 @@ CONNECT = (
         "config.action.reload",
         kinds.choice("restart", "none", ignore_case=True),
         "restart",
-        "what a changed secret does",
-        "each run reads them anew",
+        "what happens when a secret changes",
+        "each run reads secrets again",
     ),
-    _idle("errors.retry.timeout", kinds.LONG, "0", "how long Connect retries a record", "Ferry has no step that fails record by record"),
-    _idle("errors.retry.delay.max.ms", kinds.LONG, "60000", "pause of those retries", "Ferry has no step that fails record by record"),
+    _idle("errors.retry.timeout", kinds.LONG, "0", "how long Connect retries a record", "Ferry does not process records one by one"),
+    _idle("errors.retry.delay.max.ms", kinds.LONG, "60000", "pause between those retries", "Ferry does not process records one by one"),
     _idle(
         "errors.tolerance",
         kinds.choice("none", "all", ignore_case=True),
         "none",
-        "whether bad records are skipped",
-        "records are never skipped",
+        "whether Connect skips bad records",
+        "Ferry never skips such records",
     ),
-    _idle("errors.log.enable", kinds.BOOLEAN, "false", "whether bad records are logged", "records are never skipped"),
-    _idle("errors.log.include.messages", kinds.BOOLEAN, "false", "whether their content is logged", "records are never skipped"),
+    _idle("errors.log.enable", kinds.BOOLEAN, "false", "whether Connect logs bad records", "Ferry never skips such records"),
+    _idle(
+        "errors.log.include.messages",
+        kinds.BOOLEAN,
+        "false",
+        "whether Connect logs the content of bad records",
+        "Ferry never skips such records",
+    ),
     _idle(
         "exactly.once.support",
         kinds.choice("requested", "required", ignore_case=True),
         "requested",
-        "whether exactly-once is required of the connector",
+        "whether the connector must copy exactly once",
         "Ferry copies exactly once unless transaction.producer=false",
         Scope.FLOW_ONLY,
     ),
@@ -189,25 +194,25 @@ CONNECT = (
         "transaction.boundary",
         kinds.choice("poll", "interval", "connector", ignore_case=True),
         "poll",
-        "where Connect ends a transaction",
+        "when Connect ends a transaction",
         "see ferry.transaction.mb and ferry.transaction.seconds",
         Scope.FLOW_ONLY,
     ),
-    _idle("transaction.boundary.interval.ms", kinds.LONG, None, "length of an interval", "see ferry.transaction.seconds", Scope.FLOW_ONLY),
+    _idle("transaction.boundary.interval.ms", kinds.LONG, None, "length of the interval", "see ferry.transaction.seconds", Scope.FLOW_ONLY),
     _idle(
         "offsets.storage.topic",
         kinds.STRING,
         None,
-        "topic of the connector's offsets",
-        "positions are group offsets on the target",
+        "topic that holds the connector's offsets",
+        "Ferry keeps positions as group offsets on the target",
         Scope.FLOW_ONLY,
     ),
+    _refused("transforms", "single message transforms", "Java classes of Connect; Ferry copies records unchanged: remove the key"),
     _refused(
-        "transforms", "single message transforms", "they are Java classes of Connect, and Ferry copies records unchanged: remove the key"
+        "predicates", "conditions of single message transforms", "Java classes of Connect; Ferry copies records unchanged: remove the key"
     ),
-    _refused("predicates", "conditions of single message transforms", "they are Java classes of Connect: remove the key"),
-    _refused("source.cluster.alias", "the source's alias", "the alias is the one in clusters: remove the key", Scope.FLOW_ONLY),
-    _refused("target.cluster.alias", "the target's alias", "the alias is the one in clusters: remove the key", Scope.FLOW_ONLY),
+    _refused("source.cluster.alias", "the source's alias", "clusters gives the alias: remove the key", Scope.FLOW_ONLY),
+    _refused("target.cluster.alias", "the target's alias", "clusters gives the alias: remove the key", Scope.FLOW_ONLY),
 )
 
 REMOVED = (
@@ -222,14 +227,14 @@ REMOVED = (
     _idle("add.source.alias.to.metrics", kinds.STRING, None, "labels of MM2's metrics", "Kafka 4.0 removed it"),
 )
 
-# Names of KIP-382's and KIP-656's texts that no release of MM2 reads: it drops them without a word. Those that would change what is copied
-# are refused, as whoever wrote them means something.
+# Names from the texts of KIP-382 and KIP-656 that no release of MM2 reads: MM2 ignores them without a warning. Ferry refuses those that
+# would change what is copied, because whoever wrote them expects an effect.
 PROPOSED = (
     _refused(
         "rename.topics",
         "proposed in KIP-382",
-        "MM2 never read it: for false write replication.policy.class=IdentityReplicationPolicy, for true remove it "
-        "(in a connector's file false means just that)",
+        "MM2 never read it. Instead of false, write replication.policy.class=IdentityReplicationPolicy; instead of true, remove the key. "
+        "In a connector's file Ferry reads false as that policy",
     ),
     _refused("sync.topic.configs", "proposed in KIP-382", "MM2 never read it: write sync.topic.configs.enabled"),
     _refused("sync.topic.acls", "proposed in KIP-382", "MM2 never read it: write sync.topic.acls.enabled"),
@@ -247,10 +252,10 @@ PROPOSED = (
     ),
     _idle("refresh.topics", kinds.STRING, None, "proposed in KIP-382", EVERY_RUN),
     _idle("refresh.groups", kinds.STRING, None, "proposed in KIP-382", EVERY_RUN),
-    _idle("readahead.queue.capacity", kinds.STRING, None, "proposed in KIP-382", "batches are fetched ahead as far as memory allows"),
-    _idle("heartbeats.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as MM2's"),
-    _idle("checkpoints.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as MM2's"),
-    _idle("offset.syncs.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as MM2's"),
+    _idle("readahead.queue.capacity", kinds.STRING, None, "proposed in KIP-382", "Ferry fetches batches ahead as far as memory allows"),
+    _idle("heartbeats.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as in MM2"),
+    _idle("checkpoints.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as in MM2"),
+    _idle("offset.syncs.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as in MM2"),
     _idle("key.converter.class", kinds.STRING, None, "proposed in KIP-382", RAW),
     _idle("value.converter.class", kinds.STRING, None, "proposed in KIP-382", RAW),
     _idle(
@@ -258,8 +263,8 @@ PROPOSED = (
         kinds.choice("source", "sink"),
         "source",
         "proposed in KIP-656: which of two connectors copies",
-        "both are one here, with positions on the target: for the guarantee see transaction.producer, for the sink's group on the source "
-        "ferry.publish.source.group",
+        "Ferry does the work of both and keeps positions on the target. For the guarantee, see transaction.producer. For the sink's group "
+        "on the source, see ferry.publish.source.group",
     ),
 )
 

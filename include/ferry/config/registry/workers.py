@@ -1,4 +1,4 @@
-"""Properties of the whole file, and of Kafka Connect's workers (DistributedConfig), which Ferry does not have."""
+"""Properties of the whole file, and of Kafka Connect's workers (DistributedConfig). Ferry has no such workers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ NO_WORKER = "Ferry has no Connect worker"
 
 FILE: tuple[Property, ...] = (
     Property("clusters", kinds.LIST, None, "the aliases of the clusters; required", Scope.FILE),
-    Property("config.providers", kinds.LIST, "", "names of the config providers that `${name:path:key}` refers to", Scope.FILE),
-    Property(
-        "config.providers.<name>.class", kinds.CLASS, None, "the provider's Java class: Env, File or DirectoryConfigProvider", Scope.FILE
-    ),
+    Property("config.providers", kinds.LIST, "", "names of the config providers to which `${name:path:key}` refers", Scope.FILE),
+    Property("config.providers.<name>.class", kinds.CLASS, None, "Java class: EnvVar-, File- or DirectoryConfigProvider", Scope.FILE),
     Property("config.providers.<name>.param.<parameter>", kinds.STRING, None, "allowed.paths or allowlist.pattern", Scope.FILE),
     Property(
         "dedicated.mode.enable.internal.rest",
         kinds.BOOLEAN,
         "false",
-        "whether MM2's processes talk to each other over REST",
+        "whether MM2's processes call each other over REST",
         Scope.FILE,
         Effect.NO_EFFECT,
         NO_WORKER,
