@@ -20,7 +20,7 @@ from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from tests.copying import appender_bench, feed_bench
 from tools.docs.answers_page import REQUESTS
 
-from ferry.clusters.answers import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, SASL, Action, Request
+from ferry.clusters.answers import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, SASL, Action, RequestKind
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.error_codes import NAMES, named
 from ferry.clusters.failures import is_refusal, reason
@@ -42,7 +42,7 @@ CODES = [*NAMES, UNHEARD_OF]
 WITHOUT_A_ROW = (-1, 4, 17, 76, 120, UNHEARD_OF)
 
 
-def every_code_of(*requests: Request) -> pytest.MarkDecorator:
+def every_code_of(*requests: RequestKind) -> pytest.MarkDecorator:
     """Every code that has a row in one of these tables, and some without."""
     codes = sorted({*WITHOUT_A_ROW, *(code for request in requests for code in request.meanings)})
     return pytest.mark.parametrize("code", codes, ids=[named(code) for code in codes])
@@ -58,7 +58,7 @@ def raised(asked: Coroutine[Any, Any, object]) -> Exception | None:
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=[entry.name for entry in REQUESTS])
-def test_every_code_has_an_action_and_is_told_by_its_name(request_: Request) -> None:
+def test_every_code_has_an_action_and_is_told_by_its_name(request_: RequestKind) -> None:
     for code in CODES:
         assert isinstance(request_.action(code), Action)
         assert named(code) in request_.told(code, group="g", timeout=1)

@@ -15,7 +15,7 @@ from tests.clusters.test_answers import every_code_of
 from tests.clusters.test_answers_to_writes import Coordinators, looked, of_partition
 
 from ferry.clusters import acls, answers, api_versions, consumer_groups, group_requests, open_transactions
-from ferry.clusters.answers import Action, Request
+from ferry.clusters.answers import Action, RequestKind
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.error_codes import CODES, named
 from ferry.clusters.failures import explained, refusal
@@ -69,7 +69,7 @@ def groups_of(monkeypatch: pytest.MonkeyPatch, *given: Any, found: tuple[int, ..
     return groups, broker
 
 
-def judged(request: Request, code: int, outcome: Any, lasting: Any, broker: Broker) -> None:
+def judged(request: RequestKind, code: int, outcome: Any, lasting: Any, broker: Broker) -> None:
     """Holds the outcome of one group against the table: `outcome` where the second answer is a good one, `lasting` where it never is."""
     match request.action(code):
         case Action.GO_ON | Action.NOTHING:

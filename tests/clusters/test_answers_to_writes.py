@@ -21,12 +21,12 @@ from tests.clusters.test_answers import WITHOUT_A_ROW, every_code_of, raised
 from tests.copying.appender_bench import KEY, new_bench
 
 from ferry.clusters import answers, coordination
-from ferry.clusters.answers import FIND_COORDINATOR, PERHAPS_APPENDED, PRODUCE, Action, Request
+from ferry.clusters.answers import FIND_COORDINATOR, PERHAPS_APPENDED, PRODUCE, Action, RequestKind
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, Position, PositionsRefused, ProducerIdentity
 from ferry.clusters.error_codes import CODES, named
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import Answer, decode_answer, produce_answers
-from ferry.clusters.unreachable import Standstill
+from ferry.clusters.unreachable import CoordinatorOutage
 from ferry.errors import ClusterUnreachable, ConfigError, FerryError, NotAuthorized, ReplicatorActive
 
 pytestmark = pytest.mark.unit
@@ -90,7 +90,7 @@ class Coordinators:
     def __init__(self, *given: Any, found: tuple[int, ...] = (0,)) -> None:
         self.now, self.asked, self.looked_up = 1_000.0, 0, 0
         self._given, self._found = list(given), list(found)
-        self.standstill = Standstill()
+        self.coordinator_outage = CoordinatorOutage()
 
     def monotonic(self) -> float:
         return self.now
@@ -146,7 +146,7 @@ def commit(coordinator: Coordinator) -> Coroutine[Any, Any, object]:
 
 
 Ask = Callable[[Coordinator], Coroutine[Any, Any, object]]
-ASKED: list[tuple[Request, Ask, Callable[[int], Any]]] = [
+ASKED: list[tuple[RequestKind, Ask, Callable[[int], Any]]] = [
     (answers.INIT_PRODUCER_ID, lambda asked: asked.init(), lambda code: InitProducerIdResponse[4](error_code=code)),
     (answers.ADD_PARTITIONS_TO_TXN, lambda asked: asked.add_partitions(IDENTITY, [("A.t", 0), ("A.t", 1)]), added),
     (answers.ADD_OFFSETS_TO_TXN, lambda asked: asked.add_offsets(IDENTITY), lambda code: AddOffsetsToTxnResponse[3](error_code=code)),
@@ -176,7 +176,7 @@ def coordinator_of(monkeypatch: pytest.MonkeyPatch, made: Coordinators) -> Coord
     ],
 )
 def test_requests_to_coordinators(
-    monkeypatch: pytest.MonkeyPatch, request_: Request, ask: Ask, answer: Callable[[int], Any], code: int
+    monkeypatch: pytest.MonkeyPatch, request_: RequestKind, ask: Ask, answer: Callable[[int], Any], code: int
 ) -> None:
     made = Coordinators(answer(code), answer(0))
     problem = raised(ask(coordinator_of(monkeypatch, made)))

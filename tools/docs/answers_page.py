@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ferry.clusters import answers
-from ferry.clusters.answers import Action, Meaning, Request
+from ferry.clusters.answers import Action, Meaning, RequestKind
 from ferry.clusters.error_codes import named
 from ferry.errors import FerryError
 
 PAGE = Path("docs/answers.md")
 # All tables, in the order of the code.
-REQUESTS = tuple(found for found in vars(answers).values() if isinstance(found, Request))
+REQUESTS = tuple(found for found in vars(answers).values() if isinstance(found, RequestKind))
 
 _INTRODUCTION = """\
 # What brokers answer
@@ -28,12 +28,12 @@ Ferry does not ask again for ever. It gives up after 40 s for consumer groups an
 coordinators and for controllers. Then the partition, the group or the command fails with the code's name, as `PartitionUnavailable`,
 `GroupFailed` or `ClusterUnreachable`, and another run may succeed. A sync sends `DescribeAcls` only once; the next sync asks again.
 
-kafka-python and librdkafka themselves ask for ApiVersions and log in when they connect. If a broker answers ApiVersions with an error, they
-connect again. They take every error of SaslAuthenticate for a refused login. When the first three logins are refused, Ferry stops. When
-Ferry itself asks for ApiVersions, an error counts as no answer.
+When kafka-python and librdkafka connect, they ask for ApiVersions and log in by themselves. If a broker answers ApiVersions with an error,
+they connect again. They treat every error of SaslAuthenticate as a refused login. When the first three logins are refused, Ferry stops.
+Ferry also asks for ApiVersions itself; there it treats an error as a missing answer.
 
-Lanes that copy, and `ferry verify`, use Metadata only to find leaders. They stop the topic's partitions at once where a row below names a
-missing right or says "stops", and after 5 s where the topic is deleted; otherwise they wait 75 s for a leader.
+Lanes that copy, and `ferry verify`, use Metadata only to find leaders. They stop the topic's partitions at once if a row below names a
+missing right or says "stops", and after 5 s if the topic is deleted. Otherwise they wait up to 75 s for a leader.
 """
 
 
@@ -42,13 +42,13 @@ def page() -> str:
     return _INTRODUCTION + "".join(_section(request) for request in REQUESTS)
 
 
-def _section(request: Request) -> str:
+def _section(request: RequestKind) -> str:
     rows = "".join(f"| {codes} | {what} |\n" for codes, what in _rows(request))
     title = request.name[0].upper() + request.name[1:]
     return f"\n## {title}\n\n| Error | What Ferry does |\n|---|---|\n{rows}| any other | {request.otherwise.value} |\n"
 
 
-def _rows(request: Request) -> Iterator[tuple[str, str]]:
+def _rows(request: RequestKind) -> Iterator[tuple[str, str]]:
     by_meaning: dict[Meaning, list[int]] = {}
     for code, meaning in request.meanings.items():
         if code:

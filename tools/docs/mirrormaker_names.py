@@ -1,4 +1,4 @@
-"""What becomes of every class, method, metric, topic, mode and option that MM2's KIPs (382, 545, 656, 3) name, beside its properties.
+"""What Ferry has for every class, method, metric, topic, mode and option that MM2's KIPs (382, 545, 656, 3) name, except properties.
 
 The rows of properties come from the registry; `mirrormaker_page` puts both into docs/from-mirrormaker.md.
 """
@@ -14,14 +14,14 @@ class Verdict(Enum):
     """What Ferry does with a name."""
 
     HONOURED = "honoured"
-    EQUIVALENT = "equivalent"  # there is something else for the same purpose
+    EQUIVALENT = "equivalent"  # Ferry has something else for the same purpose
     NO_EFFECT = "no effect"
     REFUSED = "refused"
 
 
 @dataclass(frozen=True)
 class Name:
-    """One row. `what` says what instead, why not, or which message; Markdown, without links to files."""
+    """One row. `what`: what to use instead, why Ferry refuses it, or the message that Ferry gives; Markdown, without links to files."""
 
     name: str
     verdict: Verdict
@@ -49,81 +49,88 @@ _CLIENT = "the same in Python, `ferry.client`"
 _METRICS = "through Airflow's metrics, as"
 
 MODES = (
-    _honoured("dedicated MirrorMaker cluster", "the same `mm2.properties`; Airflow or `ferry run` in place of its processes"),
-    _instead("connector in a distributed Connect cluster", "a flow of `mm2.properties`; a connector's REST document is not read"),
-    _instead("standalone Connect worker", "`ferry run` with the connector's file in place of `connect-standalone.sh`"),
+    _honoured("dedicated MirrorMaker cluster", "the same `mm2.properties`; Airflow or `ferry run` replaces its processes"),
+    _instead("connector in a distributed Connect cluster", "a flow of `mm2.properties`; Ferry does not read a connector's REST document"),
+    _instead("standalone Connect worker", "`ferry run` with the connector's file replaces `connect-standalone.sh`"),
     _instead("legacy mode", "`ferry legacy`, with the options of `kafka-mirror-maker.sh`"),
     _instead("legacy configuration of MM2", "`replication.policy.class=LegacyReplicationPolicy`, and every `*.enabled=false`"),
-    _honoured("active/active", "with the default policy; under one name on both sides too, which MM2 cannot do"),
+    _honoured("active/active", "with the default policy. Ferry also supports the same names on both sides, which MM2 does not"),
     _honoured(
         "aggregation",
-        "one flow from each source; under the identity policy a second flow into one remote topic is refused (`AlreadyClaimed`)",
+        "one flow from each source. With the identity policy Ferry refuses a second flow into the same remote topic (`AlreadyClaimed`)",
     ),
     _honoured("cycle detection", "MM2's rules of Kafka 4.4, over any number of clusters"),
-    _honoured("exactly-once, transaction.producer (KIP-656)", "on unless switched off"),
+    _honoured("exactly-once, transaction.producer (KIP-656)", "on by default"),
     _honoured("at-least-once (KIP-656)", "`transaction.producer=false`"),
-    _instead("sink mode, connector.type (KIP-656)", "Ferry's only way: offsets are kept on the target, in the records' transaction"),
+    _instead(
+        "sink mode, connector.type (KIP-656)",
+        "Ferry always works this way: it commits offsets on the target, in the transaction of the records",
+    ),
     _instead(
         '"fake" consumer group on the target (KIP-656)',
-        "`__ferry-<source>`; `ferry.publish.source.group` keeps a group on the source up to date besides",
+        "`__ferry-<source>`. With `ferry.publish.source.group` Ferry also updates a group on the source",
     ),
-    _honoured("no data loss (KIP-3)", "positions never go beyond what was acknowledged; nothing is sent without `acks=all`"),
+    _honoured(
+        "no data loss (KIP-3)", "a position never passes a record that the target has not acknowledged; Ferry always uses `acks=all`"
+    ),
 )
 
 SCRIPTS = (
-    _instead("connect-mirror-maker.sh", "`ferry run mm2.properties --flow 'A->B'`, once per flow and run, or the DAGs"),
+    _instead("connect-mirror-maker.sh", "`ferry run mm2.properties --flow 'A->B'` for each flow and run, or the DAGs"),
     _instead(
         "connect-mirror-maker.sh --clusters",
-        "name the flows: `--clusters B` is a `ferry run` for every flow whose target is `B`; in Airflow, switch the other DAGs off",
+        "instead of `--clusters B`, call `ferry run` for every flow whose target is `B`; in Airflow, pause the other DAGs",
     ),
     _instead("config/mirror-maker.properties", "any `mm2.properties`; the README has one"),
     _instead("connect-standalone.sh", "`ferry run` with the connector's file"),
-    _instead("config/connect-standalone.properties", "not needed: there is no worker"),
-    _honoured("config/connect-mirror-source.properties", "a connector's file is read as a flow of its own"),
-    _refused("PUT /connectors/<name>/config", "there is no REST interface of Connect: write the flow into `mm2.properties`"),
+    _instead("config/connect-standalone.properties", "not needed: Ferry has no worker"),
+    _honoured("config/connect-mirror-source.properties", "Ferry reads a connector's file as a flow of its own"),
+    _refused("PUT /connectors/<name>/config", "Ferry has no REST interface of Connect: write the flow into `mm2.properties`"),
     _instead("kafka-mirror-maker.sh", "`ferry legacy`"),
-    _honoured("--consumer.config", "of `ferry legacy`; `--consumer` too"),
-    _honoured("--producer.config", "of `ferry legacy`; `--producer` too"),
-    _honoured("--whitelist", "of `ferry legacy`; a Java regular expression"),
-    _honoured("--message.handler", f"of `ferry legacy`, and `ferry.message.handler`: a {_PYTHON}; Java classes are refused"),
-    _honoured("--message.handler.args", "of `ferry legacy`, and `ferry.message.handler.args`"),
+    _honoured("--consumer.config", "an option of `ferry legacy`, like `--consumer`"),
+    _honoured("--producer.config", "an option of `ferry legacy`, like `--producer`"),
+    _honoured("--whitelist", "an option of `ferry legacy`; a Java regular expression"),
+    _honoured("--message.handler", f"an option of `ferry legacy`, and `ferry.message.handler`: a {_PYTHON}. Ferry refuses Java classes"),
+    _honoured("--message.handler.args", "an option of `ferry legacy`, and `ferry.message.handler.args`"),
     _instead(
         "--consumer.rebalance.listener",
-        f"of `ferry legacy`, and `ferry.assignment.listener`: a {_PYTHON}; nothing is rebalanced, so it is told assignments",
+        f"an option of `ferry legacy`, and `ferry.assignment.listener`: a {_PYTHON}. Ferry has no rebalances; it calls the class before "
+        "and after it copies partitions",
     ),
     _instead(
         "--consumer.rebalance.listener.args",
         "`--rebalance.listener.args` of `ferry legacy` (its name in Kafka), and `ferry.assignment.listener.args`",
     ),
     _honoured(
-        "--abort.on.send.failure", "of `ferry legacy`, and `ferry.abort.on.send.failure`; KIP-3's text also calls it `--abortOnSendFail`"
+        "--abort.on.send.failure",
+        "an option of `ferry legacy`, and `ferry.abort.on.send.failure`. The text of KIP-3 also calls it `--abortOnSendFail`",
     ),
 )
 
 CONNECTORS = (
     _instead("MirrorSourceConnector", "the plan of a run: topics, partitions, configs, ACLs"),
     _instead("MirrorSourceTask", "the copy of a run"),
-    _instead("MirrorSinkConnector", "the plan of a run; there is one kind of flow"),
-    _instead("MirrorSinkTask", "the copy of a run: its offsets are in the transaction, as in KIP-656"),
+    _instead("MirrorSinkConnector", "the plan of a run; Ferry has only one kind of flow"),
+    _instead("MirrorSinkTask", "the copy of a run, with the offsets in the transaction as in KIP-656"),
     _instead("MirrorCheckpointConnector", "the syncs `checkpoints` and `groups`"),
     _instead("MirrorCheckpointTask", "the same"),
     _instead("MirrorHeartbeatConnector", "the sync `heartbeat`"),
     _instead("MirrorHeartbeatTask", "the same"),
-    _instead("MirrorCommonConnector", "KIP-656's idea of shared code; nothing to configure"),
+    _instead("MirrorCommonConnector", "code that the connectors of KIP-656 share; nothing to configure"),
     _instead("MirrorMaker", "`ferry run`, and the DAGs"),
-    _honoured("MirrorMakerConfig", "its properties, by its rules"),
+    _honoured("MirrorMakerConfig", "its properties and its rules"),
     _honoured("MirrorConnectorConfig", "its properties, see below"),
     _honoured("MirrorSourceConfig", "its properties, see below"),
     _honoured("MirrorCheckpointConfig", "its properties, see below"),
     _honoured("MirrorHeartbeatConfig", "its properties, see below"),
-    _idle("MirrorTaskConfig", "made by MM2 itself for its tasks"),
-    _instead("MirrorClientConfig", "`ferry.client` takes a cluster of `mm2.properties`, with its whole login"),
+    _idle("MirrorTaskConfig", "MM2 makes it for its own tasks"),
+    _instead("MirrorClientConfig", "`ferry.client` takes a cluster of `mm2.properties`, with its login"),
 )
 
 PLUGINS = (
     _honoured(
         "ReplicationPolicy",
-        f"`ferry.policy.naming.ReplicationPolicy`: a {_PYTHON}; a Java class of your own is refused: write it in Python",
+        f"`ferry.policy.naming.ReplicationPolicy`: a {_PYTHON}. Ferry refuses a Java class of your own: write it in Python",
     ),
     *(
         _honoured(f"ReplicationPolicy.{java}", f"`{python}`")
@@ -143,7 +150,9 @@ PLUGINS = (
     ),
     _honoured("DefaultReplicationPolicy", "by its Java name"),
     _honoured("IdentityReplicationPolicy", "by its Java name"),
-    _honoured("LegacyReplicationPolicy", "KIP-382's name of what became IdentityReplicationPolicy: read as that"),
+    _honoured(
+        "LegacyReplicationPolicy", "KIP-382's name for the policy that became IdentityReplicationPolicy; Ferry reads it as that policy"
+    ),
     _honoured("TopicFilter", f"`should_replicate_topic` of a {_PYTHON}"),
     _honoured("GroupFilter", f"`should_replicate_group` of a {_PYTHON}"),
     _honoured("ConfigPropertyFilter", f"`should_replicate_config_property` and `should_replicate_source_default` of a {_PYTHON}"),
@@ -152,35 +161,36 @@ PLUGINS = (
     _honoured("DefaultConfigPropertyFilter", "by its Java name; the same Java regular expressions"),
     _refused(
         "ForwardingAdmin",
-        "MM2's own is accepted and means nothing; your own is refused: `must be ForwardingAdmin (Ferry runs no other Java classes)`",
+        "Ferry accepts MM2's own class, without effect, and refuses yours: `must be ForwardingAdmin (Ferry runs no other Java classes)`",
     ),
     _instead("MirrorMakerMessageHandler", f"a {_PYTHON}: `handle(record)`"),
-    _instead("MirrorMakerMessageHandler.init", "the class is made with its args"),
+    _instead("MirrorMakerMessageHandler.init", "the constructor gets the args"),
     _instead("ConsumerRebalanceListener", f"an assignment listener, a {_PYTHON}"),
-    _instead("ConsumerRebalanceListener.beforeReleasingPartitions", "`before_releasing`, behind the last commit"),
+    _instead("ConsumerRebalanceListener.beforeReleasingPartitions", "`before_releasing`, after the last commit"),
     _instead("ConsumerRebalanceListener.beforeStartingFetchers", "`before_starting`"),
-    _idle("ByteArrayConverter", "keys and values are copied as bytes in any case"),
+    _idle("ByteArrayConverter", "Ferry always copies keys and values as bytes"),
 )
 
 TOPICS = (
     _honoured("Heartbeat", "the same records; `ferry format heartbeats` shows them"),
     _honoured("Checkpoint", "the same records; `ferry format checkpoints` shows them"),
     _honoured("OffsetSync", "the same records; `ferry format offset-syncs` shows them"),
-    _instead("HeartbeatMessageFormatter", "`ferry format heartbeats`; Kafka's own reads them too"),
-    _instead("CheckpointMessageFormatter", "`ferry format checkpoints`; Kafka's own reads them too"),
-    _honoured("heartbeats", "written on the target in every run, and copied on"),
-    _honoured("<source>.checkpoints.internal", "written on the target"),
+    _instead("HeartbeatMessageFormatter", "`ferry format heartbeats`. Kafka's own formatter also reads them"),
+    _instead("CheckpointMessageFormatter", "`ferry format checkpoints`. Kafka's own formatter also reads them"),
+    _honoured("heartbeats", "every run writes them on the target; flows copy them"),
+    _honoured("<source>.checkpoints.internal", "Ferry writes it on the target"),
     _honoured("mm2-offset-syncs.<other>.internal", "on the target unless `offset-syncs.topic.location=source`"),
     _instead(
-        "mm2-offsets.<source>.internal", "positions are group offsets and a ledger on the target; `ferry seed --from-mm2` reads MM2's"
+        "mm2-offsets.<source>.internal",
+        "Ferry keeps positions as group offsets and in a ledger on the target; `ferry seed --from-mm2` reads MM2's topic",
     ),
-    _idle("mm2-configs.<source>.internal", "nothing is configured through Kafka"),
-    _idle("mm2-status.<source>.internal", "`ferry status`, and the reports of runs"),
-    _honoured("__consumer_offsets (KIP-545)", "translated offsets of groups without members on the target"),
+    _idle("mm2-configs.<source>.internal", "Ferry does not keep its configuration in Kafka"),
+    _idle("mm2-status.<source>.internal", "`ferry status` and the reports of runs show the status"),
+    _honoured("__consumer_offsets (KIP-545)", "Ferry writes translated offsets of groups without members on the target"),
 )
 
 CLIENTS = (
-    _honoured("MirrorClient", f"{_CLIENT}: `MirrorClient`; MM2's Java client works against Ferry's topics as well"),
+    _honoured("MirrorClient", f"{_CLIENT}: `MirrorClient`; MM2's Java client also works with Ferry's topics"),
     *(
         _honoured(f"MirrorClient.{java}", f"`MirrorClient.{python}`")
         for java, python in (
@@ -212,44 +222,46 @@ METRICS = (
     _honoured("record-age-ms(-avg/-min/-max)", f"{_METRICS} `ferry.record-age-ms-avg`, `-min`, `-max`"),
     _instead(
         "record-bytes(-avg/-min/-max)",
-        f"{_METRICS} `ferry.record-bytes-avg`, with `ferry.byte-count` and `ferry.byte-rate` as Kafka has them; no `-min` and `-max`",
+        f"{_METRICS} `ferry.record-bytes-avg`, and Kafka's `ferry.byte-count` and `ferry.byte-rate`; no `-min` and `-max`",
     ),
     _honoured("record-count", f"{_METRICS} `ferry.record-count`"),
     _honoured("checkpoint-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.checkpoint-latency-ms`"),
     _instead(
-        "kafka.mirror.connect:type=MirrorSourceConnect", "tags `source`, `target`, `topic`, `partition`; there is no JVM, so no MBean"
+        "kafka.mirror.connect:type=MirrorSourceConnect", "tags `source`, `target`, `topic`, `partition`; Ferry has no JVM and no MBean"
     ),
     _instead(
         "kafka.mirror.connect:type=MirrorCheckpointConnector",
-        "tags `source`, `target`, `group`, `topic`, `partition`; there is no JVM, so no MBean",
+        "tags `source`, `target`, `group`, `topic`, `partition`; Ferry has no JVM and no MBean",
     ),
 )
 
 CLIENT_SETTINGS = (
     _honoured("bootstrap.servers", "`A.bootstrap.servers`"),
-    _honoured("security.protocol", "for a cluster, or for all"),
-    _honoured("ssl.*", "by the Java names; a few that OpenSSL cannot take are refused"),
-    _honoured("sasl.*", "by the Java names; Kerberos and Java classes of your own are refused"),
-    _honoured("admin.*", "as `A.admin.x`; at the top level no effect, as in MM2"),
-    _honoured("consumer.*", "as `A.consumer.x`; at the top level no effect, as in MM2"),
-    _honoured("producer.*", "as `A.producer.x`; at the top level no effect, as in MM2"),
-    _refused("remote.admin.*", "KIP-382's text: `is not a known property: write <cluster>.admin.x`"),
-    _refused("cluster.<alias>.broker.list", "KIP-382's text: `is not a known property: write <alias>.bootstrap.servers`"),
-    _refused("cluster.<alias>.x.y.z", "KIP-382's text: `is not a known property: write <alias>.x.y.z`"),
+    _honoured("security.protocol", "for one cluster, or for all"),
+    _honoured("ssl.*", "with the Java names. Ferry refuses a few that OpenSSL does not have"),
+    _honoured("sasl.*", "with the Java names. Ferry refuses Kerberos and Java classes of your own"),
+    _honoured("admin.*", "as `A.admin.x`; without effect at the top level, as in MM2"),
+    _honoured("consumer.*", "as `A.consumer.x`; without effect at the top level, as in MM2"),
+    _honoured("producer.*", "as `A.producer.x`; without effect at the top level, as in MM2"),
+    _refused("remote.admin.*", "from the text of KIP-382. Message: `is not a known property: write <cluster>.admin.x`"),
+    _refused(
+        "cluster.<alias>.broker.list", "from the text of KIP-382. Message: `is not a known property: write <alias>.bootstrap.servers`"
+    ),
+    _refused("cluster.<alias>.x.y.z", "from the text of KIP-382. Message: `is not a known property: write <alias>.x.y.z`"),
     _refused(
         "source.cluster.bootstrap.servers",
-        "at the top level: write `<source>.bootstrap.servers`; honoured in a connector's file and behind `A->B.`",
+        "at the top level: write `<source>.bootstrap.servers`; Ferry honours it in a connector's file and after `A->B.`",
     ),
     _refused(
         "target.cluster.bootstrap.servers",
-        "at the top level: write `<target>.bootstrap.servers`; honoured in a connector's file and behind `A->B.`",
+        "at the top level: write `<target>.bootstrap.servers`; Ferry honours it in a connector's file and after `A->B.`",
     ),
-    _honoured("isolation.level", "always `read_committed`; with `exactly.once.support=required` it must be written, as in MM2"),
-    _honoured("auto.offset.reset", "where a partition that was never copied begins; see `ferry.start`"),
-    _idle("auto.commit.enabled", "KIP-3's safe setting: Ferry's readers join no group"),
-    _idle("retries", "KIP-3's safe setting: bounded by time, and no batch is lost"),
-    _idle("acks", "KIP-3's safe setting: always `all`"),
-    _idle("block.on.buffer.full", "KIP-3's safe setting, of a producer of long ago"),
+    _honoured("isolation.level", "always `read_committed`. With `exactly.once.support=required` the file must set it, as in MM2"),
+    _honoured("auto.offset.reset", "where the copy of a partition begins that was never copied; see `ferry.start`"),
+    _idle("auto.commit.enabled", "a safe setting of KIP-3; Ferry's readers join no group"),
+    _idle("retries", "a safe setting of KIP-3; Ferry limits retries by time and loses no batch"),
+    _idle("acks", "a safe setting of KIP-3; Ferry always uses `all`"),
+    _idle("block.on.buffer.full", "a safe setting of KIP-3 for a producer that no longer exists"),
 )
 
 SECTIONS: Mapping[str, tuple[Name, ...]] = {

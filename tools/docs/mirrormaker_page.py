@@ -43,12 +43,12 @@ def tables() -> str:
 
 
 def page() -> str:
-    """The whole page, with the tables of now."""
+    """The whole page, with the current tables."""
     return with_tables(PAGE.read_text(encoding="utf-8"))
 
 
 def with_tables(text: str) -> str:
-    """`text` with the tables of now between its two comments. ValueError if it lacks them."""
+    """`text` with the current tables between its two comments. ValueError if it lacks them."""
     before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:

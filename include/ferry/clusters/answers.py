@@ -79,7 +79,7 @@ class Meaning(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Request:
+class RequestKind:
     """One kind of request. `rows`: meanings by code names, several names in one text; `otherwise`: the action for every other code."""
 
     name: str
@@ -135,11 +135,11 @@ _COORDINATOR_LOG = f"the coordinator's log says why; from Kafka 3.7 on it may be
 # Broker: KafkaApis.handleApiVersionsRequest, SaslServerAuthenticator.handleApiVersionsRequest.
 # Java: NetworkClient.handleApiVersionsResponse, which closes the connection and asks on the next one. So does kafka-python at the beginning
 # of each connection; this table is for Ferry's own question.
-API_VERSIONS = Request("ApiVersions", Action.AGAIN, {"UNSUPPORTED_VERSION INVALID_REQUEST REBOOTSTRAP_REQUIRED": Meaning(Action.AGAIN)})
+API_VERSIONS = RequestKind("ApiVersions", Action.AGAIN, {"UNSUPPORTED_VERSION INVALID_REQUEST REBOOTSTRAP_REQUIRED": Meaning(Action.AGAIN)})
 
 # Broker: SaslServerAuthenticator, and KafkaApis on listeners without SASL. Java: SaslClientAuthenticator, for which any code is a refused
 # login. kafka-python logs in and gives Ferry the code; it makes SASL_AUTHENTICATION_FAILED of any error that answers SaslAuthenticate.
-SASL = Request(
+SASL = RequestKind(
     "SaslHandshake and SaslAuthenticate",
     Action.AGAIN,
     {
@@ -154,7 +154,7 @@ SASL = Request(
 # Broker: ReplicaManager.readFromLog, KafkaApis.handleFetchRequest, FetchResponse. Java: FetchCollector.handleInitializeErrors, which ends
 # its application with codes that have no row here (INVALID_TOPIC_EXCEPTION and UNSUPPORTED_COMPRESSION_TYPE among them). In a cluster that
 # is being upgraded the next leader may know better, and in the end the partition stops alone, by the code's name.
-FETCH = Request(
+FETCH = RequestKind(
     "Fetch",
     Action.LEADER,
     {
@@ -169,7 +169,7 @@ FETCH = Request(
 
 # Broker: ReplicaManager.fetchOffset, KafkaApis.handleListOffsetRequest, ListOffsetsResponse.
 # Java: OffsetFetcherUtils.handleListOffsetResponse.
-LIST_OFFSETS = Request(
+LIST_OFFSETS = RequestKind(
     "ListOffsets",
     Action.LEADER,
     {
@@ -182,7 +182,7 @@ LIST_OFFSETS = Request(
 )
 
 # Broker: KafkaApis.handleTopicMetadataRequest, MetadataCache. Java: PartitionLeaderStrategy.
-METADATA = Request(
+METADATA = RequestKind(
     "Metadata",
     Action.LEADER,
     {
@@ -195,7 +195,7 @@ METADATA = Request(
 
 # Broker: ReplicaManager.appendRecords, Partition.appendRecordsToLeader, ProducerAppendInfo, LogValidator, AddPartitionsToTxnManager,
 # KafkaApis.handleProduceRequest. Java: Sender.completeBatch, TransactionManager.canRetry.
-PRODUCE = Request(
+PRODUCE = RequestKind(
     "Produce",
     Action.UNKNOWN,
     {
@@ -228,7 +228,7 @@ PRODUCE = Request(
 )
 
 # Broker: KafkaApis.getCoordinator. Java: CoordinatorStrategy, TransactionManager.FindCoordinatorHandler.
-FIND_COORDINATOR = Request(
+FIND_COORDINATOR = RequestKind(
     "FindCoordinator",
     Action.COORDINATOR,
     {
@@ -241,7 +241,7 @@ FIND_COORDINATOR = Request(
 
 # Broker: TransactionCoordinator.handleInitProducerId, TransactionStateManager, ProducerIdManager. Java: InitProducerIdHandler, which ends
 # its application with codes that have no row; a run can wait, and an init may be repeated.
-INIT_PRODUCER_ID = Request(
+INIT_PRODUCER_ID = RequestKind(
     "InitProducerId",
     Action.AGAIN,
     {
@@ -256,7 +256,7 @@ INIT_PRODUCER_ID = Request(
 
 # Broker: KafkaApis.handleAddPartitionsToTxnRequest, TransactionCoordinator.handleAddPartitionsToTransaction.
 # Java: AddPartitionsToTxnHandler.
-ADD_PARTITIONS_TO_TXN = Request(
+ADD_PARTITIONS_TO_TXN = RequestKind(
     "AddPartitionsToTxn",
     Action.UNKNOWN,
     {
@@ -269,7 +269,7 @@ ADD_PARTITIONS_TO_TXN = Request(
 )
 
 # Broker: KafkaApis.handleAddOffsetsToTxnRequest, TransactionCoordinator. Java: AddOffsetsToTxnHandler.
-ADD_OFFSETS_TO_TXN = Request(
+ADD_OFFSETS_TO_TXN = RequestKind(
     "AddOffsetsToTxn",
     Action.UNKNOWN,
     {
@@ -280,7 +280,7 @@ ADD_OFFSETS_TO_TXN = Request(
 
 # Broker: KafkaApis.handleTxnOffsetCommitRequest, OffsetMetadataManager, CoordinatorOperationExceptionHelper, before 4.0 GroupCoordinator
 # and GroupMetadataManager.maybeConvertOffsetCommitError. Java: TxnOffsetCommitHandler.
-TXN_OFFSET_COMMIT = Request(
+TXN_OFFSET_COMMIT = RequestKind(
     "TxnOffsetCommit",
     Action.UNKNOWN,
     {
@@ -302,11 +302,11 @@ TXN_OFFSET_COMMIT = Request(
 )
 
 # Broker: TransactionCoordinator.handleEndTransaction, TransactionStateManager. Java: EndTxnHandler. INVALID_TXN_STATE: nothing is open.
-END_TXN = Request("EndTxn", Action.UNKNOWN, _IN_A_TRANSACTION)
+END_TXN = RequestKind("EndTxn", Action.UNKNOWN, _IN_A_TRANSACTION)
 
 # Broker: GroupCoordinatorService.fetchOffsets, GroupCoordinator.doFetchOffsets.
 # Java: ListConsumerGroupOffsetsHandler, CommitRequestManager.
-OFFSET_FETCH = Request(
+OFFSET_FETCH = RequestKind(
     "OffsetFetch",
     Action.AGAIN,
     {
@@ -322,7 +322,7 @@ OFFSET_FETCH = Request(
 
 # Broker: OffsetMetadataManager.validateOffsetCommit, GroupCoordinator.doCommitOffsets, KafkaApis.handleOffsetCommitRequest.
 # Java: AlterConsumerGroupOffsetsHandler. Without members' ids: a group that has members refuses (ClassicGroup, ConsumerGroup).
-OFFSET_COMMIT = Request(
+OFFSET_COMMIT = RequestKind(
     "OffsetCommit",
     Action.UNKNOWN,
     {
@@ -339,10 +339,10 @@ OFFSET_COMMIT = Request(
 )
 
 # Broker: GroupCoordinatorService.listGroups. Groups that may not be described are left out without a word.
-LIST_GROUPS = Request("ListGroups", Action.AGAIN, {_MOVED: Meaning(Action.AGAIN)})
+LIST_GROUPS = RequestKind("ListGroups", Action.AGAIN, {_MOVED: Meaning(Action.AGAIN)})
 
 # Broker: GroupCoordinatorService.describeGroups. Java: DescribeConsumerGroupsHandler.
-DESCRIBE_GROUPS = Request(
+DESCRIBE_GROUPS = RequestKind(
     "DescribeGroups",
     Action.AGAIN,
     {
@@ -354,7 +354,7 @@ DESCRIBE_GROUPS = Request(
 )
 
 # As DescribeGroups; brokers without the feature group.version answer UNSUPPORTED_VERSION: there are no such groups.
-CONSUMER_GROUP_DESCRIBE = Request(
+CONSUMER_GROUP_DESCRIBE = RequestKind(
     "ConsumerGroupDescribe",
     Action.AGAIN,
     {
@@ -366,7 +366,7 @@ CONSUMER_GROUP_DESCRIBE = Request(
 )
 
 # Broker: KafkaApis.handleDescribeProducersRequest, ReplicaManager.activeProducerState. Java: DescribeProducersHandler.
-DESCRIBE_PRODUCERS = Request(
+DESCRIBE_PRODUCERS = RequestKind(
     "DescribeProducers",
     Action.LEADER,
     {
@@ -378,7 +378,7 @@ DESCRIBE_PRODUCERS = Request(
 
 # Broker: KafkaApis.handleOffsetForLeaderEpochRequest, ReplicaManager.lastOffsetForLeaderEpoch. Java: OffsetsForLeaderEpochUtils. Who may
 # fetch may ask, so a right that is missing is told by Fetch.
-OFFSET_FOR_LEADER_EPOCH = Request(
+OFFSET_FOR_LEADER_EPOCH = RequestKind(
     "OffsetForLeaderEpoch",
     Action.LEADER,
     {
@@ -389,15 +389,15 @@ OFFSET_FOR_LEADER_EPOCH = Request(
 
 # Broker: TransactionCoordinator.handleListTransactions, handleDescribeTransactions. Ferry shows what these say beside an open transaction
 # that it found already. If a coordinator does not answer now, that stays unknown until the next look. Java asks again at once.
-LIST_TRANSACTIONS = Request("ListTransactions", Action.NOTHING, {_MOVED: Meaning(Action.NOTHING)})
-DESCRIBE_TRANSACTIONS = Request(
+LIST_TRANSACTIONS = RequestKind("ListTransactions", Action.NOTHING, {_MOVED: Meaning(Action.NOTHING)})
+DESCRIBE_TRANSACTIONS = RequestKind(
     "DescribeTransactions",
     Action.NOTHING,
     {f"{_MOVED} TRANSACTIONAL_ID_NOT_FOUND TRANSACTIONAL_ID_AUTHORIZATION_FAILED INVALID_REQUEST": Meaning(Action.NOTHING)},
 )
 
 # Broker: KafkaRaftClient.handleDescribeQuorumRequest. Only the cluster's clock is asked for, and a run does without.
-DESCRIBE_QUORUM = Request(
+DESCRIBE_QUORUM = RequestKind(
     "DescribeQuorum",
     Action.NOTHING,
     {
@@ -407,7 +407,7 @@ DESCRIBE_QUORUM = Request(
 )
 
 # Broker: AclApis.handleDescribeAcls. Each sync of ACLs asks once; the next sync asks again.
-DESCRIBE_ACLS = Request(
+DESCRIBE_ACLS = RequestKind(
     "DescribeAcls",
     Action.AGAIN,
     {
@@ -419,7 +419,7 @@ DESCRIBE_ACLS = Request(
 # Requests of confluent-kafka's admin client, and what its consumers and producers meet; librdkafka's own codes are below -1 and not here.
 # Broker: ReplicationControlManager, ConfigurationControlManager, AclControlManager, ZkAdminManager. A change that these refuse would be
 # refused again as it is; an old broker lacks the request altogether.
-ADMIN = Request(
+ADMIN = RequestKind(
     "requests over librdkafka",
     Action.AGAIN,
     {

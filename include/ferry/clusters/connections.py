@@ -24,7 +24,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
 
-from ferry.clusters import unreachable as silence
+from ferry.clusters import unreachable
 from ferry.clusters.answers import API_VERSIONS, Action
 from ferry.clusters.failures import REFUSALS, denied, granting, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.frames import Meter
@@ -172,8 +172,8 @@ class ClusterConnection:
         settings["reconnect_backoff_max_ms"] = 1_000
         self._manager = _Connections(loop.selector, **settings)
         self._manager.meter = self._meter = Meter()
-        self._silence = silence.Silence()
-        self.standstill = silence.Standstill()
+        self._outage = unreachable.Outage()
+        self.coordinator_outage = unreachable.CoordinatorOutage()
         self._last_problem = ""
         self._offers: Any = None
 
@@ -231,7 +231,7 @@ class ClusterConnection:
     def submit(self, request: Any, node: int, milliseconds: int | None = None) -> Future:
         """Send `request` to broker `node`; the future fails with a kafka-python error."""
         asked = time.monotonic()
-        self._silence.asked(asked)
+        self._outage.asked(asked)
         try:
             future = self._manager.send(request, node, request_timeout_ms=milliseconds)
         except kafka_errors.UnknownBrokerIdError as problem:
@@ -242,22 +242,22 @@ class ClusterConnection:
 
         def failed(problem: BaseException) -> None:
             self._last_problem = str(problem)
-            self._silence.failed(asked, time.monotonic())
+            self._outage.failed(asked, time.monotonic())
 
-        future.add_callback(lambda _: self._silence.answered(time.monotonic()))
+        future.add_callback(lambda _: self._outage.answered(time.monotonic()))
         future.add_errback(failed)
         return future
 
     @property
-    def silent(self) -> bool:
+    def unreachable(self) -> bool:
         """Whether no broker of the cluster has answered anything for a whole patience, though some were asked."""
-        return self._silence.seconds(time.monotonic()) >= silence.PATIENCE_SECONDS
+        return self._outage.seconds(time.monotonic()) >= unreachable.PATIENCE_SECONDS
 
     def require_answers(self) -> None:
         """ClusterUnreachable when the cluster is silent."""
-        if self.silent:
+        if self.unreachable:
             raise ClusterUnreachable(
-                f"cluster {self.alias} ({self._cluster.bootstrap}): no broker has answered for {silence.PATIENCE_SECONDS:.0f} s: "
+                f"cluster {self.alias} ({self._cluster.bootstrap}): no broker has answered for {unreachable.PATIENCE_SECONDS:.0f} s: "
                 f"{self._last_problem}"
             )
 

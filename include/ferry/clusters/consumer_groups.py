@@ -24,7 +24,7 @@ from ferry.clusters.answers import (
     OFFSET_COMMIT,
     OFFSET_FETCH,
     Action,
-    Request,
+    RequestKind,
 )
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.failures import granting
@@ -263,7 +263,7 @@ def _of_the_group(code: int) -> bool:
     return action in {*ASKED_AGAIN, Action.UNKNOWN} or "{group}" in told
 
 
-def _description(entry: Any, kind: GroupType, asked: Request) -> Answer[GroupDescription]:
+def _description(entry: Any, kind: GroupType, asked: RequestKind) -> Answer[GroupDescription]:
     action = asked.action(entry.error_code)
     if action is Action.NOTHING or (action is Action.GO_ON and entry.group_state in {GroupState.DEAD, ""}):
         return 0, GroupDescription(entry.group_id, GroupState.DEAD, "")

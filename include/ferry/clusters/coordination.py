@@ -32,7 +32,7 @@ from ferry.clusters.answers import (
     OFFSET_FETCH,
     TXN_OFFSET_COMMIT,
     Action,
-    Request,
+    RequestKind,
 )
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.leaders import GONE_SECONDS
@@ -327,7 +327,7 @@ class Coordinator:
         answer = await self._until_settled(INIT_PRODUCER_ID, ANY_BROKER, ask)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
-    async def _until_settled(self, request: Request, kind: int, ask: Callable[[int | None], Awaitable[tuple[Codes, Any]]]) -> Any:
+    async def _until_settled(self, request: RequestKind, kind: int, ask: Callable[[int | None], Awaitable[tuple[Codes, Any]]]) -> Any:
         seconds = COORDINATION_SECONDS if self.patience_seconds is None else self.patience_seconds
         deadline = time.monotonic() + seconds
         pauses, problem, gone_until = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), "", 0.0
@@ -335,15 +335,15 @@ class Coordinator:
             try:
                 codes, answer = await ask(await self._node(kind))
             except (RequestNotSent, RequestLost) as failure:
-                self._stands_still(kind, now)
+                self._note_outage(kind, now)
                 problem = str(failure)
             else:
                 code = request.gravest(found for _, _, found in codes)
                 action = request.action(code)
                 if action is Action.COORDINATOR:
-                    self._stands_still(kind, now)
+                    self._note_outage(kind, now)
                 else:
-                    self._connection.standstill.over()
+                    self._connection.coordinator_outage.over()
                 if action in {Action.GO_ON, Action.NOTHING}:
                     return answer
                 if action is Action.GONE:
@@ -352,16 +352,16 @@ class Coordinator:
                     raise self._refusal(request, codes, code)
                 problem = request.told(code)
             self._connection.require_answers()
-            if self._connection.standstill.seconds(time.monotonic()) >= seconds:
+            if self._connection.coordinator_outage.seconds(time.monotonic()) >= seconds:
                 break
             await self._loop.sleep(next(pauses))
         raise ClusterUnreachable(
             f"cluster {self._connection.alias}: {request.name} for {self._transactional_id} did not succeed in {seconds:.0f} s: {problem}"
         )
 
-    def _stands_still(self, kind: int, asked: float) -> None:
+    def _note_outage(self, kind: int, asked: float) -> None:
         self._nodes.pop(kind, None)
-        self._connection.standstill.failed(asked, time.monotonic())
+        self._connection.coordinator_outage.failed(asked, time.monotonic())
 
     async def _node(self, kind: int) -> int | None:
         if kind == ANY_BROKER:
@@ -378,7 +378,7 @@ class Coordinator:
             self._nodes[kind] = found.node_id
         return self._nodes[kind]
 
-    def _refusal(self, request: Request, codes: Codes, code: int) -> Exception:
+    def _refusal(self, request: RequestKind, codes: Codes, code: int) -> Exception:
         meaning = request.meaning(code)
         names = {"group": self._group, "id": self._transactional_id, "timeout": TRANSACTION_MILLISECONDS}
         partitions = tuple((topic, number) for topic, number, found in codes if request.meaning(found) == meaning)

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from kafka.protocol.metadata import FindCoordinatorRequest
 
-from ferry.clusters.answers import ASKED_AGAIN, FIND_COORDINATOR, Action, Request
+from ferry.clusters.answers import ASKED_AGAIN, FIND_COORDINATOR, Action, RequestKind
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.leaders import ELECTION_SECONDS
 from ferry.clusters.pauses import doubling
@@ -51,7 +51,7 @@ class GroupQuestion(Generic[T]):
     """
 
     doing: str
-    request: Request
+    request: RequestKind
     grant: str
     ask: Ask[T]
     groups_a_request: int
@@ -65,7 +65,7 @@ class _State(Generic[T]):
     open: dict[str, str]
     done: dict[str, T | FerryError] = field(default_factory=dict)
     answered: int = 0
-    silent: dict[int, str] = field(default_factory=dict)
+    unanswered: dict[int, str] = field(default_factory=dict)
 
 
 class GroupRequests:
@@ -81,7 +81,7 @@ class GroupRequests:
         state: _State[T] = _State(dict.fromkeys(groups, "no answer"))
         answered, quiet, pauses = 0, time.monotonic(), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
-            state.silent.clear()
+            state.unanswered.clear()
             await self._locate(question, state)
             await self._ask_all(question, state)
             if state.answered > answered:
@@ -105,7 +105,7 @@ class GroupRequests:
                 )
             except (RequestNotSent, RequestLost) as problem:
                 state.open.update(dict.fromkeys(unknown, str(problem)))
-                state.silent[ANY_BROKER] = str(problem)
+                state.unanswered[ANY_BROKER] = str(problem)
                 return
             found = (
                 [(entry.key, entry.error_code, entry.node_id) for entry in answer.coordinators]
@@ -142,13 +142,13 @@ class GroupRequests:
     ) -> None:
         while waiting:
             node, groups = waiting.popleft()
-            if node in state.silent:  # waiting for each of its requests would take the time-out as often
-                self._unanswered(state, groups, state.silent[node])
+            if node in state.unanswered:  # waiting for each of its requests would take the time-out as often
+                self._unanswered(state, groups, state.unanswered[node])
                 continue
             try:
                 answers = await question.ask(connection, node, groups)
             except (RequestNotSent, RequestLost) as problem:
-                state.silent[node] = str(problem)
+                state.unanswered[node] = str(problem)
                 if question.repeatable or isinstance(problem, RequestNotSent):
                     self._unanswered(state, groups, str(problem))
                     continue
@@ -164,7 +164,7 @@ class GroupRequests:
             state.open[group] = problem
             self._coordinators.pop(group, None)
 
-    def _note(self, question: GroupQuestion[T], state: _State[T], group: str, answer: Answer[T], asked: Request) -> None:
+    def _note(self, question: GroupQuestion[T], state: _State[T], group: str, answer: Answer[T], asked: RequestKind) -> None:
         if group not in state.open:
             return
         code, value = answer
@@ -188,7 +188,7 @@ class GroupRequests:
             state.done[group] = GroupFailed(f"cluster {self._connections[0].alias}: {doing}: {unclear}{asked.told(code)}")
 
     async def _learn_brokers(self, state: _State[T]) -> None:
-        for connection in self._connections if state.silent else ():
+        for connection in self._connections if state.unanswered else ():
             try:
                 await connection.refresh_brokers()
             except (RequestNotSent, RequestLost):

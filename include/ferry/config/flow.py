@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ferry.config.cluster import Cluster
 from ferry.config.combinations import Combinations
-from ferry.config.keys import is_own_key
+from ferry.config.keys import is_custom_key
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.registry import FLOW_PROPERTIES, Effect
@@ -267,7 +267,7 @@ class FlowReader:
         flow = f"{self.pair.name}."
         for key in sorted(self.sources.entries, key=lambda key: key.startswith(flow)):  # the flow's own win
             name = key.removeprefix(flow)
-            if is_own_key(name, top_level=key == name):
+            if is_custom_key(name, top_level=key == name):
                 result[name] = self.sources.entries[key].value.strip()
         return result
 

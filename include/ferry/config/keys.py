@@ -30,7 +30,7 @@ _TOPIC_CREATION = Property("topic.creation", STRING, None, "topics made by Conne
 _POLICY_CLASS = "replication.policy.class"
 # Properties that may name a Python class of the user's own.
 CLASS_KEYS = (_POLICY_CLASS, "topic.filter.class", "group.filter.class", "config.property.filter.class")
-_OWN = Property("(own)", STRING, None, "for a class of the user's own", Scope.FLOW)
+_CUSTOM = Property("(custom)", STRING, None, "for a class of the user's own", Scope.FLOW)
 _PROVIDER = FILE_PROPERTIES["config.providers.<name>.param.<parameter>"]
 
 
@@ -46,12 +46,12 @@ class Recognised:
 class Keys:
     """The keys that a file with these clusters and config providers may hold.
 
-    `own_classes`: those of CLASS_KEYS that name a class of the user's own somewhere, which may have properties that only it knows.
+    `custom_classes`: those of CLASS_KEYS that name a class of the user's own somewhere, which may have properties that only it knows.
     """
 
     aliases: tuple[str, ...]
     providers: tuple[str, ...] = ()
-    own_classes: frozenset[str] = frozenset()
+    custom_classes: frozenset[str] = frozenset()
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -80,21 +80,21 @@ class Keys:
         for pair in self.pairs:
             if key.startswith(f"{pair.name}."):
                 rest = key.removeprefix(f"{pair.name}.")
-                yield flow_key(pair, rest) or self._own_key(rest)
+                yield flow_key(pair, rest) or self._custom_key(rest)
         for alias in self.aliases:
             if key.startswith(f"{alias}."):
                 yield cluster_key(alias, key.removeprefix(f"{alias}."))
         yield Recognised(_PROVIDER) if is_provider_key(key, self.providers) else top_level_key(key)
-        yield self._own_key(key, top_level=True)
+        yield self._custom_key(key, top_level=True)
 
-    def _own_key(self, rest: str, *, top_level: bool = False) -> Recognised | None:
-        if not any(is_own_key(rest, only=name) for name in self.own_classes):
+    def _custom_key(self, rest: str, *, top_level: bool = False) -> Recognised | None:
+        if not any(is_custom_key(rest, only=name) for name in self.custom_classes):
             return None
-        dropped = top_level and not is_own_key(rest, top_level=True)
-        return Recognised(_OWN, f"MM2 drops it at the top level: write <source>-><target>.{rest}" if dropped else "")
+        dropped = top_level and not is_custom_key(rest, top_level=True)
+        return Recognised(_CUSTOM, f"MM2 drops it at the top level: write <source>-><target>.{rest}" if dropped else "")
 
 
-def is_own_key(name: str, *, top_level: bool = False, only: str = "") -> bool:
+def is_custom_key(name: str, *, top_level: bool = False, only: str = "") -> bool:
     """Whether `name` is handed to a class of the user's own: `replication.policy.x` and the like.
 
     `top_level`: standing there, where MM2 hands on the policy's alone. `only`: to the class that this key names.

@@ -88,7 +88,7 @@ class _Reading:
         for name, value in _DEFAULTS.items():
             self.entries[f"{self.pair}.{name}"] = Entry(name, value, 0)
         self.entries[f"{self.target}->{self.source}.{HEARTBEATS}"] = Entry(HEARTBEATS, "false", 0)
-        self._own()
+        self._options()
         self._topics()
         self._client_file(CONSUMER, self.source, ("consumer", "admin"))
         self._client_file(PRODUCER, self.target, ("producer", "admin"))
@@ -103,7 +103,7 @@ class _Reading:
     def _words(self, text: str) -> str:
         return text.replace(f"{self.pair}.", "")
 
-    def _own(self) -> None:
+    def _options(self) -> None:
         """Everything but topics and client files."""
         identity = Entry(RENAME, IDENTITY_CLASS, 0)
         if RENAME not in self.file.entries or rename_off(self.file.entries):

@@ -123,14 +123,14 @@ class _Loader:
         return aliases
 
     def _sources(self, aliases: tuple[str, ...], providers: Providers) -> Sources:
-        keys = Keys(aliases, tuple(provider.name for provider in providers.providers), self._own_classes())
+        keys = Keys(aliases, tuple(provider.name for provider in providers.providers), self._custom_classes())
         checks = EntryChecks(keys, providers, self._problems, self._file.words)
         entries = {key: checks.checked(key, entry) for key, entry in self._file.entries.items()}
         named = {alias: entries[f"{alias}.{CONNECTION_KEY}"] for alias in aliases if f"{alias}.{CONNECTION_KEY}" in entries}
         read = {alias: read_connection(entry, self._lookup, self._problems) for alias, entry in named.items()}
         return Sources(entries, {alias: settings for alias, settings in read.items() if settings is not None})
 
-    def _own_classes(self) -> frozenset[str]:
+    def _custom_classes(self) -> frozenset[str]:
         entries = self._file.entries.items()
         return frozenset(name for name in CLASS_KEYS for key, entry in entries if key.endswith(name) and is_custom(entry.value.strip()))
 

@@ -57,8 +57,8 @@ def _written_out(flows: Iterable[Flow]) -> set[str]:
 def _copies(flow: Flow, topic: str) -> bool:
     """Whether the flow copies this topic under its own name; without a name: whether it may copy topics that no flow writes out."""
     if topic == ANY_TOPIC:
-        own_filter = not flow.mirroring.topic_filter_class.endswith("DefaultTopicFilter")
-        return own_filter or any(not _PLAIN_NAME.fullmatch(entry) for entry in flow.topics)
+        custom_filter = not flow.mirroring.topic_filter_class.endswith("DefaultTopicFilter")
+        return custom_filter or any(not _PLAIN_NAME.fullmatch(entry) for entry in flow.topics)
     return flow.select_topics([topic]).selected == ((topic, topic),)
 
 

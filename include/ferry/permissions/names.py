@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from ferry.policy.java_classes import Reading, read_class
-from ferry.policy.java_tokens import Refused, Tokens
+from ferry.policy.java_tokens import Tokens, UnsupportedExpression
 
 # More alternatives than this are said by what they begin with in common.
 MOST_NAMES = 64
@@ -51,7 +51,7 @@ def covering(elements: Sequence[str]) -> tuple[Cover, ...]:
         for element in others:
             _covers(element)  # an open group would reach into the next element
         found = _covers("|".join(others)) if others else ()
-    except Refused:  # what this cannot follow, it must not narrow
+    except UnsupportedExpression:  # what this cannot follow, it must not narrow
         found, plain = _UNKNOWN, []
     named = tuple(Cover(element, exact="." not in element) for element in plain)
     return without_covered(cover for cover in (*found, *named) if cover.text or cover.open)
@@ -81,7 +81,7 @@ class _Reader:
     def whole(self) -> tuple[Cover, ...]:
         found = self._alternatives()
         if not self._tokens.ended:
-            raise Refused("a ) without its (")
+            raise UnsupportedExpression("a ) without its (")
         return found
 
     def _alternatives(self) -> tuple[Cover, ...]:
@@ -131,7 +131,7 @@ class _Reader:
             case "^" | "$":
                 return _EMPTY if self._at_edge(token.character) else (Cover("", exact=False),)
             case "*" | "+" | "?" | "{":
-                raise Refused(f"{token.character} with nothing to repeat")
+                raise UnsupportedExpression(f"{token.character} with nothing to repeat")
         return (Cover(token.character),)
 
     def _at_edge(self, anchor: str) -> bool:
@@ -156,12 +156,12 @@ class _Reader:
             if self._tokens.take("?<"):
                 self._tokens.until(">")
             elif self._tokens.sees("?"):
-                raise Refused("flags, which change what stands behind them")
+                raise UnsupportedExpression("flags, which change what stands behind them")
         self._depth += 1
         inside = self._alternatives()
         self._depth -= 1
         if not self._tokens.take(")"):
-            raise Refused("a ( that is not closed")
+            raise UnsupportedExpression("a ( that is not closed")
         # A look-around only narrows.
         return (Cover("", exact=False),) if looking else inside
 

@@ -38,7 +38,7 @@ def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
     ConfigError for classes of a user's own that cannot be made.
     """
     source = [*_source_records(flow), *_source_groups(flow), *_source_writes(flow), *_way_back(flow)]
-    target = [*_remote_topics(flow), *_own_topics(flow), *_mm2_topics(flow), *_target_groups(flow), *_transactions(flow)]
+    target = [*_remote_topics(flow), *_internal_topics(flow), *_mm2_topics(flow), *_target_groups(flow), *_transactions(flow)]
     if recovery:
         source += [Right(found, READ, ("failback: writes group offsets",)) for found in groups(flow)]
         target += [Right(found, READ, ("failover: writes group offsets",)) for found in groups(flow)]
@@ -100,7 +100,7 @@ def _remote_topics(flow: Flow) -> Iterator[Right]:
     yield Right(THE_CLUSTER, DESCRIBE_CONFIGS, ("creation (the brokers' message.max.bytes)",))
 
 
-def _own_topics(flow: Flow) -> Iterator[Right]:
+def _internal_topics(flow: Flow) -> Iterator[Right]:
     alias = flow.source.alias
     yield from _rights(topic(ledger_topic(alias)), (CREATE, READ, WRITE, DESCRIBE_CONFIGS), "the ledger")
     yield from _rights(topic(state_topic(alias)), (CREATE, WRITE, DESCRIBE_CONFIGS), "positions and claims")

@@ -20,7 +20,7 @@ from ferry.policy.code_points import (
     intersection,
     union,
 )
-from ferry.policy.java_tokens import Refused, Token, Tokens
+from ferry.policy.java_tokens import Token, Tokens, UnsupportedExpression
 
 LINE_ENDS = code_points("\n\r\x85\u2028\u2029")
 _UPPER, _LOWER, _DIGIT = code_points((65, 90)), code_points((97, 122)), code_points((48, 57))
@@ -83,17 +83,17 @@ def short_class(letter: str, tokens: Tokens, reading: Reading) -> CodePoints | N
 
 
 def escaped_character(letter: str, tokens: Tokens) -> str:
-    r"""The one character that `\t`, `\x41`, `\.` stand for, their backslash and letter read; Refused for all other escapes."""
+    r"""The one character that `\t`, `\x41`, `\.` stand for, their backslash and letter read; others are unsupported."""
     if letter in _CONTROL:
         return _CONTROL[letter]
     readers: Mapping[str, Callable[[Tokens], int]] = {"0": _octal, "x": _hexadecimal, "u": _four_hexadecimal, "c": _control}
     if letter in readers:
         point = readers[letter](tokens)
         if point in _SURROGATES:
-            raise Refused("half of a surrogate pair: write \\x{…}")
+            raise UnsupportedExpression("half of a surrogate pair: write \\x{…}")
         return chr(point)
     if letter.isascii() and letter.isalnum():
-        raise Refused(f"\\{letter}")
+        raise UnsupportedExpression(f"\\{letter}")
     return letter
 
 
@@ -110,7 +110,7 @@ def read_class(tokens: Tokens, reading: Reading) -> CodePoints:
 def _operand(tokens: Tokens, reading: Reading, *, right: bool) -> CodePoints:
     """A union of characters, ranges and classes, up to && or `]`; `right`: behind &&."""
     if tokens.sees("&&") or (right and (tokens.sees("]") or tokens.sees("^"))):
-        raise Refused("&& without a plain class in front and behind")
+        raise UnsupportedExpression("&& without a plain class in front and behind")
     sets: list[CodePoints] = []
     nested = ampersand = False
     while not (sets and (tokens.sees("&&") or tokens.sees("]"))):
@@ -118,12 +118,12 @@ def _operand(tokens: Tokens, reading: Reading, *, right: bool) -> CodePoints:
             sets.append(read_class(tokens, reading))
             nested = True
         elif right and nested:
-            raise Refused("&& in front of brackets and more behind them")
+            raise UnsupportedExpression("&& in front of brackets and more behind them")
         else:
             ampersand = ampersand or tokens.sees("&")
             sets.append(_item(tokens, reading))
     if ampersand and (right or tokens.sees("&&")):
-        raise Refused("& beside &&")
+        raise UnsupportedExpression("& beside &&")
     return union(*sets)
 
 
@@ -137,7 +137,7 @@ def _item(tokens: Tokens, reading: Reading) -> CodePoints:
     tokens.take("-")
     last = _character(tokens, reading)
     if not isinstance(last, str) or last < first:
-        raise Refused("a range that does not end at a later character")
+        raise UnsupportedExpression("a range that does not end at a later character")
     points = code_points((ord(first), ord(last)))
     return both_cases(points) if reading.any_case else points
 
@@ -148,7 +148,7 @@ def _character(tokens: Tokens, reading: Reading) -> str | CodePoints:
         return token.character
     letter = tokens.syntax()
     if letter == "v" and tokens.sees("-"):
-        raise Refused(r"\v in a range")  # a tabulator there, as in Java 7
+        raise UnsupportedExpression(r"\v in a range")  # a tabulator there, as in Java 7
     found = short_class(letter, tokens, reading)
     return escaped_character(letter, tokens) if found is None else found
 
@@ -160,9 +160,9 @@ def _property(name: str, reading: Reading) -> CodePoints:
     elif reading.ascii_names and category and category[1] in _CATEGORIES:
         found = ascii_of_category(category[1])
     else:
-        raise Refused(f"\\p{{{name}}}, whose characters depend on Java's version (write [a-zA-Z] or the like)")
+        raise UnsupportedExpression(f"\\p{{{name}}}, whose characters depend on Java's version (write [a-zA-Z] or the like)")
     if reading.any_case:
-        raise Refused(f"\\p{{{name}}} beside (?i)")
+        raise UnsupportedExpression(f"\\p{{{name}}} beside (?i)")
     return found
 
 
@@ -170,26 +170,26 @@ def _octal(tokens: Tokens) -> int:
     digits = tokens.digits(_OCTAL, 1)
     digits += tokens.digits(_OCTAL, 2 if digits and digits in "0123" else 1)
     if not digits:
-        raise Refused(r"\0 without octal digits")
+        raise UnsupportedExpression(r"\0 without octal digits")
     return int(digits, 8)
 
 
 def _hexadecimal(tokens: Tokens) -> int:
     digits = tokens.until("}") if tokens.take("{") else tokens.digits(_HEX, 2).ljust(2, "?")
     if not digits or not set(digits) <= set(_HEX) or int(digits, 16) > EVERY[0][1]:
-        raise Refused(r"\x without a hexadecimal number")
+        raise UnsupportedExpression(r"\x without a hexadecimal number")
     return int(digits, 16)
 
 
 def _four_hexadecimal(tokens: Tokens) -> int:
     digits = tokens.digits(_HEX, 4)
     if len(digits) < 4:
-        raise Refused(r"\u without four hexadecimal digits")
+        raise UnsupportedExpression(r"\u without four hexadecimal digits")
     return int(digits, 16)
 
 
 def _control(tokens: Tokens) -> int:
     character = tokens.syntax()
     if not character.isascii():
-        raise Refused(r"\c with a letter that is not ASCII")
+        raise UnsupportedExpression(r"\c with a letter that is not ASCII")
     return ord(character) ^ 64

@@ -2,7 +2,7 @@
 
 The expression is parsed by Java's rules and written anew: classes and literals as sets of code points, so that no flag of Python's plays a
 part; `.`, `$`, `\\b` and the like by what Java defines; atomic groups as a look-ahead and a reference to what it saw (Python 3.11.4 and
-older match its own atomic groups wrongly). What has no exact equivalent raises Refused, and so does what Java itself refuses.
+older match its own atomic groups wrongly). What has no exact equivalent raises UnsupportedExpression, and so does what Java itself refuses.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ferry.policy.code_points import EVERY, code_points, complement, python_class
 from ferry.policy.java_classes import LINE_ENDS, Reading, escaped_character, read_class, short_class
-from ferry.policy.java_tokens import Refused, Tokens
+from ferry.policy.java_tokens import Tokens, UnsupportedExpression
 
 _GROUP_NAME = re.compile("[a-zA-Z][a-zA-Z0-9]*")
 _FLAGS = re.compile("([isd]*)(?:-([isd]*))?")
@@ -54,7 +54,7 @@ class _Atom:
 def translate(expression: str, *, ascii_names: bool) -> str:
     """The expression for Python, to be compiled without flags; `ascii_names`: it will be matched with ASCII texts only.
 
-    Refused says what cannot be translated. Look-behinds of no fixed width are left to `re.compile`, which refuses them.
+    UnsupportedExpression says what cannot be translated. Look-behinds of no fixed width are left to `re.compile`, which refuses them.
     """
     return _Translation(Tokens(expression), ascii_names=ascii_names).whole()
 
@@ -74,7 +74,7 @@ class _Translation:
     def whole(self) -> str:
         found = self._alternatives()
         if not self._tokens.ended:
-            raise Refused("a ) without its (")
+            raise UnsupportedExpression("a ) without its (")
         return found.text
 
     def _alternatives(self) -> _Atom:
@@ -106,7 +106,7 @@ class _Translation:
             case "$":
                 return _place(_UNIX_END if self._flags.unix_lines else _END)
             case "*" | "+" | "?" | "{":
-                raise Refused(f"{token.character} with nothing to repeat")
+                raise UnsupportedExpression(f"{token.character} with nothing to repeat")
         return self._literal(token.character)
 
     @property
@@ -144,7 +144,7 @@ class _Translation:
 
     def _boundary(self, letter: str) -> _Atom:
         if not self._ascii_names:
-            raise Refused(f"\\{letter}, which depends on Java's version where names are not ASCII")
+            raise UnsupportedExpression(f"\\{letter}, which depends on Java's version where names are not ASCII")
         return _place(_BOUNDARY if letter == "b" else _NO_BOUNDARY)
 
     def _numbered(self, digits: str) -> _Atom:
@@ -154,7 +154,7 @@ class _Translation:
 
     def _reference(self, group: int) -> _Atom:
         if group not in self._closed or self._flags.any_case:
-            raise Refused("a back reference to a group that is open, repeated or not there, or one beside (?i)")
+            raise UnsupportedExpression("a back reference to a group that is open, repeated or not there, or one beside (?i)")
         return _Atom(f"(?P=g{group})", referring=True)
 
     def _group(self) -> _Atom:
@@ -169,12 +169,12 @@ class _Translation:
             opening = f"(?P<g{number}>"
         inside = self._alternatives()
         if not self._tokens.take(")"):
-            raise Refused("a ( that is not closed")
+            raise UnsupportedExpression("a ( that is not closed")
         self._flags = outside
         if number:
             self._closed.add(number)
         if inside.referring and opening.startswith("(?<"):
-            raise Refused("a back reference in a look-behind")
+            raise UnsupportedExpression("a back reference in a look-behind")
         if prefix == "atomic":
             return self._as_atomic(inside)
         looking = prefix == "looking"
@@ -199,14 +199,14 @@ class _Translation:
 
     def _name(self, name: str, number: int) -> None:
         if name and (not _GROUP_NAME.fullmatch(name) or name in self._names):
-            raise Refused(f"the group name {name}, not of letters and digits or given twice")
+            raise UnsupportedExpression(f"the group name {name}, not of letters and digits or given twice")
         if name:
             self._names[name] = number
 
     def _set_flags(self, letters: str) -> None:
         found = _FLAGS.fullmatch(letters)
         if found is None:
-            raise Refused(f"(?{letters}): of the flags, i, s and d are known")
+            raise UnsupportedExpression(f"(?{letters}): of the flags, i, s and d are known")
         names = {"i": "any_case", "s": "dot_all", "d": "unix_lines"}
         for letter in found[1]:
             self._flags = replace(self._flags, **{names[letter]: True})
@@ -218,10 +218,10 @@ class _Translation:
         if not bounds:
             return atom
         if not atom.width or atom.referring:
-            raise Refused(f"{bounds} behind a place, a look-around, a flag, \\R or a back reference")
+            raise UnsupportedExpression(f"{bounds} behind a place, a look-around, a flag, \\R or a back reference")
         # Java ends a loop at the first empty round, even before its least number.
         if atom.placing and least > 1:
-            raise Refused(f"{bounds} behind a group with a place or a look-around in it")
+            raise UnsupportedExpression(f"{bounds} behind a group with a place or a look-around in it")
         # What a repeated group holds in the end differs between the engines where they go back.
         self._closed -= set(range(groups_before + 1, self._groups + 1))
         if self._tokens.take("+"):
@@ -229,7 +229,7 @@ class _Translation:
             return self._as_atomic(replace(once, text=f"{once.text}{bounds}", single=False))
         lazy = "?" if self._tokens.take("?") else ""
         if self._tokens.sees("*") or self._tokens.sees("{") or self._tokens.sees("?"):
-            raise Refused("two quantifiers in a row")
+            raise UnsupportedExpression("two quantifiers in a row")
         return replace(atom, text=f"{atom.text}{bounds}{lazy}", single=False)
 
     def _bounds(self) -> tuple[str, int]:
@@ -242,7 +242,7 @@ class _Translation:
         text = self._tokens.until("}")
         found = _BOUNDS.fullmatch(text)
         if found is None or int(found[1]) > int(found[3] or found[1]) or int(found[3] or found[1]) > _MOST_REPETITIONS:
-            raise Refused(f"{{{text}}}, which is no {{least,most}}")
+            raise UnsupportedExpression(f"{{{text}}}, which is no {{least,most}}")
         return f"{{{text}}}", int(found[1])
 
     def _as_atomic(self, atom: _Atom) -> _Atom:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ferry.errors import ConfigError
 from ferry.policy.java_expression import translate
-from ferry.policy.java_tokens import Refused
+from ferry.policy.java_tokens import UnsupportedExpression
 
 # Kafka allows any text as the id of a group; names of topics and of topic configs are ASCII.
 _ANY_NAMES = frozenset({"groups", "groups.exclude", "group pattern"})
@@ -28,7 +28,7 @@ def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str] | None:
     ascii_names = key not in _ANY_NAMES
     try:
         return _compiled("|".join(elements), ascii_names)
-    except Refused as problem:
+    except UnsupportedExpression as problem:
         told = [(element, found) for element in elements if (found := _problem(element, ascii_names))]
         culprit, what = told[0] if told else ("|".join(elements), str(problem))
         comma = " (a comma separates elements, inside {} too)" if culprit.count("{") > culprit.count("}") else ""
@@ -42,15 +42,15 @@ def _compiled(expression: str, ascii_names: bool) -> re.Pattern[str]:
     try:
         return re.compile(translate(expression, ascii_names=ascii_names))
     except (re.error, OverflowError) as problem:
-        raise Refused(str(problem)) from problem
+        raise UnsupportedExpression(str(problem)) from problem
     except RecursionError as problem:
-        raise Refused("groups in too many levels") from problem
+        raise UnsupportedExpression("groups in too many levels") from problem
 
 
 def _problem(element: str, ascii_names: bool) -> str:
     """Why an element is refused by itself; empty when it is not."""
     try:
         _compiled(element, ascii_names)
-    except Refused as problem:
+    except UnsupportedExpression as problem:
         return str(problem)
     return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-class Refused(Exception):
+class UnsupportedExpression(Exception):
     """An expression that Java refuses, or that Python would match differently; the text completes "it uses …"."""
 
 
@@ -46,17 +46,17 @@ class Tokens:
         return found
 
     def read(self) -> Token:
-        """The next token; Refused at the end."""
+        """The next token; UnsupportedExpression at the end."""
         if self.ended:
-            raise Refused("something that is not closed")
+            raise UnsupportedExpression("something that is not closed")
         self._next += 1
         return self._tokens[self._next - 1]
 
     def syntax(self) -> str:
-        """The next character, as part of a construct; Refused when it is quoted."""
+        """The next character, as part of a construct; UnsupportedExpression when it is quoted."""
         token = self.read()
         if token.quoted:
-            raise Refused(r"\Q inside another construct")
+            raise UnsupportedExpression(r"\Q inside another construct")
         return token.character
 
     def until(self, end: str) -> str:
