@@ -22,6 +22,7 @@ from ferry.copying.request import RunRequest
 from ferry.pipeline.report import assemble_report
 from ferry.pipeline.run import Run
 from ferry.sandbox.jars import java
+from ferry.syncs.context import SyncContext
 from ferry.syncs.heartbeats import sync_heartbeat
 from ferry.syncs.mm2_topics import ensure_mm2_topic, write_mm2_records
 from ferry.syncs.offset_syncs import sync_offset_syncs
@@ -122,10 +123,10 @@ def _fill(chain: Chain) -> None:
     first, second = chain.config.flows
     # First the heartbeats of both flows, then the copies: so one pass brings them to the end of the chain.
     for flow in (first, second):
-        assert sync_heartbeat(flow, False).failed == ()
+        assert sync_heartbeat(SyncContext(flow)).failed == ()
     for flow in (first, second):
         _run(flow)
-        sync_offset_syncs(flow, False)
+        sync_offset_syncs(SyncContext(flow))
     _write_checkpoints(first, f"{a}.checkpoints.internal", f"{a}.{chain.topic}")
 
 

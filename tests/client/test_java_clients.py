@@ -20,6 +20,7 @@ from ferry.client.remote_cluster import connect
 from ferry.errors import ArgumentError
 from ferry.policy.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from ferry.syncs.checkpoints import sync_checkpoints
+from ferry.syncs.context import SyncContext
 
 pytestmark = pytest.mark.brokers
 
@@ -159,7 +160,7 @@ def test_java_reads_the_checkpoint_of_a_real_group(chain: Any, ask_java: Ask) ->
     consumer.commit(offsets=[KafkaTopicPartition(topic, 0, place.offset)], asynchronous=False)
     consumer.close()
     flow = chain.config.flow(f"{b}->{c}")
-    assert sync_checkpoints(flow, False).failed == ()
+    assert sync_checkpoints(SyncContext(flow)).failed == ()
     checkpoints = f"{b}.checkpoints.internal"
     (image,) = client.translate_offsets(chain.path, c, b, "real", 20).values()
     lines = ask_java("format", chain.properties(2), checkpoints, f"{FORMATTERS}.CheckpointFormatter").split("|")

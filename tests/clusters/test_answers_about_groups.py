@@ -24,7 +24,7 @@ from ferry.clusters.messages import ConsumerGroupDescribeResponse
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster
 from ferry.errors import ClusterUnreachable, FerryError, GroupFailed, NotAuthorized, RetryRule
-from ferry.syncs.group_writing import has_members
+from ferry.syncs.group_placing import has_members
 
 pytestmark = pytest.mark.unit
 

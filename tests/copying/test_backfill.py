@@ -19,7 +19,7 @@ from ferry.copying.request import RunRequest
 from ferry.errors import Superseded
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
-from ferry.recovery.seed_file import read_seed_file
+from ferry.recovery.positions import read_seed_file
 from ferry.recovery.seeding import seed
 
 pytestmark = pytest.mark.brokers

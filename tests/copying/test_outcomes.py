@@ -20,7 +20,7 @@ from ferry.errors import ExitCode
 from ferry.ledger.acknowledgements import acknowledge_losses
 from ferry.ledger.run_report import RunReport
 from ferry.policy.naming import ledger_topic, state_topic
-from ferry.recovery.seed_file import read_seed_file
+from ferry.recovery.positions import read_seed_file
 from ferry.recovery.seeding import seed
 
 pytestmark = pytest.mark.brokers

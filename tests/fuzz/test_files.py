@@ -15,7 +15,7 @@ from ferry.config.jaas import parse_jaas
 from ferry.config.properties import parse_properties
 from ferry.errors import ArgumentError, ConfigError
 from ferry.policy.java_patterns import java_pattern
-from ferry.recovery.seed_file import read_seed_file
+from ferry.recovery.positions import read_seed_file
 
 pytestmark = pytest.mark.unit
 

@@ -280,10 +280,10 @@ class Stage:
         return [*told, *(Complaint("verify", "not covered", str(entry), ExitCode.PARTLY_FAILED) for entry in missing)]
 
     def _translate(self, flow: Flow) -> list[Complaint]:
-        onward, back = translated_groups(flow), translated_groups(flow, reverse=True)
-        left_out = [*onward.left_out, *back.left_out]
+        active, back = translated_groups(flow), translated_groups(flow, reverse=True)
+        left_out = [*active.left_out, *back.left_out]
         told = [Complaint("translate", entry.error, entry.reason, ExitCode.PARTLY_FAILED) for entry in left_out if entry.error]
-        assert told or self.group in onward.groups
+        assert told or self.group in active.groups
         return told
 
     def _client(self, flow: Flow) -> list[Complaint]:

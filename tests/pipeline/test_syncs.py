@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
@@ -19,6 +20,7 @@ from ferry.ledger.state import SyncDone, encode_state
 from ferry.ledger.sync_outcome import LISTED, Change, SyncOutcome
 from ferry.pipeline import syncs
 from ferry.pipeline.syncs import Syncs
+from ferry.syncs.context import SyncContext
 from ferry.syncs.names import SyncName
 
 pytestmark = pytest.mark.brokers
@@ -31,11 +33,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Stands for every sync: notes whether it was a dry run, changes one thing."""
     seen: list[bool] = []
 
-    def sync(_: Flow, dry_run: bool) -> SyncOutcome:
-        seen.append(dry_run)
-        return SyncOutcome("configs", changes=(Change("topic t", "set"),) * (LISTED + 1))
+    def sync(name: SyncName, context: SyncContext) -> SyncOutcome:
+        seen.append(context.dry_run)
+        return SyncOutcome(name.value, changes=(Change("topic t", "set"),) * (LISTED + 1))
 
-    monkeypatch.setattr(syncs, "_function", lambda name: lambda flow, dry_run: replace(sync(flow, dry_run), sync=name.value))
+    monkeypatch.setattr(syncs, "_function", lambda name: partial(sync, name))
     return seen
 
 
@@ -78,7 +80,7 @@ def test_a_dry_run_leaves_nothing_behind(flow_factory: FlowFactory, calls: list[
 
 
 def test_a_sync_that_can_do_nothing_has_failed_and_is_due_again(flow_factory: FlowFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def sync(_: Flow, dry_run: bool) -> SyncOutcome:
+    def sync(_: SyncContext) -> SyncOutcome:
         raise ClusterUnreachable("cluster A: away")
 
     monkeypatch.setattr(syncs, "_function", lambda _: sync)

@@ -13,6 +13,7 @@ from tools.kafka import SandboxCluster
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
 from ferry.syncs.configs import sync_configs
+from ferry.syncs.context import SyncContext
 from ferry.syncs.group_offsets import sync_groups
 
 pytestmark = pytest.mark.brokers
@@ -50,8 +51,8 @@ def test_one_policy_names_everything(
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     source = AdminClient(source_cluster.client_settings())
     source.incremental_alter_configs([resource])[resource].result(SECONDS)
-    assert sync_configs(flow, False).failed == ()
-    outcome = sync_groups(flow, False)
+    assert sync_configs(SyncContext(flow)).failed == ()
+    outcome = sync_groups(SyncContext(flow))
     assert outcome.failed == ()
     assert f"left out by {flow.mirroring.group_filter_class}" in {skipped.reason for skipped in outcome.skipped if hidden in skipped.what}
 

@@ -17,10 +17,11 @@ from tools.kafka import SandboxCluster
 from ferry.config import Flow, load_config
 from ferry.errors import RecoveryStopped
 from ferry.ledger.run_report import RunReport
-from ferry.recovery import moving
 from ferry.recovery import switch_over as planned_move
 from ferry.recovery.report import Confirmation, RecoveryOptions, RecoveryPlan
+from ferry.syncs.context import SyncContext
 from ferry.syncs.group_offsets import sync_groups
+from ferry.syncs.group_placing import GroupPlacer
 
 pytestmark = pytest.mark.brokers
 
@@ -71,7 +72,7 @@ def test_there_and_back(
         assert 20 <= document["missing_offsets"] <= 22, "with markers of the copies"
     assert (everything(room.source), everything(room.target)) == before
     with monkeypatch.context() as patch:
-        patch.setattr(moving, "write_decisions", _killed)
+        patch.setattr(GroupPlacer, "write", _killed)
         with pytest.raises(KilledError):
             room.command("failback", *QUIET)
     with group_member(room.target, busy, room.remote):
@@ -88,9 +89,9 @@ def test_there_and_back(
     # A task that was killed before it could say so is tried again: it tells the same, and touches nothing but its fence.
     before = log_ends(room.source, room.target)
     options = RecoveryOptions("failback", document["run_id"])
-    passage = planned_move.failback(room.there, room.back)
+    switch = planned_move.failback(room.there, room.back)
     plan = RecoveryPlan("failback", room.there.name, options.run_id, options.mode, "failing-back")
-    again = planned_move.carry_out_passage(passage, options, plan, Confirmation("x"), "")
+    again = planned_move.carry_out_switch_over(switch, options, plan, Confirmation("x"), "")
     assert (again.exit_code, again.stage, again.recovery) == (0, "replicating", document["recovery"])
     assert {entry.move.group for entry in again.groups} >= {first, second, busy}
     changed = log_ends(room.source, room.target).items() ^ before.items()
@@ -109,7 +110,7 @@ def test_there_and_back(
         assert read_on(room.source, second, room.topic) == from_record({0: 9, 1: 7}, tail)
         for group in (first, second):
             assert read_on(room.source, group, back) == {0: since[0][4:], 1: since[1][5:]}
-    assert not sync_groups(room.there, True).left_out
+    assert not sync_groups(SyncContext(room.there, dry_run=True)).left_out
     for flow in (room.there, room.back, room.there):
         assert copy_flow(flow).records == 0
 
@@ -161,7 +162,7 @@ def test_a_planned_cut_over(room: Room, copy_flow: CopyFlow, group_member: Group
         ended, document = room.command("cutover", *QUIET)
         assert (ended.exit_code, document["stage"]) == (5, "cutting-over")
     assert "left alone" not in str(document)
-    assert "cutting over" in sync_groups(room.there, False).left_out
+    assert "cutting over" in sync_groups(SyncContext(room.there)).left_out
     ended, document = room.command("cutover", *QUIET)
     assert (ended.exit_code, document["stage"]) == (0, "cut-over")
     ended, document = room.command("cutover", *QUIET)  # for groups that come later

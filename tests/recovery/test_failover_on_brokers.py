@@ -17,10 +17,12 @@ from ferry.config import Flow
 from ferry.errors import FerryError, RecoveryStopped
 from ferry.ledger.run_report import RunReport
 from ferry.monitoring.status import flow_status
-from ferry.recovery import moving
+from ferry.syncs import group_placing
 from ferry.syncs.checkpoints import sync_checkpoints
+from ferry.syncs.context import SyncContext
 from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.group_offsets import sync_groups
+from ferry.syncs.group_placing import GroupPlacer
 
 pytestmark = pytest.mark.brokers
 
@@ -57,7 +59,7 @@ def test_with_a_source_that_answers(room: Room, copy_flow: CopyFlow, group_membe
     # A consumer went on at the target, then another one began anew on purpose: neither is touched again.
     commit(room.target, quick, room.remote, {0: 1})
     commit(room.source, slow, room.topic, {0: 29, 1: 29})
-    assert "failed over at" in sync_groups(room.there, False).left_out
+    assert "failed over at" in sync_groups(SyncContext(room.there)).left_out
     assert flow_status(room.there).stage == "failed-over"
     assert any("failed over at" in obstacle for obstacle in explain_group(room.there, slow).obstacles)
     if room.remote != room.topic:
@@ -73,7 +75,7 @@ def test_with_a_source_that_answers(room: Room, copy_flow: CopyFlow, group_membe
         CliRunner().invoke(app, ["failover", str(room.config), "--flow", room.back.name, "--yes"], catch_exceptions=False)
     ended = CliRunner().invoke(app, ["failover", str(room.config), "--flow", room.there.name, "--abandon"])
     assert ended.exit_code == 0
-    assert not sync_groups(room.there, True).left_out
+    assert not sync_groups(SyncContext(room.there, dry_run=True)).left_out
 
 
 @pytest.mark.long
@@ -88,7 +90,7 @@ def test_with_a_source_that_is_away(room: Room, copy_flow: CopyFlow) -> None:
     copy_flow(room.there)
     commit(room.source, reader, room.topic, {0: 5, 1: 15})
     commit(room.source, eager, room.topic, {0: 5, 1: 5})
-    sync_checkpoints(room.there, False)
+    sync_checkpoints(SyncContext(room.there))
     room.produce(room.source, room.topic, RECORDS)
     copy_flow(room.there)
     commit(room.target, eager, room.remote, {0: 11, 1: 2})
@@ -120,7 +122,7 @@ def test_a_look_touches_nothing(room: Room, copy_flow: CopyFlow) -> None:
     copy_flow(room.there)
     commit(room.source, group, room.topic, {0: 4, 1: 6})
     room.produce(room.source, room.topic, 10)
-    sync_checkpoints(room.there, False)
+    sync_checkpoints(SyncContext(room.there))
     before = everything(room.target), everything(room.source)
     for option in ("--dry-run", "--rehearse"):
         for config in (room.config, room.away()):
@@ -137,29 +139,29 @@ def test_a_look_touches_nothing(room: Room, copy_flow: CopyFlow) -> None:
 def test_killed_between_steps_it_goes_on(room: Room, copy_flow: CopyFlow, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed before and behind the write of every chunk of groups; the next try ends what the first began, and moves no group twice."""
     groups = sorted(f"{room.topic}-{secrets.token_hex(4)}" for _ in range(3))
-    monkeypatch.setattr(moving, "GROUPS_AT_ONCE", 1)
+    monkeypatch.setattr(group_placing, "GROUPS_AT_ONCE", 1)
     room.produce(room.source, room.topic, RECORDS)
     copy_flow(room.there)
     for group in groups:
         commit(room.source, group, room.topic, {0: 5, 1: 5})
         commit(room.target, group, room.remote, {0: 9})  # ahead: it goes back, as a person wants it
-    write = moving.write_decisions
+    write = GroupPlacer.write
 
-    def killed_at(number: int, *, behind: bool) -> Callable[..., None]:
-        def act(*arguments: Any) -> None:
+    def killed_at(number: int, *, behind: bool) -> Callable[..., object]:
+        def act(*arguments: Any) -> object:
             nonlocal number
             number -= 1
             if number < 0:
                 if behind:
                     write(*arguments)
                 raise KilledError
-            write(*arguments)
+            return write(*arguments)
 
         return act
 
     for number, behind in ((0, False), (0, True), (1, True)):
         with monkeypatch.context() as patch:
-            patch.setattr(moving, "write_decisions", killed_at(number, behind=behind))
+            patch.setattr(GroupPlacer, "write", killed_at(number, behind=behind))
             with pytest.raises(KilledError):
                 room.command("failover", "--yes", "--no-last-copy", "--backwards")
     commit(room.target, groups[0], room.remote, {0: 12})  # a consumer has gone on meanwhile

@@ -12,11 +12,11 @@ from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.recovery_entries import GroupTaken
 from ferry.recovery.checkpointed_groups import checkpoint_image
-from ferry.recovery.group_moves import Action, PlaceShown, described_move, with_consent, without_taken
+from ferry.recovery.group_moves import PlaceShown, described_move, with_consent, without_taken
 from ferry.recovery.moving import outcome_of
 from ferry.recovery.report import group_rows, how
-from ferry.syncs.group_decision import GroupDecision, TargetGroup, decide_group
-from ferry.syncs.group_writing import GroupTally
+from ferry.syncs.group_decision import GroupDecision, Placement, TargetGroup, decide_group
+from ferry.syncs.group_placing import GroupResult, NotWritten
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
 from ferry.translation.offset_map import LogBounds, OffsetMap
 from ferry.wire.internal_records import Checkpoint
@@ -39,13 +39,19 @@ def decided(present: dict[int, int], images: dict[int, int], *, members: int = 0
 def test_one_action_for_each_partition() -> None:
     decision = decided({0: 7, 1: 7, 2: 7}, {0: 9, 1: 7, 2: 5, 3: 1, 9: 1})
     move = described_move(decision, 2, {})
-    assert [entry.action for entry in move.partitions] == [Action.WRITE, Action.STAND, Action.AHEAD, Action.WRITE, Action.NONE]
+    assert [entry.action for entry in move.partitions] == [
+        Placement.WRITE,
+        Placement.UP_TO_DATE,
+        Placement.AHEAD,
+        Placement.WRITE,
+        Placement.NONE,
+    ]
     assert (move.ahead, move.exact, move.members_at_origin) == ((("g", "A.t", 2, 7),), True, 2)
     agreed = with_consent(decision, move.ahead, MARKER)
     assert agreed.writes == {
         TopicPartition("A.t", number): CommittedOffset(offset, -1, MARKER) for number, offset in ((0, 9), (2, 5), (3, 1))
     }
-    assert [entry.action for entry in described_move(agreed, 0, {}).partitions][2] is Action.BACK
+    assert [entry.action for entry in described_move(agreed, 0, {}).partitions][2] is Placement.BACK
     rows = [row[-1] for row in group_rows([move])]
     assert rows[0] == "still has 2 members where it comes from"
     assert rows[1:4] == ["exact", "stands there already, exact", "left there: B is ahead: at 7, translated 5; a group never goes back"]
@@ -75,7 +81,7 @@ def test_a_group_with_members_is_never_written() -> None:
     assert not with_consent(decision, [("g", "A.t", 0, 7)], MARKER).writes
     move = described_move(decision, 0, {})
     assert "2 members on B" in move.obstacle
-    assert {entry.action for entry in move.partitions} == {Action.NONE}
+    assert {entry.action for entry in move.partitions} == {Placement.NONE}
 
 
 def test_a_group_is_not_done_while_a_cluster_keeps_something_back() -> None:
@@ -86,8 +92,16 @@ def test_a_group_is_not_done_while_a_cluster_keeps_something_back() -> None:
     target = TargetGroup(DESCRIPTION, {TopicPartition("A.t", 0): CommittedOffset(7)})
     for positions, problems in (((known, kept_back), ("A.t-1: A: no leader",)), ((known, never_copied), ())):
         decision = decide_group("g", positions, target, {"A.t": 2}, alias="B", marker=MARKER)
-        outcome = outcome_of(decision, GroupTally(), {})
+        outcome = outcome_of(GroupResult(decision), {})
         assert (outcome.done, outcome.problems) == (not problems, problems)
+
+
+def test_what_was_not_written_keeps_a_group_from_being_done() -> None:
+    decision = decided({}, {0: 5, 1: 6})
+    refused = outcome_of(GroupResult(decision, None, {TopicPartition("A.t", 1): NotWritten("no right", "NotAuthorized")}), {})
+    assert (refused.done, refused.written, refused.problems) == (False, 1, ("A.t-1: NotAuthorized: no right",))
+    active = outcome_of(GroupResult(decision, NotWritten("it became active")), {})
+    assert (active.done, active.written, active.problems) == (False, 0, ("it became active",))
 
 
 @given(present=OFFSETS, image=st.integers(0, 5), shown=OFFSETS)

@@ -14,8 +14,7 @@ from ferry.copying.snapshot import FlowSnapshot
 from ferry.ledger.state import FlowState
 from ferry.pipeline.plan import RunPlan
 from ferry.policy.selection import Selection
-from ferry.recovery.draining import grown
-from ferry.recovery.not_copied import not_copied
+from ferry.recovery.not_copied import grown, not_copied
 from ferry.syncs.topic_plan import TopicPlan
 
 pytestmark = pytest.mark.unit

@@ -13,9 +13,8 @@ from ferry.errors import ArgumentError
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.recovery.external_records import Explained, explained, foreign_ranges
-from ferry.recovery.positions import GivenPositions
-from ferry.recovery.seed_file import read_seed_file
-from ferry.recovery.seed_plan import Remote, SeedPlan, check_positions, plan_foreign, plan_seeds
+from ferry.recovery.positions import GivenPositions, read_seed_file
+from ferry.recovery.seed_plan import SeedPlan, TargetRecords, check_positions, plan_foreign, plan_seeds
 
 pytestmark = pytest.mark.unit
 
@@ -23,8 +22,8 @@ SOURCE, REMOTE, OLD = UUID(int=1), UUID(int=2), UUID(int=3)
 RULES = PlanRules("A->B", "run-1")
 NEW = PartitionFacts("t", 0, SOURCE, "A.t", REMOTE, 1, 0, 0, 100, 100, 0)
 KNOWN = replace(NEW, head=Head("t", 0, 50, str(SOURCE), "A.t", str(REMOTE)), committed=50, claimed_by="A->B", remote_end=40)
-ALIEN = Remote({}, {("t", 0): 40})
-EMPTY = Remote({}, {})
+ALIEN = TargetRecords({}, {("t", 0): 40})
+EMPTY = TargetRecords({}, {})
 
 
 def write(directory: Path, text: str) -> Path:
@@ -110,7 +109,7 @@ def test_a_repeated_seed_remembers_what_the_first_one_found() -> None:
     assert first.seed
     assert first.seed.found == 40
     ledger = explained([KNOWN], [first.seed])
-    (second,) = plan_seeds(given, [replace(KNOWN, remote_end=0)], RULES, Remote(ledger, {})).partitions
+    (second,) = plan_seeds(given, [replace(KNOWN, remote_end=0)], RULES, TargetRecords(ledger, {})).partitions
     assert second.seed
     assert second.seed.found == 40
 

@@ -20,10 +20,9 @@ from ferry.errors import ArgumentError, ExitCode, ReplicatorActive, Superseded
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import ReceiptKind
 from ferry.ledger.run_report import RunReport
-from ferry.recovery import mm2_activity
-from ferry.recovery.group_positions import read_group_positions
+from ferry.recovery import mm2_positions
 from ferry.recovery.mm2_positions import read_mm2_positions
-from ferry.recovery.positions import GivenPositions
+from ferry.recovery.positions import GivenPositions, read_group_positions
 from ferry.recovery.seeding import SeedOutcome, declare_foreign, seed
 
 pytestmark = pytest.mark.brokers
@@ -71,7 +70,7 @@ def foreign(flow: Flow) -> dict[int, tuple[int, int, int]]:
 
 @pytest.fixture
 def quick_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mm2_activity, "WATCH_SECONDS", 0.6)
+    monkeypatch.setattr(mm2_positions, "WATCH_SECONDS", 0.6)
 
 
 def write_offsets(cluster: SandboxCluster, name: str, *lines: tuple[str, str | None]) -> None:
@@ -152,7 +151,7 @@ def names(cluster: SandboxCluster) -> set[str]:
 def test_a_replicator_that_still_writes_is_refused(
     flow: Flow, topic: str, mm2_stopped: str, target_cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mm2_activity, "WATCH_SECONDS", 1.0)
+    monkeypatch.setattr(mm2_positions, "WATCH_SECONDS", 1.0)
     writes = repeated(lambda: write_offsets(target_cluster, mm2_stopped, (entry(flow, topic, 0), '{"offset":59}')))
     with writes, pytest.raises(ReplicatorActive, match=rf"new offsets in {mm2_stopped} .*stop its processes"):
         read_mm2_positions(flow)

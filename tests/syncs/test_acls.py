@@ -34,6 +34,7 @@ from ferry.pipeline.syncs import Syncs
 from ferry.sandbox.jars import java
 from ferry.syncs.acls import sync_acls
 from ferry.syncs.configs import sync_configs
+from ferry.syncs.context import SyncContext
 from ferry.syncs.names import SyncName
 from ferry.syncs.topics import sync_topics
 
@@ -93,10 +94,10 @@ def test_acls_of_topics_as_under_mirror_maker(flow_of: FlowFactory, guarded: Pai
     wanted = {line.format(remote) for line in BY_MIRROR_MAKER}
 
     before = kafka_acls(target)
-    planned = sync_acls(flow, True)
+    planned = sync_acls(SyncContext(flow, dry_run=True))
     assert {change.what.removeprefix("ACL ") for change in planned.changes} == wanted
 
-    outcome = sync_acls(flow, False)
+    outcome = sync_acls(SyncContext(flow))
     assert outcome.changes == planned.changes
     assert {change.action for change in outcome.changes} == {"create"}
     assert kafka_acls(target) - before == wanted
@@ -106,7 +107,7 @@ def test_acls_of_topics_as_under_mirror_maker(flow_of: FlowFactory, guarded: Pai
     assert "ferry.sync.acls.groups=true" in reasons[f"ACL User:alice ALLOW READ group g-{topic} (literal) from *"]
     assert reasons["ACL User:alice ALLOW READ topic elsewhere (literal) from *"] == "not in topics"
 
-    again = sync_acls(flow, False)
+    again = sync_acls(SyncContext(flow))
     assert (again.changes, again.failed, again.counts["present"]) == ((), (), 3)
 
 
@@ -118,27 +119,27 @@ def test_only_acls_of_its_own_are_removed_and_only_when_asked(flow_of: FlowFacto
     allow(target, "User:old", remote, "READ")
     for user in ("User:old", "User:new", "User:stays"):
         allow(source, user, topic, "READ")
-    assert texts(sync_acls(flow_of(*lines), False)) == {f"create ACL {line(user, remote)}" for user in ("User:new", "User:stays")}
+    assert texts(sync_acls(SyncContext(flow_of(*lines)))) == {f"create ACL {line(user, remote)}" for user in ("User:new", "User:stays")}
     for user in ("User:old", "User:new"):
         forbid(source, user, topic)
 
-    kept = sync_acls(flow_of(*lines), False)
+    kept = sync_acls(SyncContext(flow_of(*lines)))
     assert texts(kept) == set()
     (left,) = [skipped for skipped in kept.skipped if remote in skipped.what]
     assert left.what == f"ACL {line('User:new', remote)}"
     assert "ferry.sync.acls.remove=true" in left.reason
 
     removing = flow_of(*lines, "ferry.sync.acls.remove = true")
-    assert texts(sync_acls(removing, True)) == {f"delete ACL {line('User:new', remote)}"}
-    assert texts(sync_acls(removing, False)) == {f"delete ACL {line('User:new', remote)}"}
+    assert texts(sync_acls(SyncContext(removing, dry_run=True))) == {f"delete ACL {line('User:new', remote)}"}
+    assert texts(sync_acls(SyncContext(removing))) == {f"delete ACL {line('User:new', remote)}"}
     assert {text for text in kafka_acls(target) if remote in text} == {line("User:old", remote), line("User:stays", remote)}
 
     # Somebody takes one away and gives it back: then it is theirs, though the source's goes as well.
     forbid(target, "User:stays", remote)
     forbid(source, "User:stays", topic)
-    sync_acls(removing, False)
+    sync_acls(SyncContext(removing))
     allow(target, "User:stays", remote, "READ")
-    assert texts(sync_acls(removing, False)) == set()
+    assert texts(sync_acls(SyncContext(removing))) == set()
     assert line("User:stays", remote) in kafka_acls(target)
 
 
@@ -155,10 +156,10 @@ def test_what_a_flow_may_ask_for(flow_of: FlowFactory, guarded: Pair) -> None:
     lines += ["ferry.sync.acls.transactional.ids = true", "ferry.sync.acls.write = keep"]
     alias = flow_of(*lines).source.alias
     before = kafka_acls(target)
-    reported = sync_acls(flow_of(*lines, "ferry.sync.acls.report.only = true"), False)
+    reported = sync_acls(SyncContext(flow_of(*lines, "ferry.sync.acls.report.only = true")))
     assert reported.changes == ()
     assert sum("ferry.sync.acls.report.only=true" in skipped.reason for skipped in reported.skipped) == reported.counts["missing"] > 0
-    assert len(sync_acls(flow_of(*lines), False).changes) == reported.counts["missing"]
+    assert len(sync_acls(SyncContext(flow_of(*lines))).changes) == reported.counts["missing"]
     assert {text for text in kafka_acls(target) - before if topic[:6] in text} == {
         f"User:alice ALLOW ALL topic {alias}.{topic} (literal) from *",
         f"User:alice ALLOW READ topic {alias}.{topic[:6]} (prefixed) from *",
@@ -173,14 +174,14 @@ def test_a_user_who_may_not_see_acls(flow_of: FlowFactory, side: str) -> None:
     # The target's are about to be altered, and whoever may alter them may describe them.
     right = {"source": "Describe", "target": "Alter"}[side]
     with pytest.raises(NotAuthorized, match=f"grant {right} on the cluster at cluster {getattr(flow, side).alias} to User:nobody"):
-        sync_acls(flow, False)
+        sync_acls(SyncContext(flow))
 
 
 def test_a_user_who_may_not_create_acls(flow_of: FlowFactory, guarded: Pair) -> None:
     topic = f"t-{secrets.token_hex(4)}"
     allow(guarded[0], "User:alice", topic, "READ")
     flow = flow_of(f"A->B.topics = {topic}", target="looker")
-    outcome = sync_acls(flow, False)
+    outcome = sync_acls(SyncContext(flow))
     assert outcome.changes == ()
     (failure,) = outcome.failed
     assert (failure.what, failure.error) == (f"ACL {line('User:alice', f'{flow.source.alias}.{topic}')}", "NotAuthorized")
@@ -197,7 +198,7 @@ def test_one_topic_that_may_not_be_configured_does_not_keep_the_others(flow_of: 
     for future in client.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
         future.result(30)
     lines = f"A->B.topics = {','.join(topics)}"
-    sync_topics(flow_of(lines), False)
+    sync_topics(SyncContext(flow_of(lines)))
     flow = flow_of(lines, target="looker")
     open_topic, fixed, hidden = (f"{flow.source.alias}.{topic}" for topic in topics)
     allow(target, "User:looker", open_topic, "DESCRIBE_CONFIGS")
@@ -206,7 +207,7 @@ def test_one_topic_that_may_not_be_configured_does_not_keep_the_others(flow_of: 
     resources = [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[SEGMENT_BYTES]) for topic in topics]
     for future in client.incremental_alter_configs(resources).values():
         future.result(30)
-    outcome = sync_configs(flow, False)
+    outcome = sync_configs(SyncContext(flow))
     assert [(change.what, change.detail) for change in outcome.changes] == [
         (f"topic {open_topic}", "segment.bytes: 1073741824 (Kafka's default) -> 1048576")
     ]
@@ -226,7 +227,7 @@ def test_clusters_without_authorizer(
     assert f"cluster {without.source.alias} has no authorizer" in notice
     assert (outcome.changes, outcome.skipped, outcome.failed) == ((), (), ())
     half = load_config(config_file(*login("A", "ferry"), "A->B.topics = .*", source=guarded[0], target=target_cluster)).flows[0]
-    (notice,) = sync_acls(half, False).notices
+    (notice,) = sync_acls(SyncContext(half)).notices
     assert f"cluster {half.target.alias} has no authorizer" in notice
 
 

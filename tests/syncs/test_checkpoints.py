@@ -13,6 +13,7 @@ from tools.kafka import RecordSeen, SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.syncs.checkpoints import checkpoint_key, is_due, newest_checkpoints, plan_checkpoints, sync_checkpoints
+from ferry.syncs.context import SyncContext
 from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
 from ferry.wire.internal_records import Checkpoint
@@ -127,10 +128,10 @@ def test_written_read_back_and_left_alone(
     run_flow(flow)
     places = [record.offset for record in read_all(target_cluster.client_settings(), remote)[0]]
     commit(group, topic, {0: 150}, "n\u00e4her")
-    planned = sync_checkpoints(flow, True)
+    planned = sync_checkpoints(SyncContext(flow, dry_run=True))
     assert [(change.action, change.reason) for change in planned.changes] == [("create", ""), ("write", "first")]
     before = time.time_ns() // 1_000_000
-    assert sync_checkpoints(flow, False).changes == planned.changes
+    assert sync_checkpoints(SyncContext(flow)).changes == planned.changes
 
     def standing() -> list[RecordSeen]:
         (records,) = read_all(target_cluster.client_settings(), name)
@@ -141,18 +142,18 @@ def test_written_read_back_and_left_alone(
     metadata = b"\0\7n\xc3\xa4her\0"  # confluent-kafka commits a C string with its end
     assert record.value == bytes(2) + (150).to_bytes(8, "big") + places[150].to_bytes(8, "big") + metadata
     assert before <= record.timestamp <= time.time_ns() // 1_000_000
-    again = sync_checkpoints(flow, False)
+    again = sync_checkpoints(SyncContext(flow))
     assert (again.changes, again.counts["unchanged"]) == ((), 1)
     for upstream, reason in ((160, "moved on"), (20, "rewound at the source")):
         commit(group, topic, {0: upstream})
-        assert [change.reason for change in sync_checkpoints(flow, False).changes] == [reason]
+        assert [change.reason for change in sync_checkpoints(SyncContext(flow)).changes] == [reason]
         newest = standing()[-1].value or b""
         assert newest[2:] == upstream.to_bytes(8, "big") + places[upstream].to_bytes(8, "big") + bytes(2)
     producer = Producer(target_cluster.client_settings())
     producer.produce(name, None, record.key)
     producer.produce(name, b"\0\1" + (record.value or b"")[2:], record.key)
     assert producer.flush(30) == 0
-    marred = sync_checkpoints(flow, False)
+    marred = sync_checkpoints(SyncContext(flow))
     assert (marred.changes, marred.failed) == ((), ())
     assert [line for line in marred.notices if f"topic {name}: the record at 0:" in line and "left alone" in line] == list(marred.notices)
     assert len(marred.notices) == 2

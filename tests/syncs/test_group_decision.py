@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupMember, GroupState, GroupType
+from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
 from ferry.clusters.partitions import TopicPartition
-from ferry.syncs.group_decision import GroupDecision, TargetGroup, decide_group
+from ferry.syncs.group_decision import GroupDecision, Placement, TargetGroup, decide_group
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
 
 pytestmark = pytest.mark.unit
@@ -28,7 +28,7 @@ def position(
 
 def target(state: str = GroupState.EMPTY, *members: GroupMember, kind: str = "", **offsets: int) -> TargetGroup:
     committed = {REMOTE[int(name[1:])]: CommittedOffset(offset) for name, offset in offsets.items()}
-    return TargetGroup(GroupDescription("g", state, "", members), committed, kind)
+    return TargetGroup(GroupDescription("g", state, "", members), committed, GroupListing("g", kind, ""))
 
 
 def decide(found: TargetGroup, *positions: TranslatedPosition) -> GroupDecision:
@@ -48,7 +48,7 @@ def test_metadata_of_the_source_is_kept() -> None:
 @pytest.mark.parametrize(("present", "reason"), [(100, "is at 100 already"), (101, "at 101, translated 100; a group never goes back")])
 def test_never_backwards(present: int, reason: str) -> None:
     (decision,) = decide(target(p0=present), position()).partitions
-    assert decision.write is None
+    assert (decision.write, decision.placement) == (None, Placement.UP_TO_DATE if present == 100 else Placement.AHEAD)
     assert reason in decision.reason
 
 
@@ -108,7 +108,7 @@ def test_no_group_goes_back_and_nothing_is_left_without_a_reason(
 ) -> None:
     offsets = {key: CommittedOffset(offset) for key, offset in present.items()}
     description = GroupDescription("g", state, "", (MEMBER,) if member else ())
-    decision = decide_group("g", positions, TargetGroup(description, offsets, kind), WIDTHS, alias="B", marker="m")
+    decision = decide_group("g", positions, TargetGroup(description, offsets, GroupListing("g", kind, "")), WIDTHS, alias="B", marker="m")
     assert [entry.position for entry in decision.partitions] == positions
     for entry in decision.partitions:
         before = max(present.get(entry.remote, -1), -1)
@@ -117,6 +117,7 @@ def test_no_group_goes_back_and_nothing_is_left_without_a_reason(
         assert (entry.write is not None) == (possible and image is not None and image > before)
         if entry.write is not None:
             assert entry.write.offset == image
-            assert entry.write.metadata
+            assert (bool(entry.write.metadata), entry.placement) == (True, Placement.WRITE)
         else:
             assert entry.reason
+            assert entry.placement in {Placement.UP_TO_DATE, Placement.AHEAD, Placement.NONE}

@@ -18,7 +18,8 @@ from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.syncs import group_offsets
+from ferry.syncs import context
+from ferry.syncs.context import SyncContext
 from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.group_offsets import sync_groups
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
@@ -41,7 +42,7 @@ def translate(monkeypatch: pytest.MonkeyPatch) -> Translate:
     def give(positions: Mapping[str, list[TranslatedPosition]], *left_out: GroupLeftOut) -> None:
         flat = tuple(entry for group in sorted(positions) for entry in positions[group])
         found = TranslatedGroups("A->B", False, tuple(sorted(positions)), flat, left_out)
-        monkeypatch.setattr(group_offsets, "translated_groups", lambda _: found)
+        monkeypatch.setattr(context, "translated_groups", lambda _: found)
 
     return give
 
@@ -118,9 +119,9 @@ def test_each_group_and_partition_by_its_own_state(
     wanted[share_group] = positions(share_group, topic, {0: 10})
     translate(wanted, GroupLeftOut("share", "a share group"), GroupLeftOut(failed, "not now", "GroupFailed"))
     with group_member(target_cluster, active, topic, **{"group.protocol": protocol, "client.id": "reader"}):
-        planned = sync_groups(flow, True)
+        planned = sync_groups(SyncContext(flow, dry_run=True))
         assert committed(target_cluster, unknown, topic) == {}
-        outcome = sync_groups(flow, False)
+        outcome = sync_groups(SyncContext(flow))
     assert [replace(change, detail="") for change in planned.changes] == [replace(change, detail="") for change in outcome.changes]
     assert {group: committed(target_cluster, group, topic) for group in wanted} == {
         unknown: {0: 10, 1: 11},
@@ -153,7 +154,7 @@ def test_each_group_and_partition_by_its_own_state(
         offsets = groups.offsets([unknown, left])
     assert [entry.metadata for entry in offsets[unknown].values()] == ["theirs", "theirs"]  # type: ignore[union-attr]
     assert all(entry.metadata.startswith("ferry:0.1.0:20") for entry in offsets[left].values())  # type: ignore[union-attr]
-    again = sync_groups(flow, False)
+    again = sync_groups(SyncContext(flow))
     assert [change.what for change in again.changes] == [f"group {active}, {topic}-{number}" for number in range(2)]  # it has left
     assert again.counts["up_to_date"] == 7
 
@@ -173,7 +174,7 @@ def test_a_group_that_becomes_active_before_the_write(
     with group_member(target_cluster, new_group(), topic):  # so that the consumer below only has to join
         joining = group_member(target_cluster, group, topic, **{"group.protocol": protocol})
         before_writing(monkeypatch, joining.__enter__)
-        outcome = sync_groups(flow_factory(), False)
+        outcome = sync_groups(SyncContext(flow_factory()))
         joining.__exit__(None, None, None)
     assert not outcome.failed
     (skipped,) = outcome.skipped
@@ -208,7 +209,7 @@ def test_what_reads_back_otherwise_fails_unless_the_group_is_active(
         consumer.commit(offsets=[KafkaPartition(topic, 0, 12)], asynchronous=False)
 
     before_writing(monkeypatch, meanwhile, after=True)
-    outcome = sync_groups(flow_factory(), False)
+    outcome = sync_groups(SyncContext(flow_factory()))
     joined[0].__exit__(None, None, None)
     problems = {failure.what: failure.problem for failure in outcome.failed}
     assert "10 was written" in problems.pop(f"group {changed}, {topic}-0")
@@ -241,7 +242,7 @@ def test_a_thousand_groups(
     with ConsumerGroups(flow.source) as groups:
         assert all(refused == {} for refused in groups.commit_all(dict.fromkeys(names, offsets)).values())
     began = time.monotonic()
-    outcome = sync_groups(flow, False)
+    outcome = sync_groups(SyncContext(flow))
     print(f"first sync: {time.monotonic() - began:.1f} s")  # noqa: T201 - for people
     others = [entry for entry in outcome.skipped if entry.reason not in {"not in groups", "Ferry's own group"}]  # groups of other tests
     assert (len(outcome.changes), outcome.failed, others) == (10_000, (), [])
@@ -249,7 +250,7 @@ def test_a_thousand_groups(
         partition: 50 + partition for partition in range(10)
     }
     began = time.monotonic()
-    again = sync_groups(flow, False)
+    again = sync_groups(SyncContext(flow))
     print(f"second sync: {time.monotonic() - began:.1f} s")  # noqa: T201 - for people
     assert (len(again.changes), again.counts["up_to_date"]) == (0, 10_000)
 
@@ -280,7 +281,7 @@ def test_a_consumer_goes_on_at_the_right_record(
         (0, True, "write"),
         (None, True, "write"),
     ]
-    outcome = sync_groups(flow, False)
+    outcome = sync_groups(SyncContext(flow))
     assert not outcome.failed
     written = [(entry.target_offset, entry.translated, entry.decision) for entry in explain_group(flow, group).partitions]
     assert written == [(entry.translated, entry.translated, "up to date") for entry in explained]

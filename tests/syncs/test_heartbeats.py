@@ -24,6 +24,7 @@ from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline.plan import plan_run
 from ferry.pipeline.syncs import Syncs
+from ferry.syncs.context import SyncContext
 from ferry.syncs.heartbeats import sync_heartbeat
 from ferry.syncs.names import SyncName
 
@@ -78,12 +79,12 @@ def beats(cluster: SandboxCluster, aliases: Sequence[str]) -> list[tuple[bytes |
 def test_both_directions_byte_for_byte(flow_as: Callable[..., Flow], guarded: SandboxCluster, target_cluster: SandboxCluster) -> None:
     flow = flow_as("admin", *BOTH)
     a, b = flow.source.alias, flow.target.alias
-    planned = sync_heartbeat(flow, True)
+    planned = sync_heartbeat(SyncContext(flow, dry_run=True))
     assert [change.what for change in planned.changes if change.action == "write"] == [f"topic {TOPIC} on {b}", f"topic {TOPIC} on {a}"]
     assert beats(target_cluster, (a, b)) == beats(guarded, (b, a)) == []
     before = time.time_ns() // 1_000_000
-    assert sync_heartbeat(flow, False).failed == ()
-    again = sync_heartbeat(flow, False)
+    assert sync_heartbeat(SyncContext(flow)).failed == ()
+    again = sync_heartbeat(SyncContext(flow))
     assert (again.failed, again.skipped, again.notices) == ((), (), ())
     assert [(change.action, change.what) for change in again.changes] == [
         ("write", f"topic {TOPIC} on {b}"),
@@ -108,7 +109,7 @@ def test_a_source_that_may_only_be_read(
 ) -> None:
     flow = flow_as("reader", *(BOTH if asked else ("emit.heartbeats.enabled = true",)))
     a, b = flow.source.alias, flow.target.alias
-    outcome = sync_heartbeat(flow, False)
+    outcome = sync_heartbeat(SyncContext(flow))
     told = outcome.notices if not asked else [str(failure) for failure in outcome.failed]
     (line,) = told
     wanted = ("Create and Write on topic heartbeats", f"set {b}->{a}.emit.heartbeats.enabled=false", "does not allow")
@@ -121,12 +122,12 @@ def test_a_source_that_may_only_be_read(
 def test_only_the_direction_that_is_wanted(flow_as: Callable[..., Flow], target_cluster: SandboxCluster, guarded: SandboxCluster) -> None:
     flow = flow_as("admin", "A->B.emit.heartbeats.enabled = false", *BOTH)
     a, b = flow.source.alias, flow.target.alias
-    outcome = sync_heartbeat(flow, False)
+    outcome = sync_heartbeat(SyncContext(flow))
     assert [entry.reason for entry in outcome.skipped] == ["emit.heartbeats.enabled=false"]
     assert (beats(target_cluster, (a, b)), len(beats(guarded, (b, a)))) == ([], 1)
     off = flow_as("admin", "emit.heartbeats.enabled = false")
     assert off.reverse_heartbeat == "off"
-    assert sync_heartbeat(off, False).failed == ()  # somebody asked for it
+    assert sync_heartbeat(SyncContext(off)).failed == ()  # somebody asked for it
     assert (len(beats(target_cluster, (a, b))), len(beats(guarded, (b, a)))) == (1, 1)
 
 
@@ -145,9 +146,9 @@ def test_a_run_takes_heartbeats_along_without_spark_and_a_backfill_leaves_them_o
     flow_as: Callable[..., Flow], run_flow: Callable[..., RunReport], target_cluster: SandboxCluster
 ) -> None:
     flow = flow_as("admin", "A->B.topics =", "A->B.ferry.start = latest", *BOTH)
-    assert sync_heartbeat(flow, False).failed == ()
+    assert sync_heartbeat(SyncContext(flow)).failed == ()
     run_flow(flow)
-    assert sync_heartbeat(flow, False).failed == ()
+    assert sync_heartbeat(SyncContext(flow)).failed == ()
     planned = plan_run(flow, RunRequest(flow.name, "look"))
     assert (planned.needs_copy, planned.needs_preparation) == (False, True)
     (copied,) = run_flow(flow).partitions

@@ -25,6 +25,7 @@ from ferry.ledger.run_report import RunReport
 from ferry.ledger.sync_outcome import Change
 from ferry.pipeline.plan import plan_run
 from ferry.pipeline.run import Run
+from ferry.syncs.context import SyncContext
 from ferry.syncs.topics import sync_topics
 
 pytestmark = pytest.mark.brokers
@@ -43,25 +44,25 @@ def test_topics_are_created_and_grown(
     reason = f"{flow.source.alias} has topic {topic}"
     creation = Change(f"topic {remote}", "create", "2 partitions, 1 replicas, retention.ms=86400000", reason)
 
-    planned = sync_topics(flow, True)
+    planned = sync_topics(SyncContext(flow, dry_run=True))
     assert planned.changes == (creation,)
     assert (f"topic {remote} min.insync.replicas", "in config.properties.exclude: 1 at the source") in {
         (skipped.what, skipped.reason) for skipped in planned.skipped
     }
     assert remote not in AdminClient(target_cluster.client_settings()).list_topics(timeout=10).topics
 
-    assert sync_topics(flow, False).changes == (creation,)
+    assert sync_topics(SyncContext(flow)).changes == (creation,)
     assert widths(target_cluster, remote) == 2
     assert own_config(target_cluster, remote) == {"retention.ms": "86400000"}
-    assert sync_topics(flow, False).changes == ()
+    assert sync_topics(SyncContext(flow)).changes == ()
 
     widen(source_cluster, topic, 3)
-    (growth,) = sync_topics(flow, False).changes
+    (growth,) = sync_topics(SyncContext(flow)).changes
     assert (growth.what, growth.action, growth.detail) == (f"topic {remote}", "grow", "partitions: 2 -> 3")
     assert widths(target_cluster, remote) == 3
 
     widen(target_cluster, remote, 5)
-    settled = sync_topics(flow, False)
+    settled = sync_topics(SyncContext(flow))
     assert settled.changes == settled.failed == ()
     (notice,) = settled.notices
     assert f"topic {remote} has 5 partitions, topic {topic} at the source 3" in notice
@@ -74,7 +75,7 @@ def test_a_refused_topic_does_not_keep_the_others(
     fine = topic_factory(source_cluster)
     long = topic_factory(source_cluster, name=f"{fine}-{'x' * (249 - len(fine) - 1)}")  # no room for the alias in front
     flow = flow_factory(f"A->B.topics = {fine}.*")
-    outcome = sync_topics(flow, False)
+    outcome = sync_topics(SyncContext(flow))
     assert [change.what for change in outcome.changes] == [f"topic {flow.source.alias}.{fine}"]
     (failure,) = outcome.failed
     assert (failure.what, failure.error) == (f"topic {flow.source.alias}.{long}", "ChangeRefused")
@@ -94,13 +95,13 @@ def test_a_remote_topic_that_was_deleted_stays_deleted_until_the_flow_says_other
     remote = f"{flow.source.alias}.{topic}"
     client = AdminClient(target_cluster.client_settings())
     client.delete_topics([remote])[remote].result(30)
-    outcome = sync_topics(flow, False)
+    outcome = sync_topics(SyncContext(flow))
     assert outcome.changes == ()
     assert [skipped.reason for skipped in outcome.skipped if skipped.what == f"topic {remote}"] == [
         "it was deleted after it was copied to; ferry.on.target.recreate=restart creates it again"
     ]
     again = flow_factory(f"A->B.topics = {topic}", "ferry.on.target.recreate = restart")
-    assert [change.what for change in sync_topics(again, False).changes] == [f"topic {remote}"]
+    assert [change.what for change in sync_topics(SyncContext(again)).changes] == [f"topic {remote}"]
 
 
 def test_a_remote_topic_that_compresses_again_holds_the_same_records(
@@ -175,6 +176,6 @@ def test_why_a_remote_topic_is_not_created_is_told_by_plan_and_report(
             assert re.search(reason, problem)
             assert "grant" not in problem
     assert (report.exit_code, report.records) == (ExitCode.PARTLY_FAILED, 1)
-    assert {failure.what: failure.error for failure in sync_topics(flow, True).failed} == {
+    assert {failure.what: failure.error for failure in sync_topics(SyncContext(flow, dry_run=True)).failed} == {
         f"topic {flow.source.alias}.{topics[kind]}": "ChangeRefused" for kind in reasons
     }

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, Run
-from ferry.translation.merging import merged
 from ferry.translation.model import Inexact
-from ferry.translation.offset_map import LogBounds, OffsetMap
+from ferry.translation.offset_map import LogBounds, OffsetMap, merged
 
 pytestmark = pytest.mark.unit
 

@@ -29,7 +29,7 @@ from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
 from ferry.ledger.state import OwnedAcl, encode_state
 from ferry.pipeline.run import Run
 from ferry.pipeline.syncs import Syncs
-from ferry.recovery.seed_file import read_seed_file
+from ferry.recovery.positions import read_seed_file
 from ferry.recovery.seeding import seed
 from ferry.syncs.names import SyncName
 

@@ -37,7 +37,7 @@ from ferry.pipeline.run import Run
 from ferry.pipeline.syncs import Syncs
 from ferry.policy.naming import ledger_topic, runs_topic, state_topic
 from ferry.recovery.exporting import export_offsets
-from ferry.recovery.seed_file import read_seed_file
+from ferry.recovery.positions import read_seed_file
 from ferry.recovery.seeding import seed
 from ferry.syncs.names import SyncName
 from ferry.syncs.translated_groups import translated_groups

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 import pytest
 
-from ferry.wire.documents import number, read_document, text
+from ferry.wire.documents import number, read_as, read_document, text
 
 pytestmark = pytest.mark.unit
 
@@ -58,3 +61,64 @@ def test_whole_numbers_of_64_bits(value: int) -> None:
 def test_what_is_no_whole_number(value: Any) -> None:
     with pytest.raises(TypeError, match="is no whole number"):
         number(value)
+
+
+class Kind(StrEnum):
+    ONE = "one"
+
+
+@dataclass(frozen=True)
+class Part:
+    number: int
+    kind: Kind = Kind.ONE
+
+
+@dataclass(frozen=True)
+class Whole:
+    name: str
+    seconds: float
+    parts: tuple[Part, ...]
+    place: tuple[str, int]
+    ends: Mapping[int, int]
+    done: bool = False
+    note: str | None = None
+    anything: Any = None
+
+
+DOCUMENT: dict[str, Any] = {"name": "n", "seconds": 3, "parts": [{"number": 1, "of_tomorrow": 1}], "place": ["t", 0], "ends": {"7": 9}}
+READ = Whole("n", 3.0, (Part(1),), ("t", 0), {7: 9})
+
+
+def test_a_dataclass_is_read_by_the_types_of_its_fields() -> None:
+    assert read_as(Whole, DOCUMENT) == READ
+    assert read_as(Whole, {**DOCUMENT, "done": True, "note": "x", "anything": [1]}) == replace(READ, done=True, note="x", anything=[1])
+    named = {name: value for name, value in DOCUMENT.items() if name != "name"}
+    assert read_as(Whole, {**named, "called": "n"}, {"name": "called"}) == READ
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"name": 1},
+        {"seconds": "3"},
+        {"seconds": True},
+        {"parts": {}},
+        {"parts": [{}]},
+        {"parts": [{"number": 1, "kind": "two"}]},
+        {"place": ["t"]},
+        {"place": ["t", 0, 0]},
+        {"ends": {"x": 1}},
+        {"ends": {"7": 1.5}},
+        {"done": 1},
+        {"note": 1},
+    ],
+)
+def test_a_field_of_another_type_is_refused(damage: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError, KeyError)):
+        read_as(Whole, {**DOCUMENT, **damage})
+
+
+@pytest.mark.parametrize("missing", DOCUMENT)
+def test_a_field_without_a_default_must_be_there(missing: str) -> None:
+    with pytest.raises(KeyError, match=missing):
+        read_as(Whole, {name: value for name, value in DOCUMENT.items() if name != missing})

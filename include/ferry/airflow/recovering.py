@@ -24,7 +24,7 @@ from ferry.ledger.run_report import RunReport
 from ferry.pipeline.run import Run, copied
 from ferry.recovery import failover as failing_over
 from ferry.recovery import switch_over as planned_move
-from ferry.recovery.draining import drain, refuse_movement
+from ferry.recovery.not_copied import drain, refuse_movement
 from ferry.recovery.report import (
     GROUP_COLUMNS,
     MISSING_COLUMNS,
@@ -54,8 +54,8 @@ def check_clusters(flow: str, command: str) -> dict[str, Any]:
             checked = failing_over.check_failover(settings, options, without_source=given_params(command, context)["without_source"])
         else:
             given = given_params(command, context)
-            passage = passage_of(command, settings, reverse)
-            checked = planned_move.check_passage(passage, options, rebuilt=given.get("rebuilt", False))
+            switch = switch_over_of(command, settings, reverse)
+            checked = planned_move.check_switch_over(switch, options, rebuilt=given.get("rebuilt", False))
     for text in (*checked.notices, *checked.problems, checked.away):
         if text:
             say(text)
@@ -73,7 +73,7 @@ def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) ->
             return {**nothing, "dry_run": not options.writes}
         settings = copied_flow(flow, command, what)
         if what == "back":
-            for text in planned_move.settle_start(passage_of(command, *both(flow)), options):
+            for text in planned_move.settle_start(switch_over_of(command, *both(flow)), options):
                 say(text)
         request = RunRequest(settings.name, copy_run_id(options.run_id, what))
         with Run(settings, request) as run:
@@ -103,10 +103,10 @@ def drain_rest(flow: str, command: str) -> dict[str, Any]:
     context = get_current_context()
     with typed_retries():
         options, given = options_of(command, context), given_params(command, context)
-        passage = passage_of(command, *both(flow))
-        refuse_movement(passage.onward, float(given["quiet_seconds"]))
-        records = drain(passage.onward, options.run_id, _copy)
-    say(f"{passage.onward.name}: {records:,} records drained, nothing is left")
+        switch = switch_over_of(command, *both(flow))
+        refuse_movement(switch.active, float(given["quiet_seconds"]))
+        records = drain(switch.active, options.run_id, _copy)
+    say(f"{switch.active.name}: {records:,} records drained, nothing is left")
     return {"records": records}
 
 
@@ -122,7 +122,7 @@ def plan_groups(flow: str, command: str, checked: Mapping[str, Any] | None) -> d
         if command == FAILOVER:
             plan = failing_over.plan_failover(settings, reverse, options, plan)
         else:
-            plan = planned_move.plan_passage(passage_of(command, settings, reverse), options, plan)
+            plan = planned_move.plan_switch_over(switch_over_of(command, settings, reverse), options, plan)
     body = markdown(plan, backwards=options.backwards)
     say(body)
     found = {"body": body, "away": plan.away, "document": shortened(plan.document()), "ahead": plan.ahead if options.backwards else ()}
@@ -146,9 +146,9 @@ def write_groups(
         if command == FAILOVER:
             outcome = failing_over.carry_out_failover(settings, reverse, options, plan, confirmed)
         else:
-            passage = passage_of(command, settings, reverse)
-            proven = _proven(passage, options.run_id) if given_params(command, context)["verify"] else "not asked for"
-            outcome = planned_move.carry_out_passage(passage, options, plan, confirmed, proven)
+            switch = switch_over_of(command, settings, reverse)
+            proven = _proven(switch, options.run_id) if given_params(command, context)["verify"] else "not asked for"
+            outcome = planned_move.carry_out_switch_over(switch, options, plan, confirmed, proven)
     _log(outcome)
     found = shortened(outcome.document())
     kept = {name: planned["document"][name] for name in ("missing", "missing_offsets", "known_until", "losses", "positions_from")}
@@ -189,7 +189,7 @@ def both(name: str) -> tuple[Flow, Flow | None]:
     return flow, find_reverse(loaded, flow)
 
 
-def passage_of(command: str, flow: Flow, reverse: Flow | None) -> SwitchOver:
+def switch_over_of(command: str, flow: Flow, reverse: Flow | None) -> SwitchOver:
     """The direction in which groups move."""
     return planned_move.cutover(flow, reverse) if command == CUTOVER else planned_move.failback(flow, require_reverse(flow, reverse))
 
@@ -229,8 +229,8 @@ def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]
     return f"{report.records:,} records{problems}"
 
 
-def _proven(passage: SwitchOver, run_id: str) -> str:
-    report = read_verify_report(passage.onward, copy_run_id(run_id, "verify"))
+def _proven(switch: SwitchOver, run_id: str) -> str:
+    report = read_verify_report(switch.active, copy_run_id(run_id, "verify"))
     if report is None:
         raise RecoveryStopped("compare_sides left no report: read its log, then clear it")
     return planned_move.verified(report)

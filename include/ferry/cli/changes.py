@@ -61,11 +61,11 @@ def seed(
 
 def _given(flow: Flow, file: Path | None, group: str | None, offsets_topic: str | None, connector: str | None) -> GivenPositions:
     if file is not None:
-        from ferry.recovery.seed_file import read_seed_file  # noqa: PLC0415 - see seed
+        from ferry.recovery.positions import read_seed_file  # noqa: PLC0415 - see seed
 
         return read_seed_file(file)
     if group is not None:
-        from ferry.recovery.group_positions import read_group_positions  # noqa: PLC0415 - see seed
+        from ferry.recovery.positions import read_group_positions  # noqa: PLC0415 - see seed
 
         return read_group_positions(flow, group)
     from ferry.recovery.mm2_positions import read_mm2_positions  # noqa: PLC0415 - see seed

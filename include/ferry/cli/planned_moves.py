@@ -97,16 +97,16 @@ def failback(
     settings, reverse = load_both(config, flow)
     if abandon:
         give_up(settings, options, Event.FAILBACK_ABANDONED)
-    passage = planned_move.failback(settings, require_reverse(settings, reverse))
+    switch = planned_move.failback(settings, require_reverse(settings, reverse))
     call = _Call(config, master, yes, compare, quiet, report, as_json)
-    checked = planned_move.check_passage(passage, options, rebuilt=rebuilt)
+    checked = planned_move.check_switch_over(switch, options, rebuilt=rebuilt)
     checked = replace(checked, notices=(*checked.notices, *_tail_notices(settings, options, tail)))
     if options.writes:
-        for text in planned_move.settle_start(passage, options):
+        for text in planned_move.settle_start(switch, options):
             notice(text)
         if tail is Tail.COPY:
             notice(planned_move.copy_ahead(settings, options, call.copy, "tail"))
-    _move(passage, options, checked, call)
+    _move(switch, options, checked, call)
 
 
 def cutover(
@@ -135,34 +135,34 @@ def cutover(
     settings, reverse = load_both(config, flow)
     if abandon:
         give_up(settings, options, Event.CUTOVER_ABANDONED)
-    passage = planned_move.cutover(settings, reverse)
+    switch = planned_move.cutover(settings, reverse)
     call = _Call(config, master, yes, compare, quiet, report, as_json)
-    _move(passage, options, planned_move.check_passage(passage, options), call)
+    _move(switch, options, planned_move.check_switch_over(switch, options), call)
 
 
-def _move(passage: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, call: _Call) -> None:
+def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, call: _Call) -> None:
     from ferry.recovery import switch_over as planned_move  # noqa: PLC0415 - see failback
-    from ferry.recovery.draining import refuse_movement  # noqa: PLC0415 - see failback
-    from ferry.recovery.stopwatch import Stopwatch  # noqa: PLC0415 - see failback
+    from ferry.recovery.not_copied import refuse_movement  # noqa: PLC0415 - see failback
+    from ferry.recovery.report import Stopwatch  # noqa: PLC0415 - see failback
 
     watch = Stopwatch()
-    onward, proven = passage.onward, "not asked for"
+    active, proven = switch.active, "not asked for"
     if options.writes:
         with watch.step("copy ahead"):
-            notice(planned_move.copy_ahead(onward, options, call.copy, "ahead"))
-        where = onward.source.alias
+            notice(planned_move.copy_ahead(active, options, call.copy, "ahead"))
+        where = active.source.alias
         ask(f"have all producers on {where}, and all consumers of the groups there, been stopped?", yes=call.yes)
         with watch.step("measure that nothing arrives"):
-            refuse_movement(onward, call.quiet)
+            refuse_movement(active, call.quiet)
         with watch.step("drain and verify"):
-            told, proven = planned_move.drain_and_verify(passage, options, call.copy, notice, compare=call.compare)
+            told, proven = planned_move.drain_and_verify(switch, options, call.copy, notice, compare=call.compare)
         notice(told)
         notice(f"verified: {proven}")
-    plan = planned_move.plan_passage(passage, options, replace(checked, steps=(*checked.steps, *watch.steps)))
+    plan = planned_move.plan_switch_over(switch, options, replace(checked, steps=(*checked.steps, *watch.steps)))
     if not options.writes:
         end_look(plan, options, call.report, as_json=call.as_json)
     confirmed = confirm(plan, options, yes=call.yes, as_json=call.as_json)
-    end(planned_move.carry_out_passage(passage, options, plan, confirmed, proven), call.report, as_json=call.as_json)
+    end(planned_move.carry_out_switch_over(switch, options, plan, confirmed, proven), call.report, as_json=call.as_json)
 
 
 def _tail_notices(flow: Flow, options: RecoveryOptions, tail: Tail) -> tuple[str, ...]:

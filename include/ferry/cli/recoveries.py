@@ -145,7 +145,7 @@ def end(outcome: RecoveryReport, report: Path | None, *, as_json: bool) -> None:
 
 def give_up(flow: Flow, options: RecoveryOptions, event: Event) -> None:
     """Say that groups stay where they are, and end."""
-    from ferry.recovery.abandoning import abandon  # noqa: PLC0415 - see failover
+    from ferry.recovery.keeper import abandon  # noqa: PLC0415 - see failover
 
     if not options.writes:
         raise ArgumentError("--abandon goes with neither --dry-run nor --rehearse")

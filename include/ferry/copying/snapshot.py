@@ -30,7 +30,7 @@ from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import is_ferry_topic
 from ferry.policy.selection import Selection
-from ferry.syncs.scope import refuse_same_cluster
+from ferry.syncs.context import refuse_same_cluster
 
 if TYPE_CHECKING:
     from ferry.clusters.describe import TopicDescription

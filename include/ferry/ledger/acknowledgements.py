@@ -1,4 +1,4 @@
-"""`ferry ack-loss`: an operator has seen the losses; they stay in the ledger and `ferry status` no longer counts them."""
+"""`ferry ack-loss`: an operator has seen the losses. They stay in the ledger, and `ferry status` no longer counts them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def open_losses(flow: Flow) -> list[Receipt]:
-    """Losses of the ledger, records that the target refused among them, that nobody has acknowledged."""
+    """Losses of the ledger that nobody has acknowledged; records that the target refused count too."""
     topic = flow.state_topic
     with InternalTopicReader(flow.target) as reader:
         records = reader.read(topic, complete=False)
@@ -32,7 +32,7 @@ def unacknowledged(losses: Iterable[Receipt], state: FlowState) -> list[Receipt]
 
 
 def acknowledge_losses(flow: Flow) -> list[Receipt]:
-    """Mark every open loss as seen; the losses that were."""
+    """Mark every open loss as seen; returns these losses."""
     losses = open_losses(flow)
     append_records(flow.target, flow.state_topic, [encode_state(acknowledgement(loss)) for loss in losses])
     return losses
@@ -41,7 +41,7 @@ def acknowledge_losses(flow: Flow) -> list[Receipt]:
 def acknowledgement(loss: Receipt) -> LossAcknowledged:
     """The state record that marks this loss as seen.
 
-    It names the topic where the source has no topic ids (before 2.8): without the name it would mark those of other topics too.
+    It names the topic only where the source has no topic ids (before 2.8): without a name it would mark losses of other topics too.
     """
     topic = loss.topic if loss.source_topic_id == str(NO_TOPIC_ID) else ""
     return LossAcknowledged(loss.source_topic_id, loss.partition, loss.upstream_start, topic)

@@ -25,7 +25,7 @@ def covered(receipts: Iterable[Receipt]) -> tuple[Range, ...]:
 
 
 def uncovered(wanted: Range, ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """What of `wanted` no range covers; `ranges` disjoint and in order."""
+    """The parts of `wanted` that no range covers; `ranges` disjoint and in order."""
     start, end = wanted
     missing: list[Range] = []
     for low, high in ranges:

@@ -1,11 +1,10 @@
-"""Versions of what Ferry writes down, and the refusal to touch what a newer Ferry wrote (pure).
+"""Versions of Ferry's records, and the refusal to change what a newer Ferry wrote (pure).
 
-Ledger and state have one version together. A run writes its flow record, with that version, before anything else of the flow; so looking at
-flow records tells whether a newer Ferry has had the flow.
+Ledger and state share one version. A run writes its flow record, with that version, before any other record of the flow. So flow records
+tell whether a newer Ferry has run the flow.
 
-Within a version, fields may only be added, and only such that overlooking them is never wrong: readers ignore fields that they do not know.
-A new kind of record, or a field that must not be overlooked, raises the version. A record that cannot be read is never taken for one that
-is not there.
+Within a version, only fields may be added that older releases may safely ignore, because readers ignore fields that they do not know. A new
+kind of record, or a field that must not be ignored, raises the version. A record that cannot be read never counts as missing.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ FORMAT_VERSION = 1
 
 
 def place_of(cluster: Cluster, topic: str) -> str:
-    """A topic, as errors name it."""
+    """Cluster and topic, for messages."""
     return f"cluster {cluster.alias}: topic {topic}"
 
 

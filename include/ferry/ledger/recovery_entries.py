@@ -1,16 +1,14 @@
-"""Records of the state topic about failovers: where the flow stands, which groups were taken, where the target's topics ended.
+"""Records of the state topic about failovers: the flow's stage, which groups were taken, where the target's topics ended.
 
-Whoever does not know of a failover would write groups back to where they were: an older Ferry must not overlook these, so they have a
-version of their own, which it refuses.
+A Ferry that ignored a failover would move groups back. So these records have a version of their own, which an older Ferry refuses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ferry.wire.documents import number, text
+from ferry.wire.documents import read_as
 
 RECOVERY_VERSION = 2
 KINDS = frozenset({"recovery", "taken", "cut"})
@@ -18,11 +16,11 @@ KINDS = frozenset({"recovery", "taken", "cut"})
 
 @dataclass(frozen=True)
 class RecoveryRecord:
-    """Where the flow stands between its two sides: `stage` is a ferry.ledger.stages.Stage.
+    """The flow's stage, a ferry.ledger.stages.Stage.
 
-    `recovery` names the failover or cut-over that this is about; its failback belongs to it. `phase` names the movement of groups that is
-    under way, or was last. `step` is the last one that was finished, `at` (ms) when. `since` (ms): when groups began to move to the target.
-    `source_cluster`: the source's cluster id where it could be asked.
+    `recovery`: the name of the failover or cut-over; its failback belongs to it. `phase`: the name of the current or last movement of
+    groups. `step`: the last finished step; `at` (ms): when. `since` (ms): when groups began to move to the target. `source_cluster`: the
+    source's cluster id, if it answered.
     """
 
     flow: str
@@ -39,9 +37,9 @@ class RecoveryRecord:
 
 @dataclass(frozen=True)
 class GroupTaken:
-    """A phase of a recovery is about to write the group, or has (`done`). From here on it may have moved on by itself.
+    """A phase of a recovery is about to write the group, or has written it (`done`). From then on its consumers may move it.
 
-    `back`: (topic, partition, offset before) where it was to go back.
+    `back`: (topic, partition, offset before) of partitions that go back.
     """
 
     group: str
@@ -52,9 +50,9 @@ class GroupTaken:
 
 @dataclass(frozen=True)
 class CutEnds:
-    """Where a topic of the target ended when the flow was failed over: the flow in the other direction begins there. By partition.
+    """Where a topic of the target ended when the flow was failed over, by partition. The flow in the other direction begins there.
 
-    `topic_id`: of the topic then; empty for clusters without topic ids. One that was created again since has other offsets.
+    `topic_id`: of the topic then; empty for clusters without topic ids. The ends do not hold for a topic that was created again since.
     """
 
     topic: str
@@ -65,9 +63,12 @@ class CutEnds:
 
 RecoveryEntry = RecoveryRecord | GroupTaken | CutEnds
 
+# What JSON calls some fields.
+_NAMES = {"run_id": "run", "confirmed_by": "by", "source_cluster": "source", "topic_id": "id"}
+
 
 def recovery_fields(entry: RecoveryEntry) -> tuple[dict[str, object], dict[str, object]]:
-    """Key and value as JSON objects, the version apart."""
+    """Key and value as JSON objects, without the version."""
     match entry:
         case RecoveryRecord():
             value = {name: getattr(entry, name) for name in ("recovery", "phase", "stage", "step", "at", "since")}
@@ -81,25 +82,7 @@ def recovery_fields(entry: RecoveryEntry) -> tuple[dict[str, object], dict[str, 
 def read_recovery_fields(key: dict[str, Any], value: dict[str, Any]) -> RecoveryEntry:
     """The inverse; ValueError, KeyError or TypeError for anything else."""
     if "recovery" in key:
-        return RecoveryRecord(
-            text(key["recovery"]),
-            text(value["recovery"]),
-            text(value["phase"]),
-            text(value["stage"]),
-            text(value["step"]),
-            number(value["at"]),
-            number(value["since"]),
-            text(value.get("run", "")),
-            text(value.get("by", "")),
-            text(value.get("source", "")),
-        )
+        return read_as(RecoveryRecord, {**value, "flow": key["recovery"]}, _NAMES)
     if "taken" in key:
-        back = tuple((text(topic), number(partition), number(offset)) for topic, partition, offset in _listed(value["back"]))
-        return GroupTaken(text(key["taken"]), text(value["phase"]), back, bool(value["done"]))
-    return CutEnds(text(key["cut"]), text(value["recovery"]), tuple(map(number, _listed(value["ends"]))), text(value.get("id", "")))
-
-
-def _listed(value: object) -> Iterable[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"{value!r:.40} is no list")
-    return value
+        return read_as(GroupTaken, {**value, "group": key["taken"], "back": value["back"], "done": value["done"]})
+    return read_as(CutEnds, {**value, "topic": key["cut"]}, _NAMES)

@@ -1,7 +1,7 @@
-"""What the state topic says about a failover, failback or cut-over of a flow, and how that record changes (pure, but for the reading).
+"""The record of a failover, failback or cut-over in the state topic, and how it changes (pure, except for reading it).
 
-While groups are moved, and as long as they live on the other side, the flow's group sync must not touch them: their positions at the
-source are older than those on the target.
+While groups move, and as long as they are on the other cluster, the flow's group sync must not write them: their positions at the source
+are older than those on the target.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ferry.ledger.state import FlowState, fold_state
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-# The last step of a record whose movement came to its end.
+# The last step of a movement that has ended.
 DONE = "done"
 _SINCE = {
     Stage.FAILING_OVER: "failing over since",
@@ -34,7 +34,7 @@ _KEYS = tuple(f'{{"{kind}"'.encode() for kind in sorted(KINDS))
 
 
 def read_recovery(flow: Flow, *, settled: bool = True) -> FlowState:
-    """What the state topic says about failovers alone. `settled`: wait for what is being committed. NewerFormat as for any state."""
+    """Only the records about failovers of the state topic. `settled`: wait for open transactions. NewerFormat as for any state."""
     topic = flow.state_topic
     with InternalTopicReader(flow.target) as reader:
         records = [(found.key, found.value) for found in reader.read(topic, complete=settled) if found.key.startswith(_KEYS)]
@@ -42,36 +42,36 @@ def read_recovery(flow: Flow, *, settled: bool = True) -> FlowState:
 
 
 def current_record(flow: Flow, state: FlowState) -> RecoveryRecord:
-    """The flow's record; one that says that it replicates where there is none."""
+    """The flow's record. If there is none, the flow replicates."""
     return state.recovery or RecoveryRecord(flow.name, "", "", Stage.REPLICATING.value, "", 0, 0)
 
 
 def stage_of(record: RecoveryRecord) -> Stage:
-    """The record's stage. ValueError never: a stage that is not known counts as the most careful one."""
+    """The record's stage. A stage that this Ferry does not know counts as FAILING_OVER, in which no group is synced."""
     return Stage(record.stage) if record.stage in set(Stage) else Stage.FAILING_OVER
 
 
 def cut_of(state: FlowState, record: RecoveryRecord) -> dict[str, CutEnds]:
-    """What was kept for this recovery, by topic."""
+    """Where the target's topics ended when this recovery began, by topic."""
     return {topic: entry for topic, entry in state.cut.items() if entry.recovery == record.recovery}
 
 
 def done_groups(state: FlowState, record: RecoveryRecord) -> frozenset[str]:
-    """Groups that this movement need not touch again: they may have moved on since."""
+    """Groups that this movement has written. They are not touched again, because their consumers may have moved them since."""
     return frozenset(entry.group for entry in state.taken.values() if entry.done and entry.phase == record.phase)
 
 
 def not_home(state: FlowState, record: RecoveryRecord, groups: Collection[str]) -> list[str]:
-    """Those of `groups` that the failover or cut-over moved, and that a failback has not (pure)."""
+    """Those of `groups` that the failover or cut-over moved, and that the failback has not moved back (pure)."""
     if record.phase == record.recovery:
         return []
     return sorted(entry.group for entry in state.taken.values() if entry.phase == record.recovery and entry.group in groups)
 
 
 def begun(state: FlowState, record: RecoveryRecord, event: Event, name: str, now: int) -> RecoveryRecord:
-    """The flow's record once groups begin to move, under `name` where that is a new movement; `now` in ms (pure).
+    """The flow's record when groups begin to move (pure). `name`: of a new movement. `now` in ms.
 
-    RecoveryStopped where a movement of that name was abandoned or came to its end: groups that are done under it have moved on since.
+    RecoveryStopped if a movement of that name was abandoned or has ended: the groups that it wrote may have moved since.
     """
     before = stage_of(record)
     stage = advance(record.flow, before, event)
@@ -86,14 +86,14 @@ def begun(state: FlowState, record: RecoveryRecord, event: Event, name: str, now
 
 
 def ended(record: RecoveryRecord, event: Event, step: str, now: int) -> RecoveryRecord:
-    """The flow's record behind the last step, or once it is abandoned (pure). Behind an abandoned failback the failover counts again."""
+    """The flow's record after the last step, or when it is abandoned (pure). After an abandoned failback the failover counts again."""
     stage = advance(record.flow, stage_of(record), event)
     phase = record.recovery if stage is Stage.FAILED_OVER else record.phase
     return replace(record, phase=phase, stage=stage.value, step=step, at=now)
 
 
 def ended_by(record: RecoveryRecord, event: Event, run_id: str) -> bool:
-    """Whether this run has written `event`, the end of a movement, already (pure)."""
+    """Whether this run has already written `event`, the end of a movement (pure)."""
     behind = {stage for (_, known), stage in TRANSITIONS.items() if known is event}
     return record.run_id == run_id and record.step == DONE and stage_of(record) in behind
 
@@ -103,8 +103,8 @@ def _names_used(state: FlowState, record: RecoveryRecord) -> set[str]:
     return {record.recovery, record.phase, *kept}
 
 
-def why_groups_are_held(flow: Flow) -> str:
-    """Why no group may be synced now; empty when they may. Waits for what is being committed: an answer of before would be wrong."""
+def why_groups_may_not_be_synced(flow: Flow) -> str:
+    """Why no group may be synced now; empty when groups may be. Waits for open transactions, because the newest record decides."""
     record = current_record(flow, read_recovery(flow))
     stage = stage_of(record)
     if not groups_are_moving(stage):
@@ -113,5 +113,5 @@ def why_groups_are_held(flow: Flow) -> str:
 
 
 def iso(moment_ms: int | None) -> str | None:
-    """A time for people and documents; None where nobody knows it."""
+    """A time for people and documents; None where it is not known."""
     return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat(timespec="seconds") if moment_ms else None

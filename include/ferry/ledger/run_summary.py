@@ -1,8 +1,8 @@
-"""A run in a few hundred bytes, kept in the runs topic for the page's history: what it did, and how far behind the flow was at its end.
+"""A run in a few hundred bytes, for the page's history: what it did, and how far behind the flow was at its end.
 
-A summary informs people; no decision is made by it. It has a key of its own (`summary:<run id>`), so that readers of a run's other records
-never meet it; so has a lag that another task measured (`lag:<run id>`). It is bounded: the biggest topics, first losses and failures are
-named, all are counted.
+A summary informs people, and decides nothing. It is in the runs topic under a key of its own (`summary:<run id>`), so readers of a run's
+other records do not get it; so is a lag that another task measured (`lag:<run id>`). Its size is bounded: it names the biggest topics and
+the first losses and failures, and counts all of them.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferry.errors import NewerFormat, UnreadableRecord
 from ferry.ledger.formats import require_version
-from ferry.wire.documents import number, read_document, text
+from ferry.wire.documents import read_as, read_document
 
 if TYPE_CHECKING:
     from ferry.ledger.run_report import RunReport
 
+T = TypeVar("T")
+
 SUMMARY_VERSION = 1
 KEY_PREFIX, LAG_PREFIX = b"summary:", b"lag:"
-# What is named; a summary of a flow with 10,000 partitions is as small as any.
+# Bounds of what is named.
 TOPICS_NAMED = 20
 TROUBLES_NAMED = 20
 CHARACTERS_NAMED = 300
@@ -29,8 +31,11 @@ CHARACTERS_NAMED = 300
 
 @dataclass(frozen=True)
 class RunLag:
-    """How far behind a flow is. Records: offsets that are not copied; seconds: age of the oldest of them; headroom: until the first of them
-    expires at the source (None: never, or nothing to copy). -1: not known."""
+    """How far behind a flow is. -1: not known.
+
+    `records`: offsets that are not copied. `seconds`: age of the oldest of them. `headroom_seconds`: until the first of them expires at the
+    source; None: never, or nothing is left to copy.
+    """
 
     records: int = -1
     seconds: float = -1.0
@@ -39,9 +44,9 @@ class RunLag:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run. `topics`: (source topic, records, bytes) of the biggest; `syncs`: counts by sync. Texts are cut at CHARACTERS_NAMED.
+    """One run. `topics`: (source topic, records, bytes) of the biggest. `losses`, `failed`: documents of LossReport and PartitionFailure.
 
-    `losses` are as LossReport and `failed` as PartitionFailure, as plain documents.
+    `syncs`: counts by sync. Texts are cut after CHARACTERS_NAMED.
     """
 
     run_id: str
@@ -119,32 +124,7 @@ def encode_summary(summary: RunSummary) -> tuple[bytes, bytes]:
 
 def decode_summary(value: bytes, where: str) -> RunSummary:
     """The inverse of `encode_summary`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
-    try:
-        what = read_document(value)
-        require_version(what, where, SUMMARY_VERSION)
-        return RunSummary(
-            run_id=text(what["run_id"]),
-            started=text(what["started"]),
-            finished=text(what["finished"]),
-            bound=text(what["bound"]),
-            state=text(what["state"]),
-            records=number(what["records"]),
-            bytes=number(what["bytes"]),
-            topics_total=number(what["topics_total"]),
-            losses_total=number(what["losses_total"]),
-            failed_total=number(what["failed_total"]),
-            seconds=float(what["seconds"]),
-            cpu_seconds=float(what["cpu_seconds"]),
-            topics=tuple((text(topic), number(records), number(size)) for topic, records, size in what["topics"]),
-            losses=tuple(map(dict, what["losses"])),
-            failed=tuple(map(dict, what["failed"])),
-            syncs={text(name): dict(counts) for name, counts in what["syncs"].items()},
-            lag=_lag(what["lag"]),
-        )
-    except NewerFormat:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise UnreadableRecord(f"{where}: a run's summary is not readable: {problem}") from problem
+    return _decoded(RunSummary, "summary", value, where)
 
 
 def encode_lag(run_id: str, lag: RunLag) -> tuple[bytes, bytes]:
@@ -155,22 +135,18 @@ def encode_lag(run_id: str, lag: RunLag) -> tuple[bytes, bytes]:
 
 def decode_lag(value: bytes, where: str) -> RunLag:
     """The inverse of `encode_lag`; errors as of `decode_summary`."""
+    return _decoded(RunLag, "lag", value, where)
+
+
+def _decoded(kind: type[T], name: str, value: bytes, where: str) -> T:
     try:
-        what = read_document(value)
-        require_version(what, where, SUMMARY_VERSION)
-        return _lag(what)
+        document = read_document(value)
+        require_version(document, where, SUMMARY_VERSION)
+        return read_as(kind, document)
     except NewerFormat:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise UnreadableRecord(f"{where}: a run's lag is not readable: {problem}") from problem
-
-
-def _lag(document: Mapping[str, Any]) -> RunLag:
-    return RunLag(number(document["records"]), float(document["seconds"]), _optional(document["headroom_seconds"]))
-
-
-def _optional(value: Any) -> float | None:
-    return None if value is None else float(value)
+        raise UnreadableRecord(f"{where}: a run's {name} is not readable: {problem}") from problem
 
 
 def _cut(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,8 @@
-"""The runs topic: what each run started from and how each of its tries ended.
+"""The runs topic: where the ledger ended when a run began, and how each of its tries ended.
 
-`opened` holds where the ledger ended when the run began, so that a report finds the run's receipts by reading the ledger from there. Every
-try adds a `result`, every sync its outcome; the last ones count. These records inform people, no decision about data is made by them, so
-they are written without a transaction and also by a run that was superseded. Fields that a newer Ferry added are ignored; a newer version
-is refused, where it is about the run that is asked for.
+A report reads the ledger from there (`opened`) to find the run's receipts. Every try adds a `result`, and every sync its outcome; the last
+ones count. These records inform people and decide nothing about data, so they are written without a transaction, also by a run that was
+superseded. A newer version is refused in records of the run that is asked for.
 """
 
 from __future__ import annotations
@@ -11,32 +10,27 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.ledger.run_report import PartitionFailure, Skipped
-from ferry.wire.documents import number, read_document, text
+from ferry.wire.documents import read_as, read_document
 
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-T = TypeVar("T")
-
-# What JSON may hold where a record's class says this.
-_HELD_AS: Mapping[str, Any] = {"str": str, "int": int, "float": int | float, "str | None": str | None}
-
 RECORD_VERSION = 1
-# A month of runs with many syncs is much to read for every run. Receipts of a run can be told for a day, whatever stands here.
+# Every run reads so many days, because a month of runs with many syncs would be too much.
 RUN_DAYS = 7
 
 
 @dataclass(frozen=True)
 class RunOpened:
-    """A run began: ledger end offset per ledger partition, ISO start time, end bound in words."""
+    """A run began. `bound`: its end bound in words. `ledger_ends`: by partition of the ledger, its end offset then."""
 
     run_id: str
     started: str
@@ -68,7 +62,7 @@ class RunSync:
 
 @dataclass(frozen=True)
 class RunRecords:
-    """What the runs topic says about one run; `opened` is its first try's, `syncs` the last outcome of each."""
+    """What the runs topic says about one run. `opened`: of its first try. `syncs`: the last outcome of each sync."""
 
     opened: RunOpened | None = None
     result: RunResult | None = None
@@ -105,28 +99,14 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
         require_version(document, where, RECORD_VERSION)
         kind = document["kind"]
         if kind == "opened":
-            opened = _known(RunOpened, document)
-            opened = replace(opened, ledger_ends={int(partition): number(offset) for partition, offset in opened.ledger_ends.items()})
-            return found if found.opened else replace(found, opened=opened)
+            opened = read_as(RunOpened, document)
+            return replace(found, opened=found.opened or opened)
         if kind == "sync":
-            return replace(found, syncs={**found.syncs, text(document["sync"]): dict(document["outcome"])})
+            sync = read_as(RunSync, document)
+            return replace(found, syncs={**found.syncs, sync.sync: sync.outcome})
         if kind != "result":
             raise UnreadableRecord(f"{where}: a run's record is of kind {kind!r}")
-        failed = tuple(_known(PartitionFailure, failure) for failure in document["failed"])
-        skipped = tuple(_known(Skipped, entry) for entry in document["skipped"])
-        result = _known(RunResult, {**document, "failed": failed, "skipped": skipped})
+        result = read_as(RunResult, document)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise UnreadableRecord(f"{where}: a run's record is not readable: {problem}") from problem
     return replace(found, result=result, cpu_seconds=found.cpu_seconds + result.cpu_seconds)
-
-
-def _known(kind: type[T], document: Mapping[str, Any]) -> T:
-    """From the fields that this Ferry knows; TypeError or ValueError where one holds something else."""
-    kinds = {entry.name: _HELD_AS.get(str(entry.type), object) for entry in fields(kind)}  # type: ignore[arg-type]
-    known = {name: value for name, value in document.items() if name in kinds}
-    for name, value in known.items():
-        if not isinstance(value, kinds[name]) or isinstance(value, bool):
-            raise TypeError(f"{name} is {value!r:.40}")
-        if isinstance(value, str):
-            text(value)
-    return kind(**known)

@@ -1,8 +1,8 @@
-"""Where a flow stands between its two sides: an enumeration, one transition table, one function (pure).
+"""The stages of a flow between replicating and failed over, and the table of transitions (pure).
 
-A flow replicates until groups are moved, by a failover or a planned cut-over; then it is failed over (or cut over) until a failback brings
-them home. What begins can be begun again: every step is repeatable, so whoever finds a flow in the middle runs the same command. Abandoning
-writes nothing to groups; it only says on which side they are.
+A flow replicates until a failover or a planned cut-over moves its groups. It is then failed over (or cut over) until a failback moves them
+back. Every step can be repeated: if a command was stopped, running it again goes on. Abandoning writes nothing to groups; it only records
+on which cluster they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ferry.errors import RecoveryStopped
 
 
 class Stage(StrEnum):
-    """Where a flow stands; a flow without a record replicates."""
+    """The stages. A flow without a record replicates."""
 
     REPLICATING = "replicating"
     FAILING_OVER = "failing-over"
@@ -26,7 +26,7 @@ class Stage(StrEnum):
 
 
 class Event(StrEnum):
-    """What moves it. `…_BEGINS` is written before the first group is touched, `…_ENDS` behind the last step."""
+    """What changes the stage. `…_BEGINS` is written before the first group, `…_ENDS` after the last step."""
 
     FAILOVER_BEGINS = "failover begins"
     FAILOVER_ENDS = "failover ends"
@@ -62,7 +62,7 @@ TRANSITIONS: Mapping[tuple[Stage, Event], Stage] = MappingProxyType(
     }
 )
 
-# What to do where a command meets another stage than its own.
+# What a person can do in each stage.
 _NEXT: Mapping[Stage, str] = MappingProxyType(
     {
         Stage.REPLICATING: "there is nothing to come back from: `ferry failover` or `ferry cutover` goes first",
@@ -76,7 +76,7 @@ _NEXT: Mapping[Stage, str] = MappingProxyType(
 
 
 def advance(flow: str, stage: Stage, event: Event) -> Stage:
-    """The stage after `event`. RecoveryStopped naming what can be done where it cannot happen."""
+    """The stage after `event`. If the event is not possible, RecoveryStopped says what is."""
     found = TRANSITIONS.get((stage, event))
     if found is None:
         raise RecoveryStopped(f"flow {flow} is {stage.value}: {_NEXT[stage]}")
@@ -84,5 +84,5 @@ def advance(flow: str, stage: Stage, event: Event) -> Stage:
 
 
 def groups_are_moving(stage: Stage) -> bool:
-    """Whether positions at the source may be older than those on the target, so that no group sync may write them."""
+    """Whether positions at the source may be older than those on the target. Then no group sync may write them."""
     return stage is not Stage.REPLICATING

@@ -1,9 +1,8 @@
-"""The state topic: heads, the flow record, claims, acknowledged losses, when each sync was last done, which ACLs Ferry created, and whether
-the flow is failed over.
+"""The state topic: heads, flow record, claims, acknowledged losses, when each sync was last done, which ACLs Ferry created, and failovers.
 
-One compacted partition of small JSON records, newest per key counts. Heads are written in the lane transactions, the flow record and claims
-under the run's own transactional id, so every record that data is decided by has one fenced writer at a time. A failover writes its records
-under an id of its own.
+It is one compacted partition of small JSON records; the newest of each key counts. Heads are written in the lane transactions, the flow
+record and claims under the run's transactional id. So every record that decides about data has one fenced writer at a time. A failover
+writes its records under an id of its own.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ PartitionKey = tuple[str, int]  # source topic, partition
 
 @dataclass(frozen=True)
 class Head:
-    """Where a source partition stands: the next upstream offset to copy, between which topics, explained by which ledger.
+    """The position of a source partition: the next upstream offset to copy, and the ids of both topics and of the ledger.
 
-    `series`: as of the receipts (Receipt.series). `record_bytes`: average size of the records that were copied last (0: not known).
+    `series`: as of Receipt.series. `record_bytes`: average size of the records that were copied last (0: not known).
     """
 
     topic: str
@@ -59,11 +58,10 @@ class Head:
 
 @dataclass(frozen=True)
 class FlowRecord:
-    """What a flow has used so far: every lane id below `lanes` may hold an open transaction of an older run.
+    """What a flow has used so far. `lanes`: every lane id below it may have an open transaction of an older run.
 
-    `tidied`: how many records the ledger had ever held when it was last tidied; `receipts`: how many receipts it held then. `exactly_once`:
-    how the last run copied, for the flow in the other direction, which must be able to rely on the ledger.
-    `losses`: where those of the ledger are, as far as a run has looked.
+    `tidied`: how many records the ledger had ever held at its last compaction; `receipts`: how many receipts it held then. `exactly_once`:
+    whether the last run copied so; the flow in the other direction relies on it. `losses`: where the ledger has losses, as of that run.
     """
 
     flow: str
@@ -76,7 +74,7 @@ class FlowRecord:
 
 @dataclass(frozen=True)
 class Claim:
-    """`flow` writes to `remote_topic`; nobody else may."""
+    """`flow` writes to `remote_topic`; no other flow may."""
 
     remote_topic: str
     remote_topic_id: str
@@ -85,7 +83,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class LossAcknowledged:
-    """An operator has seen the loss that starts at `upstream_start`. `topic`: where topic ids are zeros and tell no topic from another."""
+    """An operator has seen the loss that starts at `upstream_start`. `topic`: only on clusters without topic ids."""
 
     source_topic_id: str
     partition: int
@@ -95,7 +93,7 @@ class LossAcknowledged:
 
 @dataclass(frozen=True)
 class SyncDone:
-    """A sync (of ferry.pipeline.syncs) was last carried out at `finished` (ms)."""
+    """A sync was last done at `finished` (ms)."""
 
     sync: str
     finished: int
@@ -110,7 +108,7 @@ class OwnedAcl:
     sources: tuple[AclBinding, ...] = ()
 
 
-# How the keys of claims begin: what a look at another flow's state is after.
+# How the keys of some records begin.
 FLOW_KEY = b'{"flow"'
 CLAIM_KEY = b'{"claim"'
 HEAD_KEY = b'{"head"'
@@ -121,7 +119,7 @@ StateEntry = Head | FlowRecord | Claim | LossAcknowledged | SyncDone | OwnedAcl 
 
 @dataclass(frozen=True)
 class FlowState:
-    """Everything that the state topic of a flow says."""
+    """The state topic of a flow, read."""
 
     heads: dict[PartitionKey, Head] = field(default_factory=dict)
     flow: FlowRecord | None = None
@@ -219,7 +217,7 @@ def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> St
 def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the state topic") -> FlowState:
     """The newest of every key; `records` in log order, a null value removes its key. Errors as of `decode_state`."""
     newest: dict[bytes, bytes | None] = dict(records)
-    # Only what counts is decoded: the topic holds many versions of a head until it is compacted.
+    # Only the newest records are decoded, because the topic holds many versions of a head until it is compacted.
     entries = [decode_state(key, value, where) for key, value in newest.items() if value is not None]
     flows = [entry for entry in entries if isinstance(entry, FlowRecord)]
     return FlowState(

@@ -1,4 +1,4 @@
-"""What a sync did: changes, what it left out, what failed. The same shape for all of them, for reports, the CLI and Airflow."""
+"""What a sync did: its changes, what it left out, what failed. Reports, the CLI and Airflow show all syncs in this form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ferry.errors import ExitCode, PartitionsFailed, RetryRule, worst_exit_code
 from ferry.ledger.measurement import Measurement
 from ferry.ledger.run_report import Skipped
 
-# A record of the runs topic and an XCom stay small: counts are always whole, lists are cut here.
+# Lists are cut here, so that a record of the runs topic and an XCom stay small. Counts are of all entries.
 LISTED = 200
 
 
@@ -43,9 +43,9 @@ class SyncFailure:
 
 @dataclass(frozen=True)
 class SyncOutcome:
-    """One sync of one run. `notices` are for people; `counts` name what there was to do and how it went.
+    """One sync of one run. `notices`: for people. `counts`: by what is counted.
 
-    `left_out` says why the whole sync was not done (not enabled, not due): then nothing else is set. `seconds` is wall time.
+    `left_out`: why the whole sync was not done (not enabled, not due); then nothing else is set. `seconds`: wall time.
     """
 
     sync: str
@@ -61,7 +61,7 @@ class SyncOutcome:
 
     @property
     def exit_code(self) -> ExitCode:
-        """For a command that does nothing else: what failed decides, 5 where single things failed beside others."""
+        """Of a command that only does this sync: that of the failure, or 5 if only a part failed."""
         failed = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed]
         whole = failed and not self.changes and all(failure.what == f"sync {self.sync}" for failure in self.failed)
         return worst_exit_code([error.exit_code if whole else ExitCode.PARTLY_FAILED for error in failed])

@@ -1,6 +1,6 @@
 """Ferry's own topics on the target: ledger, state, runs.
 
-Ledger and state are compacted: with another cleanup policy they would lose what explains the copy, so such a topic is refused.
+Ledger and state must be compacted. With another cleanup policy, records that explain the copy would expire, so Ferry refuses such a topic.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ferry.config import Flow
 
 RUNS_RETENTION_MILLISECONDS = 30 * 24 * 3600 * 1000
-# Small segments and an eager cleaner: the topics' size follows what is valid, not how many runs there were.
+# Small segments and early compaction, so that the topics do not grow with the number of runs.
 COMPACTED = {
     "cleanup.policy": "compact",
     "segment.bytes": str(16 << 20),
@@ -38,7 +38,7 @@ def internal_topics(flow: Flow) -> frozenset[str]:
 
 
 def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
-    """Create what is missing; the names created. ConfigError for a wrong policy, TooFewBrokers rather than fewer replicas."""
+    """Create what is missing; returns the names of created topics. ConfigError for a wrong policy, TooFewBrokers for too few replicas."""
     alias = flow.source.alias
     wanted = {
         ledger_topic(alias): (flow.ledger_partitions, COMPACTED),

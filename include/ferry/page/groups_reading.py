@@ -1,23 +1,22 @@
 """Reads all groups of a flow: their state on both sides, and what a sync would do with each now.
 
-The functions that decide for a sync decide here too (group_decision.py).
+group_placing.py decides, as it does for the group sync.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import GroupListing, GroupState
 from ferry.clusters.partitions import TopicPartition
-from ferry.errors import FerryError
 from ferry.policy.naming import is_ferry_group
-from ferry.syncs.group_decision import GroupDecision, decide_group
-from ferry.syncs.group_explanation import explain_group
-from ferry.syncs.group_offsets import GROUPS_AT_ONCE, look
+from ferry.syncs.group_decision import GroupDecision, Placement
+from ferry.syncs.group_explanation import decision_word, explain_group
+from ferry.syncs.group_offsets import NO_OFFSETS
+from ferry.syncs.group_placing import GroupPlacer
 from ferry.syncs.names import SyncName, not_enabled
 from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.model import TranslatedPosition
@@ -27,19 +26,18 @@ if TYPE_CHECKING:
 
 # Each of a group's 1,000 partitions may have a reason of its own.
 REASONS_NAMED = 5
-NO_OFFSETS = "it has no offsets of topics that are copied"
 
 
 def read_groups(flow: Flow) -> dict[str, Any]:
     """`groups`: a row for each group, by name; `off`: why runs do not sync groups (empty: they do)."""
     translated = translated_groups(flow)
-    positions = {group: list(found) for group, found in groupby(translated.positions, lambda position: position.group)}
+    positions = translated.by_group()
     with ConsumerGroups(flow.source) as here:
         listed = {entry.group: entry for entry in here.list()}
     ends = _ends(flow, translated.positions)
     rows = {entry.group: _row(entry.group, listed, "", reasons=[entry.reason]) for entry in translated.left_out}
     rows |= {group: _row(group, listed, "", reasons=[NO_OFFSETS]) for group in translated.groups if group not in positions}
-    rows |= _decided(flow, positions, listed, ends)
+    rows |= _decided(flow, positions, listed, ends) if positions else {}
     ordered = [rows[group] for group in sorted(rows) if not is_ferry_group(group)]
     return {"groups": ordered, "off": not_enabled(flow, SyncName.GROUPS)}
 
@@ -55,21 +53,13 @@ def _decided(
     listed: Mapping[str, GroupListing],
     ends: Mapping[TopicPartition, int],
 ) -> dict[str, dict[str, Any]]:
-    if not positions:
-        return {}
     rows = {}
-    with ClusterAdmin(flow.target) as admin:
-        widths = {name: topic.partitions for name, topic in admin.topics().items()}
-    names = sorted(positions)
-    with ConsumerGroups(flow.target) as target:
-        types = {entry.group: entry.type for entry in target.list()}
-        for start in range(0, len(names), GROUPS_AT_ONCE):
-            for group, seen in look(target, names[start : start + GROUPS_AT_ONCE], types).items():
-                if isinstance(seen, FerryError):
-                    rows[group] = _row(group, listed, "", reasons=[str(seen)], positions=positions[group], ends=ends)
-                    continue
-                decision = decide_group(group, positions[group], seen, widths, alias=flow.target.alias, marker="")
-                state = str(seen.description.state)
+    with GroupPlacer(flow.target) as placer:
+        for decisions, problems in placer.decide(positions):
+            for group, problem in problems.items():
+                rows[group] = _row(group, listed, "", reasons=[str(problem)], positions=positions[group], ends=ends)
+            for decision in decisions:
+                group, state = decision.group, decision.target.description.state
                 rows[group] = _row(group, listed, state, reasons=_reasons(decision), positions=positions[group], ends=ends)
                 rows[group]["decision"] = _word(decision)
     return rows
@@ -104,7 +94,7 @@ def _row(
 
 def _word(decision: GroupDecision) -> str:
     """What a sync would do with the group as a whole."""
-    words = {"write" if entry.write is not None else "up to date" if entry.up_to_date else "nothing" for entry in decision.partitions}
+    words = {decision_word(entry.placement) for entry in decision.partitions}
     return words.pop() if len(words) == 1 else "mixed"
 
 
@@ -112,7 +102,7 @@ def _reasons(decision: GroupDecision) -> list[str]:
     """Why partitions are not up to date: each reason once, the most frequent first."""
     counts: dict[str, int] = {}
     for entry in decision.partitions:
-        if entry.reason and not entry.up_to_date and entry.reason != decision.untouched:
+        if entry.reason and entry.placement is not Placement.UP_TO_DATE and entry.reason != decision.untouched:
             counts[entry.reason] = counts.get(entry.reason, 0) + 1
     found = sorted(counts, key=lambda reason: -counts[reason])
     return [*([decision.untouched] if decision.untouched else []), *found]

@@ -1,6 +1,6 @@
 """Carries out syncs, each on its own, so that one that fails does not stop the others.
 
-A sync is a function `(flow, dry_run) -> SyncOutcome`. It compares both sides, writes only what differs, names what it leaves out and what
+A sync is a function `(SyncContext) -> SyncOutcome`. It compares both sides, writes only what differs, names what it leaves out and what
 failed, and raises only when it can do nothing at all. Whether it is wanted (its `*.enabled`) and due (its interval, "not more often than")
 is decided here; when it was last done stands in the flow's state topic.
 """
@@ -23,12 +23,13 @@ from ferry.ledger.runs_topic import RunSync, write_run_record
 from ferry.ledger.state import SyncDone, encode_state
 from ferry.ledger.sync_outcome import LISTED, SyncFailure, SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
+from ferry.syncs.context import SyncContext
 from ferry.syncs.names import SYNCS, SyncName, not_enabled
 
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-Sync = Callable[["Flow", bool], SyncOutcome]
+Sync = Callable[[SyncContext], SyncOutcome]
 
 
 class Syncs:
@@ -40,6 +41,7 @@ class Syncs:
 
     def __init__(self, flow: Flow, *, run_id: str = "", dry_run: bool = False) -> None:
         self._flow, self._run_id, self._dry_run = flow, run_id, dry_run
+        self._shared = SyncContext(flow, dry_run)
         self._topics_made = False
 
     def carry_out(self, name: SyncName, *, on_request: bool = False, unless_disabled: bool = False) -> SyncOutcome:
@@ -53,7 +55,7 @@ class Syncs:
             self._refuse_newer()
             why_not = not_enabled(self._flow, name) if unless_disabled or not on_request else ""
             why_not = why_not or ("" if on_request else self._not_due(name))
-            outcome = SyncOutcome(name.value, left_out=why_not) if why_not else _function(name)(self._flow, self._dry_run)
+            outcome = SyncOutcome(name.value, left_out=why_not) if why_not else _function(name)(self._shared)
         except NewerFormat as problem:  # then nothing is written, not even the outcome
             return SyncOutcome(name.value, failed=(_whole(name, problem),), dry_run=self._dry_run)
         except FerryError as problem:

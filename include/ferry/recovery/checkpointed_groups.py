@@ -1,10 +1,11 @@
-"""Where groups of a source that is away stood: the newest checkpoints on the target, translated anew by the ledger.
+"""Where groups stood on a source that does not answer: the newest checkpoints on the target, translated again. Reads the target only.
 
-A checkpoint holds the group's own offset at the source beside its image, so the image is computed again from the ledger as it is now: what
-was copied since the checkpoint counts. Reads the target only.
+A checkpoint holds the group's own offset at the source beside its image. So the image is computed again from the ledger of now, and what
+was copied since the checkpoint counts.
 
-Where names stay as they are, the target's own records may lie between the copies, and which of them the group had read is told by a ledger
-that lies on the source. Then the checkpoint's own image, which was computed when both were there, is the safe one: the earlier of the two.
+Where names stay as they are, the target's own records may be between the copies. Which of them the group had read is only known from a
+ledger on the source. Then the smaller of the two images is safe: the new one, or that of the checkpoint, which was made when both clusters
+answered.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.partitions import TopicPartition
 from ferry.errors import RecoveryStopped
 from ferry.ledger.formats import place_of
 from ferry.ledger.reading import read_state
-from ferry.ledger.state import FlowState, Head, PartitionKey
+from ferry.ledger.state import FlowState, Head
 from ferry.syncs.checkpoints import newest_checkpoints, read_checkpoints
 from ferry.syncs.names import SyncName
 from ferry.syncs.offset_maps import OffsetMaps, read_offset_maps_of_heads
@@ -29,13 +31,13 @@ from ferry.wire.internal_records import Checkpoint
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-# A commit marker of the last copy may stand behind it.
+# A commit marker may follow the last copy.
 MARKERS = 1
 
 
 @dataclass(frozen=True)
 class CheckpointedGroups:
-    """As translated, and when (ms) checkpoints were last brought up to date; None: nobody knows."""
+    """The groups as of their checkpoints. `as_of` (ms): when checkpoints were last brought up to date; None: not known."""
 
     translated: TranslatedGroups
     as_of: int | None
@@ -67,11 +69,11 @@ def positions_of(
 ) -> tuple[tuple[TranslatedPosition, ...], tuple[GroupLeftOut, ...]]:
     """Positions in order of group, topic and partition, and groups that the filter leaves out (pure).
 
-    A partition without a checkpoint, of a topic that the group reads, counts as where the source answers: from the beginning of the copies.
-    Without a position its consumers would begin by their reset policy, and could skip what is there.
+    If the group reads the topic and has no checkpoint for a partition, it goes on from the beginning of the copies there, as it does when
+    the source answers. Without a position its consumers would begin by their reset policy, and could skip records.
     """
     accepted = flow.group_filter
-    origins = {(head.remote_topic, head.partition): head for head in state.heads.values()}
+    origins = {TopicPartition(head.remote_topic, head.partition): head for head in state.heads.values()}
     found, left_out = [], {}
     read: dict[tuple[str, str], set[int]] = {}
     for checkpoint in checkpoints:
@@ -85,15 +87,18 @@ def positions_of(
     for topic, partition in origins:
         partitions.setdefault(topic, set()).add(partition)
     for (group, topic), known in read.items():
-        found += [_from_the_beginning(group, (topic, partition), origins, maps) for partition in partitions.get(topic, set()) - known]
+        found += [
+            _from_the_beginning(group, TopicPartition(topic, partition), origins, maps)
+            for partition in partitions.get(topic, set()) - known
+        ]
     found.sort(key=lambda entry: (entry.group, entry.topic, entry.partition))
     return tuple(found), tuple(left_out[group] for group in sorted(left_out))
 
 
-def _position(checkpoint: Checkpoint, origins: Mapping[PartitionKey, Head], maps: OffsetMaps) -> TranslatedPosition:
-    head = origins.get((checkpoint.topic, checkpoint.partition))
+def _position(checkpoint: Checkpoint, origins: Mapping[TopicPartition, Head], maps: OffsetMaps) -> TranslatedPosition:
+    head = origins.get(TopicPartition(checkpoint.topic, checkpoint.partition))
     translation, problem, unread = None, "", False
-    if head is None:  # a topic of the target, whose copies the group read: the ledger that says so lies on the source
+    if head is None:  # a topic of the target, whose copies the group read; the ledger of these copies is on the source
         translation = Translation(checkpoint.upstream_offset, checkpoint.downstream_offset, Inexact.UNEXPLAINED)
     else:
         key = (head.topic, head.partition)
@@ -115,7 +120,7 @@ def _position(checkpoint: Checkpoint, origins: Mapping[PartitionKey, Head], maps
     )
 
 
-def _from_the_beginning(group: str, remote: PartitionKey, origins: Mapping[PartitionKey, Head], maps: OffsetMaps) -> TranslatedPosition:
+def _from_the_beginning(group: str, remote: TopicPartition, origins: Mapping[TopicPartition, Head], maps: OffsetMaps) -> TranslatedPosition:
     begin = _position(Checkpoint(group, *remote, 0, 0), origins, maps)
     return replace(begin, upstream_offset=None, problem=begin.problem or "the group has no checkpoint there")
 

@@ -1,14 +1,14 @@
-"""`ferry export-offsets`: the way back. MirrorMaker 2 goes on where Ferry stopped, from records that Ferry writes into its offsets topic.
+"""`ferry export-offsets`: MirrorMaker 2 goes on where Ferry stopped, from records that Ferry writes into MM2's offsets topic.
 
-The records are those that MM2's source connector would have written itself (ferry.wire.connect_offsets), so nothing is to be done at MM2's
-side. Writing takes the flow over first: a run that is under way is superseded, and positions are read when nobody can move them. MM2 must
-not run, and is never moved back.
+They are the records that MM2's source connector would have written itself (ferry.wire.connect_offsets), so MM2 needs no other change. Ferry
+first takes the flow's lease: a run that is under way is superseded, and positions cannot move while they are read. MM2 must not run. Its
+offsets never move back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.admin import ClusterAdmin
@@ -22,8 +22,14 @@ from ferry.errors import ClusterUnreachable
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.topics import ensure_internal_topics
-from ferry.recovery.mm2_activity import refuse_movement, refuse_workers
-from ferry.recovery.mm2_positions import choose_connector, default_offsets_topic, last_offsets, read_connect_offsets
+from ferry.recovery.mm2_positions import (
+    choose_connector,
+    default_offsets_topic,
+    last_offsets,
+    read_connect_offsets,
+    refuse_movement,
+    refuse_workers,
+)
 from ferry.wire.connect_offsets import SOURCE_CONNECTOR, SourcePartition, encode_source_key, encode_source_offset
 
 if TYPE_CHECKING:
@@ -36,7 +42,7 @@ LastOffsets = Mapping[SourcePartition, "int | None"]
 
 @dataclass(frozen=True)
 class OffsetExport:
-    """Records for MM2's offsets topic, and what is left out and why. `written`: they are there."""
+    """Offsets for MM2's offsets topic, and what is left out and why. `written`: Ferry has written them."""
 
     flow: str
     topic: str
@@ -64,7 +70,7 @@ class OffsetExport:
 def plan_export(
     facts: tuple[PartitionFacts, ...], rules: PlanRules, alias: str, connector: str, last: LastOffsets
 ) -> tuple[tuple[tuple[SourcePartition, int], ...], tuple[Skipped, ...]]:
-    """Offsets to write, and what is left out (pure). An offset is that of the last record copied: -1 makes MM2 begin by its own policy."""
+    """Offsets to write, and what is left out (pure). An offset is that of the last copied record; -1: MM2 begins by its own policy."""
     offsets, left_out = [], []
     for plan in plan_partitions(facts, rules):
         where = SourcePartition(connector, alias, plan.facts.topic, plan.facts.partition)
@@ -89,7 +95,7 @@ def _why_not(position: int, facts: PartitionFacts, mm2: int | None) -> str:
 def export_offsets(
     flow: Flow, request: RunRequest, offsets_topic: str | None = None, connector: str | None = None, *, write: bool = False
 ) -> OffsetExport:
-    """What MM2 would need to go on after Ferry; with `write`, put it there. ArgumentError, ReplicatorActive, ClusterUnreachable."""
+    """What MM2 needs to go on after Ferry; with `write`, Ferry writes it. ArgumentError, ReplicatorActive, ClusterUnreachable."""
     topic = offsets_topic or default_offsets_topic(flow)
     if not write:
         return _planned(flow, topic, connector, _look(flow, request, settled=False), rules_of(flow, request))
@@ -97,12 +103,11 @@ def export_offsets(
     refuse_workers(flow)
     with ClusterAdmin(flow.target) as target:
         ensure_internal_topics(flow, target)
-    ours = [flow.ledger_topic, flow.state_topic]
-    with RunLease(flow, flow.position_group, ours) as hold:
-        hold.take_lanes()
+    with RunLease(flow, flow.position_group, [flow.ledger_topic, flow.state_topic]) as lease:
+        lease.take_lanes()
         planned = _planned(flow, topic, connector, _look(flow, request, settled=True), rules_of(flow, request))
         _write(flow, planned)
-    return OffsetExport(planned.flow, planned.topic, planned.offsets, planned.left_out, written=True)
+    return replace(planned, written=True)
 
 
 def _look(flow: Flow, request: RunRequest, *, settled: bool) -> FlowSnapshot:
@@ -119,7 +124,7 @@ def _planned(flow: Flow, topic: str, connector: str | None, seen: FlowSnapshot, 
 
 
 def _write(flow: Flow, planned: OffsetExport) -> None:
-    """Write and read back."""
+    """Write the records and read them back."""
     before = read_connect_offsets(flow, planned.topic)
     refuse_movement(flow, planned.topic, before.ends, {where for where, _ in planned.offsets})
     append_records(flow.target, planned.topic, planned.records)

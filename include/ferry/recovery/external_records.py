@@ -1,7 +1,7 @@
-"""Records in remote partitions that no receipt explains: another replicator, or a producer, wrote them.
+"""External records in remote partitions: no receipt explains them, because another replicator or a producer wrote them. Reads only.
 
-Where Ferry never wrote, every record is such a record. Where it did, the log is looked at in front of its first record and behind its last:
-another replicator ran before Ferry, or took over from it. Reads only; a look into the log stops at the first record that it finds.
+Where Ferry never wrote, every record is external. Otherwise Ferry looks before its first record and after its last, because another
+replicator may have run before Ferry or after it. Reading a log stops at the first record that is found.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _PUT_THERE = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.
 
 @dataclass(frozen=True)
 class Explained:
-    """What the ledger says about one remote partition: upstream ranges that are settled, and downstream offsets `[first, end)`.
+    """What the ledger says about one remote partition: settled upstream ranges, and the downstream offsets `[first, end)` that it explains.
 
-    `first` is 0 where everything from the beginning on is accounted for; `first` and `end` are None where Ferry never wrote. `found`: as an
-    operator's seed noted it (Receipt.found).
+    `first` is 0 where everything from the beginning on is explained. `first` and `end` are None where Ferry never wrote. `found`: as of
+    Receipt.found.
     """
 
     ranges: tuple[Range, ...] = ()
@@ -58,28 +58,25 @@ def _explained(receipts: list[Receipt], source_topic_id: str) -> Explained:
     if not written:
         return Explained(ranges, found=found)
     foreign = any(receipt.kind is ReceiptKind.FOREIGN for receipt in written)
-    # Receipts whose records left the target's log have lost their runs: what they explained was in front of everything else.
+    # A receipt without runs: its records have left the target's log. They were before all others.
     bare = any(not receipt.runs for receipt in written)
     first = 0 if foreign or bare else min(receipt.runs[0][1] for receipt in written)
     return Explained(ranges, first, max(receipt.downstream_end for receipt in written), found)
 
 
 def foreign_ranges(position: int, ranges: Iterable[Range], downstream_end: int) -> tuple[tuple[int, int, int], ...]:
-    """What to declare of a partition with strangers' records below `downstream_end`, as (upstream start, end, downstream end).
+    """What to declare of a partition with external records below `downstream_end`, as (upstream start, end, downstream end).
 
-    Which upstream offsets they hold is not known: anything below the position that the ledger does not settle otherwise.
+    Which upstream offsets the records have is not known. They may have all below the position that the ledger does not settle.
     """
     unsettled = uncovered((0, position), ranges) or ((position, position),)
     return tuple((start, end, downstream_end) for start, end in unsettled)
 
 
-def find_strangers(
+def find_external(
     flow: Flow, facts: Iterable[PartitionFacts], known: Mapping[PartitionKey, Explained], *, settled: bool
 ) -> dict[PartitionKey, int]:
-    """Source partitions whose remote partition holds records that nothing explains, with the end of its log.
-
-    `settled`: wait for open transactions; otherwise it is a look.
-    """
+    """Source partitions whose remote partition holds external records, with the end of its log. `settled`: wait for open transactions."""
     present = {
         TopicPartition(entry.remote_topic, entry.partition): entry
         for entry in facts
@@ -97,7 +94,7 @@ def find_strangers(
             what = known.get(source, NOTHING_EXPLAINED)
             unexplained = _unexplained(what, starts[key], ends[key])
             if what.end is None and entry.claimed_by is None and unexplained:
-                found[source] = ends[key]  # Ferry never wrote there, not even something that was aborted
+                found[source] = ends[key]  # Ferry never wrote there, not even in a transaction that was aborted
             elif any(_holds_records(reader, key, start, end, settled=settled) for start, end in unexplained):
                 found[source] = ends[key]
     return found

@@ -1,9 +1,9 @@
-"""`ferry failover`: consumers go on at the target, also when the source is gone.
+"""`ferry failover`: consumers go on at the target, even when the source is lost.
 
-Look, copy once more where the source answers, translate every group's position, let a person confirm the table, write the groups, keep
-where the way back begins. Nothing but the last copy is written before the confirmation. Each step can be repeated: killed anywhere and run
-again, it goes on where it stood. While the flow is failed over, its group sync leaves groups alone; its copies may go on, for a copy never
-loses or doubles a record: what of the source had not been copied arrives behind what is there.
+The steps: look at both clusters; copy once more if the source answers; translate every group's position; a person confirms the table; write
+the groups; record where the flow in the other direction begins. Before the confirmation, only the last copy writes anything. Each step can
+be repeated: a failover that was killed goes on where it stopped. While the flow is failed over, its group sync leaves groups alone. Its
+runs may go on, because a copy never loses or doubles a record: late records of the source are appended on the target.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ferry.clusters.admin import ClusterAdmin
+from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError
 from ferry.ledger.acknowledgements import open_losses
+from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.recovery_record import DONE, current_record, done_groups, read_recovery, stage_of
 from ferry.ledger.run_report import loss_report
 from ferry.ledger.stages import Event, Stage, advance
 from ferry.pipeline.plan import plan_run
-from ferry.recovery.draining import Copy
-from ferry.recovery.fence import end_what_is_cut_off
 from ferry.recovery.group_moves import without_taken
 from ferry.recovery.keeper import RecoveryKeeper
 from ferry.recovery.moving import move_groups, plan_moves, refused_groups
-from ferry.recovery.not_copied import NotCopied, not_copied, perhaps_not_copied
+from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.readings import cluster_id_of, is_away, read_groups, told_age
-from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport
+from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, reverse_name, seed_reverse, start_positions
-from ferry.recovery.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from ferry.config import Flow
 
 
 def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool = False) -> RecoveryPlan:
-    """Whether it can begin, and whether the source answers. RecoveryStopped in the middle of something else.
+    """Whether it can begin, and whether the source answers. RecoveryStopped while another movement is not finished.
 
-    `without_source`: it is not asked, for a source that is half alive may answer the first question and no other.
+    `without_source`: do not ask the source, because one that is half broken may answer the first question and no other.
     """
     watch = Stopwatch()
     with watch.step("look at both clusters"):
-        # A look: a run that was cut off may hold the topic back, and what counts is read again under the fence.
+        # Does not wait for open transactions, which a run that was cut off may have left. RecoveryKeeper reads the state again.
         record = current_record(flow, read_recovery(flow, settled=False))
         advance(flow.name, stage_of(record), Event.FAILOVER_BEGINS)
         away = "not asked" if without_source else is_away(flow.source)
@@ -68,7 +68,7 @@ def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool
 
 
 def last_copy(flow: Flow, options: RecoveryOptions, checked: RecoveryPlan, copy: Copy | None) -> RecoveryPlan:
-    """Copy once more, if the source answers and it is wanted. What goes wrong is told; it does not keep a failover."""
+    """Copy once more, if the source answers and it is wanted. A problem is reported, and does not stop the failover."""
     watch = Stopwatch()
     if checked.away:
         return replace(checked, copy=f"none: {flow.source.alias} does not answer")
@@ -82,13 +82,15 @@ def last_copy(flow: Flow, options: RecoveryOptions, checked: RecoveryPlan, copy:
 
 
 def plan_failover(flow: Flow, reverse: Flow | None, options: RecoveryOptions, checked: RecoveryPlan) -> RecoveryPlan:
-    """What would be written for every group, and what is not on the target. Reads only, but for one thing in a real failover: where the
-    source is away, a run that was cut off from it is ended, for its open transactions hold back every reader."""
+    """What would be written for every group, and what is not on the target. Reads only, with one exception.
+
+    If the source does not answer, a real failover first ends a run that was cut off, because its open transactions hold back every reader.
+    """
     watch = Stopwatch()
     away = checked.away or is_away(flow.source)
     if away and options.writes:
         with watch.step("end a run that was cut off"):
-            end_what_is_cut_off(flow)
+            end_cut_off_run(flow)
     with watch.step("translate groups"):
         reading = read_groups(flow, away=bool(away), only=options.only)
     state = read_recovery(flow, settled=options.writes)
@@ -124,9 +126,9 @@ def plan_failover(flow: Flow, reverse: Flow | None, options: RecoveryOptions, ch
 def carry_out_failover(
     flow: Flow, reverse: Flow | None, options: RecoveryOptions, plan: RecoveryPlan, confirmed: Confirmation
 ) -> RecoveryReport:
-    """Write the groups, prepare the way back, say that the flow is failed over.
+    """Write the groups, prepare the flow in the other direction, record that the flow is failed over.
 
-    Positions are read once more, from where the confirmed plan had them: ClusterUnreachable where the source went away since.
+    Positions are read again from where the confirmed plan had them. ClusterUnreachable when the source has stopped answering since.
     """
     watch = Stopwatch()
     name = f"failover {options.run_id}"
@@ -163,7 +165,7 @@ def carry_out_failover(
 def prepare_reverse(
     reverse: Flow | None, keeper: RecoveryKeeper, options: RecoveryOptions, *, away: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Write down where the reverse flow begins, if it can be said now; what was done, and what went wrong. A failback does it otherwise."""
+    """Seed the reverse flow, if the source answers; returns what was done, and what went wrong. Otherwise a failback does it."""
     if reverse is None:
         return ("there is no flow in the other direction yet",), ()
     if away:
@@ -190,7 +192,7 @@ def _copied(flow: Flow, options: RecoveryOptions, copy: Copy) -> tuple[str, tupl
 
 
 def count_missing(flow: Flow, options: RecoveryOptions, *, away: bool) -> tuple[tuple[NotCopied, ...], int | None, tuple[str, ...]]:
-    """What is not on the target, until when (ms) that is known where it cannot be counted, and problems: none keeps a failover."""
+    """What is not on the target; when (ms) records were last copied, where it cannot be counted; and problems. None stops a failover."""
     if away:
         return (*perhaps_not_copied(flow), ())
     try:
@@ -213,12 +215,12 @@ def _way_back(flow: Flow, reverse: Flow | None, away: str) -> tuple[str, ...]:
 
 
 def exit_code_of(plan: RecoveryPlan) -> ExitCode:
-    """Of a look: 5 where groups cannot be written or read."""
+    """The exit code of a dry run or rehearsal: 5 where groups cannot be written or read."""
     return ExitCode.PARTLY_FAILED if plan.unread or any(move.obstacle for move in plan.moves) else ExitCode.DONE
 
 
 def rehearsed(plan: RecoveryPlan) -> tuple[str, ...]:
-    """What a rehearsal tells beside the plan: how long it took, and what would be missing."""
+    """What a rehearsal says besides the plan: how long it took, and what would be missing."""
     if plan.mode is not Mode.REHEARSAL:
         return ()
     seconds = sum(seconds for _, seconds in plan.steps)
@@ -229,3 +231,18 @@ def rehearsed(plan: RecoveryPlan) -> tuple[str, ...]:
         f"recovery time without the last copy and the writing of {groups} groups: {seconds:.1f} s",
         f"not on the other side now: {rest}",
     )
+
+
+def end_cut_off_run(flow: Flow) -> None:
+    """End what a run that was cut off from the source left open. Without a state topic no run ever began.
+
+    As at the start of a run, Ferry initialises the transactional ids of the run and of every lane ever used. That aborts open transactions
+    and fences their producers. Nothing is written.
+    """
+    own = flow.state_topic
+    with ClusterAdmin(flow.target) as target:
+        if own not in target.topics():
+            return
+    refuse_newer_state(flow)
+    with RunLease(flow, flow.position_group, [flow.ledger_topic, own]) as lease:
+        lease.take_lanes()

@@ -1,42 +1,32 @@
-"""Which groups are written by a failover or failback, and to where (pure).
+"""What a failover, failback or cut-over writes for each group (pure).
 
-The rules are those of the group sync (syncs/group_decision.py) with one more. A partition whose group is further on the other side than
-its translated position is left where it is, unless a person has said that it is to go back, from the very offset that the person was shown:
-a group that has moved since is not touched. A group with members is never written.
+The rules are those of the group sync (syncs/group_decision.py) with one more: a partition where the target's offset is larger than the
+translated one goes back if a person has confirmed it, and only from the offset that this person was shown. A group that has moved since is
+not touched. A group with members is never written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
 from ferry.ledger.recovery_entries import GroupTaken
-from ferry.syncs.group_decision import GroupDecision, PartitionDecision
+from ferry.syncs.group_decision import GroupDecision, PartitionDecision, Placement
 
-# Group, topic and partition on the side that is written; the offset there that a person was shown.
+# Group, topic and partition on the cluster that is written to; the offset there that a person was shown.
 PlaceShown = tuple[str, str, int, int]
-
-
-class Action(StrEnum):
-    """What becomes of one partition of a group."""
-
-    WRITE = "write"
-    AHEAD = "ahead"  # left where it is: it is further already
-    BACK = "back"  # a person wants it back from there
-    STAND = "stand"  # it is there already
-    NONE = "none"
 
 
 @dataclass(frozen=True)
 class PartitionMove:
-    """One partition. `offset` is the group's own where it was read, `present` what stands on the other side, `wanted` where it goes on.
+    """One partition.
 
-    `re_reads`: at most so many offsets are read again there, None where that is not known; 0 where it is exact. `reason`: why nothing is
-    written, or why the translation is not exact.
+    `offset`: the group's own, on the cluster that it leaves. On the other cluster, `present`: its offset now; `wanted`: where it goes on;
+    `re_reads`: how many offsets it reads again at most, 0 if the translation is exact, None where that is not known. `reason`: why nothing
+    is written, or why the translation is not exact.
     """
 
     topic: str
@@ -45,7 +35,7 @@ class PartitionMove:
     offset: int | None
     present: int | None
     wanted: int | None
-    action: Action
+    action: Placement
     exact: bool
     re_reads: int | None
     reason: str
@@ -53,7 +43,7 @@ class PartitionMove:
 
 @dataclass(frozen=True)
 class GroupMove:
-    """One group. `obstacle`: why nothing of it can be written now. `members_at_origin`: how many still read where it comes from."""
+    """One group. `obstacle`: why it cannot be written now. `members_at_origin`: how many members it has on the cluster that it leaves."""
 
     group: str
     obstacle: str
@@ -62,16 +52,16 @@ class GroupMove:
 
     @property
     def exact(self) -> bool:
-        """Whether every partition goes on at the record that the group would have read next."""
-        return all(entry.exact for entry in self.partitions if entry.action is not Action.NONE)
+        """Whether every partition goes on exactly at the record that the group would have read next."""
+        return all(entry.exact for entry in self.partitions if entry.action is not Placement.NONE)
 
     @property
     def ahead(self) -> tuple[PlaceShown, ...]:
-        """The partitions where the group is further than its translated position: they go back only if a person says so."""
+        """The partitions whose offset is larger than the translated one. They go back only if a person confirms it."""
         return tuple(
             (self.group, entry.remote_topic, entry.partition, entry.present)
             for entry in self.partitions
-            if entry.action in {Action.AHEAD, Action.BACK} and entry.present is not None
+            if entry.action in {Placement.AHEAD, Placement.BACK} and entry.present is not None
         )
 
     def document(self) -> dict[str, Any]:
@@ -87,27 +77,30 @@ class GroupMove:
 
 
 def described_move(decision: GroupDecision, origin_members: int, ends: Mapping[TopicPartition, int]) -> GroupMove:
-    """A decision as people and reports see it. `ends`: of the partitions that are written to, for counts of what is read again."""
-    partitions = tuple(_move(entry, decision.untouched, ends) for entry in decision.partitions)
+    """A decision as people and reports see it. `ends`: of the partitions that are written to, for `re_reads`."""
+    partitions = tuple(_move(entry, ends) for entry in decision.partitions)
     return GroupMove(decision.group, decision.untouched, partitions, origin_members)
 
 
 def with_consent(decision: GroupDecision, consent: Collection[PlaceShown], marker: str) -> GroupDecision:
-    """The same, with partitions that go back where a person has said so, from the offset that the person was shown."""
-    if decision.untouched:
-        return decision
+    """The same, where the partitions of `consent` go back if they are still at the offset that a person was shown."""
     agreed = set(consent)
     partitions = tuple(
-        replace(entry, write=CommittedOffset(_image(entry), -1, entry.position.metadata or marker))
-        if is_ahead(entry) and (decision.group, *entry.remote, entry.present) in agreed
-        else entry
+        _back(entry, marker) if entry.placement is Placement.AHEAD and (decision.group, *entry.remote, entry.present) in agreed else entry
         for entry in decision.partitions
     )
     return replace(decision, partitions=partitions)
 
 
+def _back(entry: PartitionDecision, marker: str) -> PartitionDecision:
+    position, translation = entry.position, entry.position.translation
+    if translation is None:
+        return entry
+    return replace(entry, placement=Placement.BACK, write=CommittedOffset(translation.image, -1, position.metadata or marker))
+
+
 def without_taken(consent: Iterable[PlaceShown], taken: Mapping[str, GroupTaken], phase: str) -> frozenset[PlaceShown]:
-    """What of `consent` still holds: a group that an earlier try may have written goes back only from where it was then."""
+    """The part of `consent` that still holds. A group that an earlier try may have written goes back only from its offset of then."""
     kept = set()
     for place in consent:
         group, topic, partition, present = place
@@ -117,31 +110,13 @@ def without_taken(consent: Iterable[PlaceShown], taken: Mapping[str, GroupTaken]
     return frozenset(kept)
 
 
-def is_ahead(entry: PartitionDecision) -> bool:
-    """Whether the group is further there than its translated position."""
-    return entry.position.translation is not None and entry.present is not None and entry.present > _image(entry)
-
-
 def unread_partitions(decision: GroupDecision) -> list[str]:
-    """Partitions of which a cluster did not tell where the group goes on, and why: whoever reads there could skip records."""
-    told = (entry.position for entry in decision.partitions if entry.position.unread)
-    return [f"{position.remote_topic or position.topic}-{position.partition}: {position.problem}" for position in told]
+    """Partitions without a position because a cluster did not answer, and why. Consumers there could skip records."""
+    return [f"{entry.where}: {entry.position.problem}" for entry in decision.partitions if entry.position.unread]
 
 
-def _image(entry: PartitionDecision) -> int:
-    translation = entry.position.translation
-    return -1 if translation is None else translation.image
-
-
-def _move(entry: PartitionDecision, untouched: str, ends: Mapping[TopicPartition, int]) -> PartitionMove:
+def _move(entry: PartitionDecision, ends: Mapping[TopicPartition, int]) -> PartitionMove:
     position, translation = entry.position, entry.position.translation
-    action = Action.NONE
-    if entry.up_to_date:
-        action = Action.STAND
-    elif is_ahead(entry) and not untouched:
-        action = Action.AHEAD if entry.write is None else Action.BACK
-    elif entry.write is not None:
-        action = Action.WRITE
     exact = translation is not None and translation.exact and position.upstream_offset is not None
     return PartitionMove(
         topic=position.topic,
@@ -150,7 +125,7 @@ def _move(entry: PartitionDecision, untouched: str, ends: Mapping[TopicPartition
         offset=position.upstream_offset,
         present=entry.present,
         wanted=None if translation is None else translation.image,
-        action=action,
+        action=entry.placement,
         exact=exact,
         re_reads=_re_reads(entry, ends, exact=exact),
         reason=entry.reason,
@@ -158,7 +133,7 @@ def _move(entry: PartitionDecision, untouched: str, ends: Mapping[TopicPartition
 
 
 def _re_reads(entry: PartitionDecision, ends: Mapping[TopicPartition, int], *, exact: bool) -> int | None:
-    """At most how many offsets behind the position had been read before."""
+    """How many of the offsets from the position on the group has read before, at most."""
     translation = entry.position.translation
     if translation is None or entry.position.upstream_offset is None:
         return None

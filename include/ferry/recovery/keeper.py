@@ -1,7 +1,7 @@
-"""Holds a flow's recovery while one process carries it out, and writes what the state topic says about it.
+"""Holds the lease of a flow's recovery while one process carries it out, and writes its records into the state topic.
 
-Written in transactions under an id of its own, `ferry-<flow>-recovery`, that the newest recovery of the flow holds: one that was stopped
-and wakes up again is refused by the broker, and writes no further groups.
+The records are written in transactions under the id `ferry-<flow>-recovery`, which belongs to the newest recovery of the flow. The broker
+refuses an older process that was suspended and wakes up, so it writes no more groups.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def recovery_transactional_id(flow: str) -> str:
 
 
 class RecoveryKeeper:
-    """Holds the flow's recovery for this process, and writes its records; a context manager."""
+    """The lease of the flow's recovery; a context manager. `record`, `state`: what the state topic says, with what was written since."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -45,7 +45,7 @@ class RecoveryKeeper:
         with ClusterAdmin(self._flow.target) as target:
             ensure_internal_topics(self._flow, target)
         self._writer.__enter__()
-        try:  # behind the fence: nobody else moves it any more
+        try:  # read after fencing, when no other process writes these records any more
             self.state = read_recovery(self._flow)
             self.record = current_record(self._flow, self.state)
         except BaseException:
@@ -59,10 +59,10 @@ class RecoveryKeeper:
     def begin(
         self, event: Event, *, name: str, run_id: str, confirmed_by: str, source_cluster: str, cut: Callable[[str], Iterable[CutEnds]]
     ) -> RecoveryRecord:
-        """The stage in which groups are moved. A recovery that was begun before goes on under its name.
+        """Record that groups begin to move; returns the record. A recovery that began before goes on under its name.
 
-        `cut` says where the target's topics end. It is asked when a recovery begins, and never again: what producers write from then on is
-        behind it, also where a try was killed or a topic is new.
+        `cut`: called with the name, says where the target's topics end. It is called only when a recovery begins, so what producers write
+        from then on comes after these ends, even if a try was killed or a topic is new.
         """
         before = stage_of(self.record)
         record = begun(self.state, self.record, event, name, _now())
@@ -75,18 +75,18 @@ class RecoveryKeeper:
         return record
 
     def note(self, step: str) -> None:
-        """A step is finished."""
+        """Record that a step is finished."""
         self.record = replace(self.record, step=step, at=_now())
         self._write([self.record])
 
     def end(self, event: Event, step: str) -> None:
-        """The last step is finished."""
+        """Record that the last step is finished, and the stage that follows."""
         record = ended(self.record, event, step, _now())
         self._write([record])
         self.record = record
 
     def take(self, groups: Sequence[GroupTaken]) -> None:
-        """Say that these groups are about to be written, or done. Superseded when a newer recovery of the flow has begun."""
+        """Record that these groups are about to be written, or done. Superseded when a newer recovery of the flow has begun."""
         fresh = [entry for entry in groups if self.state.taken.get(entry.group) != entry]
         if not fresh:
             self._writer.confirm()
@@ -96,7 +96,7 @@ class RecoveryKeeper:
 
     @property
     def cut(self) -> dict[str, CutEnds]:
-        """Where the target's topics ended when this recovery began; empty until that is kept."""
+        """By topic, where the target's topics ended when this recovery began."""
         return cut_of(self.state, self.record)
 
     def _write(self, entries: Iterable[RecoveryEntry]) -> None:
@@ -105,3 +105,13 @@ class RecoveryKeeper:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
+
+
+def abandon(flow: Flow, event: Event) -> str:
+    """After a false alarm: record that groups stay where they are, and write nothing else. Returns the stage after `event`.
+
+    RecoveryStopped when there is nothing of the kind to abandon.
+    """
+    with RecoveryKeeper(flow) as keeper:
+        keeper.end(event, "abandoned")
+        return keeper.record.stage

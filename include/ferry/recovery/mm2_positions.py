@@ -1,19 +1,27 @@
-"""Where MirrorMaker 2 stopped, from Kafka Connect's offsets topic on the target.
+"""Where MirrorMaker 2 stopped, from Kafka Connect's offsets topic on the target; and whether it still runs.
 
-Only committed records count. With exactly-once MM2 writes its offsets in the transactions of its records, so that both agree; without, its
-last offsets may lie behind what it copied, and that is copied again.
+Only committed records count. With exactly-once MM2 writes its offsets in the transactions of its records, so both agree. Without it, MM2
+may have copied more than its last offsets say, and Ferry copies that again.
+
+The offsets are out of date while MM2 runs. Its workers are members of a Connect group on the target. On a shared Connect cluster that says
+nothing about one connector, and the group's name is not known. So Ferry also watches the connector's offsets and the remote topics for a
+moment.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.consumer_groups import ConsumerGroups
+from ferry.clusters.group_model import GroupDescription
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.errors import ArgumentError, UnreadableRecord
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import ArgumentError, NotAuthorized, ReplicatorActive, UnreadableRecord
 from ferry.ledger.run_report import Skipped
-from ferry.recovery.mm2_activity import refuse_movement, refuse_workers
 from ferry.recovery.positions import GivenPositions
 from ferry.wire.connect_offsets import SourcePartition, decode_source_key, latest_source_offsets
 
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConnectOffsets:
-    """What an offsets topic holds: its committed records in log order, and where its partitions end."""
+    """The committed records of an offsets topic in log order, and where its partitions end."""
 
     topic: str
     records: tuple[InternalRecord, ...]
@@ -31,12 +39,12 @@ class ConnectOffsets:
 
 
 def default_offsets_topic(flow: Flow) -> str:
-    """Of the connector's own property, else of MM2 in dedicated mode (MirrorMakerConfig.workerConfig)."""
+    """The connector's own property; otherwise the topic of MM2 in dedicated mode (MirrorMakerConfig.workerConfig)."""
     return flow.connect_offsets_topic or f"mm2-offsets.{flow.source.alias}.internal"
 
 
 def read_mm2_positions(flow: Flow, offsets_topic: str | None = None, connector: str | None = None) -> GivenPositions:
-    """Where MM2's source connector would go on. ArgumentError when that is not clear, ReplicatorActive while MM2 runs."""
+    """Where MM2's source connector would go on. ArgumentError when the connector is not clear, ReplicatorActive while MM2 runs."""
     topic = offsets_topic or default_offsets_topic(flow)
     others = refuse_workers(flow)
     found = read_connect_offsets(flow, topic)
@@ -72,7 +80,7 @@ def read_connect_offsets(flow: Flow, topic: str) -> ConnectOffsets:
 
 
 def last_offsets(found: ConnectOffsets) -> dict[SourcePartition, int | None]:
-    """The last offset that was copied of every source partition, None where it was removed; of all connectors."""
+    """The last copied offset of every source partition of all connectors; None where it was removed."""
     try:
         return latest_source_offsets(found.records, found.topic)
     except ValueError as problem:
@@ -105,7 +113,59 @@ def _guarantee(found: ConnectOffsets, mine: Collection[SourcePartition]) -> str:
 
 
 def in_transactions(found: ConnectOffsets, mine: Collection[SourcePartition]) -> bool:
-    """Whether the newest offsets were written in transactions (pure): then a control record, which no reader sees, follows each of them."""
+    """Whether the newest offsets were written in transactions (pure): then a control record, which no reader gets, follows each."""
     taken = {(record.partition, record.offset) for record in found.records}
     newest = {record.partition: record.offset for record in found.records if decode_source_key(record.key) in mine}
     return all((partition, offset + 1) not in taken and offset + 1 < found.ends[partition] for partition, offset in newest.items())
+
+
+# A replicator under load writes many times in this time. An idle one has members in its group, or nothing to write.
+WATCH_SECONDS = 5.0
+CONNECT = "connect"
+
+
+def worker_group(flow: Flow) -> str:
+    """The Connect group of MM2 in dedicated mode (MirrorMakerConfig.workerConfig)."""
+    return f"{flow.source.alias}-mm2"
+
+
+def refuse_workers(flow: Flow) -> tuple[str, ...]:
+    """ReplicatorActive when MM2's own worker group has members. Returns the other Connect groups of the target that have members."""
+    with ConsumerGroups(flow.target) as groups:
+        names = [listed.group for listed in groups.list() if listed.protocol_type == CONNECT]
+        described = groups.describe([*names, worker_group(flow)])
+    active = {name: entry for name, entry in described.items() if isinstance(entry, GroupDescription) and entry.active}
+    workers = described[worker_group(flow)]
+    if isinstance(workers, NotAuthorized):  # then it is not known whether MM2 runs
+        raise workers
+    own = active.pop(worker_group(flow), None)
+    if own is not None:
+        hosts = ", ".join(sorted({member.host.lstrip("/") for member in own.members})) or own.state
+        raise ReplicatorActive(
+            f"MirrorMaker 2 runs: {len(own.members)} members in Connect group {own.group} on cluster {flow.target.alias} ({hosts}); "
+            f"stop every connect-mirror-maker process of {flow.name} (by SIGTERM, so that it writes its last offsets), then do this again. "
+            "One that was killed stays in the group for 10 s"
+        )
+    return tuple(sorted(active))
+
+
+def refuse_movement(flow: Flow, topic: str, ends: Mapping[int, int], mine: Collection[SourcePartition]) -> None:
+    """ReplicatorActive when new offsets of `mine` arrive in the offsets topic after `ends`, or their remote topics grow."""
+    policy = flow.policy
+    # Under the identity policy producers of the target may write to these topics too.
+    topics = {policy.format_remote_topic(flow.source.alias, where.topic) for where in mine} if policy.renames else set()
+    with ClusterAdmin(flow.target) as target:
+        known = {name: entry.partitions for name, entry in target.topics().items() if name in topics}
+        keys = [TopicPartition(name, number) for name, width in known.items() for number in range(width)]
+        before, _ = target.end_offsets(keys, committed=False)
+        time.sleep(WATCH_SECONDS)
+        after, _ = target.end_offsets(keys, committed=False)
+    grown = sorted({key.topic for key in before if after.get(key, before[key]) > before[key]})
+    with InternalTopicReader(flow.target) as reader:
+        written = [record for record in reader.read(topic, ends, complete=False) if decode_source_key(record.key) in mine]
+    if written or grown:
+        what = f"{len(written)} new offsets in {topic}" if written else f"new records in {', '.join(grown)}"
+        raise ReplicatorActive(
+            f"MirrorMaker 2 is still at work: {what} within {WATCH_SECONDS:.0f} s; stop its processes for {flow.name}, or the source "
+            "connector on the Connect cluster that runs it, then do this again"
+        )

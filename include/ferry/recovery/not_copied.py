@@ -1,15 +1,25 @@
-"""What the other side does not have: per partition how much, or, where the source is away, since when nobody knows. Reads only."""
+"""What is not on the other cluster yet, and copying it after producers have stopped.
+
+Ferry counts what is left in each partition. If the source does not answer, it only knows when records were last copied. That producers have
+stopped, and that nothing is left, is measured.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.request import RunRequest
+from ferry.errors import ClusterUnreachable, RecoveryStopped
 from ferry.ledger.reading import read_state
+from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import HEAD_KEY
-from ferry.pipeline.plan import RunPlan
+from ferry.pipeline.plan import RunPlan, plan_run
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -17,9 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NotCopied:
-    """Source offsets `[start, end)` of a partition that are not on the other side. `end` and `offsets` are None where the source is away.
+    """Source offsets `[start, end)` of a partition that are not on the other cluster.
 
-    `offsets` do not count what had come from there. `reason`: why, where there is more to say than that no run has come so far.
+    `end`, `offsets`: None where the source does not answer. `offsets` does not count what had come from the other cluster. `reason`: empty
+    when the only reason is that no run has copied them yet.
     """
 
     topic: str
@@ -36,8 +47,8 @@ class NotCopied:
 
 
 def not_copied(planned: RunPlan) -> tuple[NotCopied, ...]:
-    """By the plan of a run that would come now (pure); partitions without a rest are left out."""
-    # Where names stay as they are, the remote partition has the same name: what is open there holds no record back here.
+    """By the plan of a run of now (pure); partitions of which everything is copied are left out."""
+    # Where names stay as they are, the remote partition has the same name, and its open transactions do not matter here.
     open_at = {(entry.topic, entry.partition): entry for entry in planned.held_back if planned.flow.startswith(f"{entry.cluster}->")}
     found = []
     for plan in planned.partitions:
@@ -55,7 +66,7 @@ def not_copied(planned: RunPlan) -> tuple[NotCopied, ...]:
 
 
 def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
-    """Where each partition stood when the source went away, and when (ms) records were last copied, None where nobody knows."""
+    """The position of each partition, and when (ms) records were last copied; None: not known. For a source that does not answer."""
     with ClusterAdmin(flow.target) as target:
         state, _ = read_state(flow, target.topics(), settled=True)
     policy = flow.policy
@@ -68,7 +79,89 @@ def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
 
 
 def last_copied(flow: Flow) -> int | None:
-    """When (ms) a position last moved; None: there is none. Runs that fail write records of their own, so those of runs do not say it."""
+    """When (ms) a position last moved; None: there is none. Records of runs do not tell, because failed runs write them too."""
     with InternalTopicReader(flow.target) as reader:
         records = reader.read(flow.state_topic, complete=False)
         return max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
+
+
+# One run of a flow; its report.
+Copy = Callable[["Flow", RunRequest], RunReport]
+# A producer that still runs writes within this time, or has nothing to write.
+QUIET_SECONDS = 5.0
+# The second run copies what arrived during the first. If records still arrive then, a producer has not stopped.
+DRAIN_RUNS = 3
+NAMED = 5
+
+
+def refuse_movement(flow: Flow, seconds: float = QUIET_SECONDS) -> None:
+    """RecoveryStopped when a log of the flow's source topics grows within `seconds`."""
+    before = source_ends(flow)
+    time.sleep(seconds)
+    moved = grown(before, source_ends(flow))
+    if moved:
+        raise RecoveryStopped(
+            f"records still arrive on {flow.source.alias}: {named(moved)} grew within {seconds:.0f} s; stop every producer there, "
+            "and transactions that are open, then run this again"
+        )
+
+
+def grown(before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+    """Partitions whose end has moved, and new partitions that hold records (pure)."""
+    return [key for key, end in after.items() if before.get(key, 0) != end]
+
+
+def source_ends(flow: Flow) -> dict[TopicPartition, int]:
+    """High watermarks of all topics that the flow copies, without heartbeats. ClusterUnreachable when one is not known."""
+    policy = flow.policy
+    with ClusterAdmin(flow.source) as source:
+        topics = source.topics()
+        wanted = [topic for topic, _ in flow.select_topics(topics).selected if not policy.is_heartbeats_topic(topic)]
+        keys = [TopicPartition(topic, number) for topic in wanted for number in range(topics[topic].partitions)]
+        ends, problems = source.end_offsets(keys, committed=False)
+    for (topic, partition), problem in problems.items():
+        raise ClusterUnreachable(f"cluster {flow.source.alias}: {topic}-{partition}: {problem}")
+    return ends
+
+
+def drain(flow: Flow, run_id: str, copy: Copy) -> int:
+    """Copy until nothing is left; returns the number of records. RecoveryStopped, with what is left after DRAIN_RUNS or what failed."""
+    records = 0
+    for number in range(DRAIN_RUNS):
+        report = copy(flow, RunRequest(flow.name, f"{run_id}__drain{number}"))
+        records += report.records
+        problems = report.problems()
+        if problems:
+            told = "; ".join(f"{type(problem).__name__}: {problem}" for problem in problems)
+            raise RecoveryStopped(f"{flow.name} could not copy everything: {told}")
+        if not left(flow, run_id):
+            return records
+    refuse_rest(flow, run_id)
+    return records
+
+
+def refuse_rest(flow: Flow, run_id: str) -> None:
+    """RecoveryStopped, with what is not on the target, when something is left to copy."""
+    found = left(flow, run_id)
+    if found:
+        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        raise RecoveryStopped(f"{flow.name}: not everything is on {flow.target.alias}: {'; '.join(found[:NAMED])}{more}; run this again")
+
+
+def left(flow: Flow, run_id: str) -> list[str]:
+    """What a run would still do, in words. Positions that only have to pass records of the other cluster count too."""
+    planned = plan_run(flow, RunRequest(flow.name, run_id))
+    rest = [f"{entry.topic}-{entry.partition} [{entry.start}, {entry.end}) {entry.reason}".strip() for entry in not_copied(planned)]
+    rest += [str(failure) for failure in planned.failed]
+    rest += [
+        f"{plan.facts.topic}-{plan.facts.partition}: position {plan.position} of {plan.facts.end}"
+        for plan in planned.partitions
+        if plan.failure is None and plan.segments and not plan.offsets and plan.facts.topic not in planned.heartbeats
+    ]
+    return rest
+
+
+def named(keys: list[TopicPartition]) -> str:
+    """The first few partitions."""
+    shown = ", ".join(f"{key.topic}-{key.partition}" for key in sorted(keys)[:NAMED])
+    return f"{shown} and {len(keys) - NAMED} more" if len(keys) > NAMED else shown

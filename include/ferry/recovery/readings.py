@@ -1,7 +1,7 @@
-"""Where the groups stand that a failover or failback moves, and what is known about both clusters. Reads only.
+"""Where the groups are that a failover or failback moves, and whether a cluster answers. Reads only.
 
-A source that does not answer within its first contact is away: a failover then goes by what the target holds. Anything else that is wrong
-with it, a refused login above all, is an error, for it would be wrong to lose exactness over a password.
+A source is unreachable if it does not answer the first request. A failover then uses what the target holds. Any other problem, such as a
+refused login, is an error: a wrong password is no reason to use inexact positions.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
@@ -17,7 +16,7 @@ from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable
 from ferry.ledger.run_report import Skipped
 from ferry.policy.naming import is_ferry_group
 from ferry.recovery.checkpointed_groups import checkpointed_groups
-from ferry.syncs.group_offsets import Positions
+from ferry.syncs.group_placing import Positions
 from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
 from ferry.translation.model import TranslatedPosition
 
@@ -27,9 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupReading:
-    """Positions by group, groups that are left out and why, groups that could not be read, and what the positions go by.
+    """Positions by group, groups that are left out and why, and groups that could not be read.
 
-    `checkpoints_as_of` (ms): set when they go by checkpoints, 0 where nobody knows when those were brought up to date.
+    `checkpoints_as_of` (ms): when the checkpoints were last brought up to date, 0 where that is not known; None if the positions are not
+    those of checkpoints.
     """
 
     positions: Positions
@@ -39,7 +39,7 @@ class GroupReading:
     notices: tuple[str, ...] = ()
 
     def without(self, groups: frozenset[str]) -> GroupReading:
-        """The same without groups that are done."""
+        """The same without these groups, which are done."""
         done = tuple(Skipped(f"group {group}", "moved already: it goes on by itself") for group in sorted(groups & set(self.positions)))
         positions = {group: found for group, found in self.positions.items() if group not in groups}
         return replace(self, positions=positions, left_out=(*self.left_out, *done))
@@ -68,9 +68,9 @@ def is_away(cluster: Cluster) -> str:
 
 
 def read_groups(flow: Flow, *, away: bool, back: bool = False, only: str | None = None) -> GroupReading:
-    """Positions of all groups of the filter on the other side; with `back` those of the target's groups on the source.
+    """Positions of all groups of the filter on the target; with `back`, those of the target's groups on the source.
 
-    `away`: the source does not answer, the newest checkpoints count. `only`: groups whose whole name the expression matches.
+    `away`: the source does not answer, so the newest checkpoints count. `only`: groups whose whole name the expression matches.
     """
     if away:
         known = checkpointed_groups(flow)
@@ -79,23 +79,19 @@ def read_groups(flow: Flow, *, away: bool, back: bool = False, only: str | None 
 
 
 def narrowed(found: TranslatedGroups, only: str | None, as_of: int | None, notices: tuple[str, ...]) -> GroupReading:
-    """Groups whose whole name `only` matches and that have a place on the other side (pure).
+    """Groups whose whole name `only` matches and that have a position on the other cluster (pure).
 
-    ArgumentError for what is no expression, or matches no group: a name with a typo would end with nothing moved.
+    ArgumentError for what is no expression, or matches no group: with a wrong name, nothing would be moved.
     """
     wanted = _expression(only)
     names = [*found.groups, *(entry.group for entry in found.left_out)]
     if only is not None and not any(map(wanted.fullmatch, names)):
         raise ArgumentError(f"--groups {only!r} matches the whole name of none of {len(names)} groups")
-    positions = {
-        group: list(entries)
-        for group, entries in groupby(found.positions, lambda position: position.group)
-        if not is_ferry_group(group) and wanted.fullmatch(group)
-    }
+    positions = {group: entries for group, entries in found.by_group().items() if not is_ferry_group(group) and wanted.fullmatch(group)}
     named = [entry for entry in found.left_out if wanted.fullmatch(entry.group)]
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in named if not entry.error]
     unread = tuple(Skipped(f"group {entry.group}", f"{entry.error}: {entry.reason}") for entry in named if entry.error)
-    # A group of other topics would only hide those that matter.
+    # Groups that only read other topics are left out, so that the table shows those that matter.
     placed = {group: entries for group, entries in positions.items() if any(map(_counts, entries))}
     left_out += [
         Skipped(f"group {group}", _without_place(positions.get(group, ())))
@@ -122,7 +118,7 @@ def _expression(only: str | None) -> re.Pattern[str]:
 
 
 def told_age(checkpoints_as_of: int | None, now: float) -> tuple[str, ...]:
-    """How old positions are that go by checkpoints (as of GroupReading), `now` in seconds: pure. A clock may have been ahead."""
+    """How old the positions of checkpoints are (pure). `now` in seconds. A negative age, by a clock that was ahead, counts as not known."""
     if checkpoints_as_of is None:
         return ()
     age = now - checkpoints_as_of / 1000

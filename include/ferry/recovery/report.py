@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -11,16 +13,17 @@ from typing import Any
 from ferry.errors import ArgumentError, ExitCode
 from ferry.ledger.recovery_record import iso
 from ferry.ledger.run_report import Skipped
-from ferry.recovery.group_moves import Action, GroupMove, PartitionMove, PlaceShown
+from ferry.recovery.group_moves import GroupMove, PartitionMove, PlaceShown
 from ferry.recovery.moving import GroupOutcome
 from ferry.recovery.not_copied import NotCopied
+from ferry.syncs.group_decision import Placement
 
 RECOVERY_VERSION = 1
 LONGEST_QUIET_SECONDS = 24 * 3600.0
 
 
 class Mode(StrEnum):
-    """What a command may touch: everything, or nothing."""
+    """Whether a command writes. A rehearsal also asks whether groups may be written, and measures the time."""
 
     REAL = "real"
     DRY_RUN = "dry-run"
@@ -29,7 +32,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class RecoveryOptions:
-    """What a person asked for. `only`: groups whose name this expression matches. `backwards`: groups that are ahead go back too."""
+    """What a person asked for. `only`: an expression for the names of groups. `backwards`: groups whose offset is larger go back too."""
 
     command: str
     run_id: str
@@ -44,14 +47,14 @@ class RecoveryOptions:
 
 
 def check_quiet(seconds: float) -> None:
-    """How long nothing may arrive before producers count as stopped: ArgumentError for what is no time to wait."""
-    if not 0 <= seconds <= LONGEST_QUIET_SECONDS:  # not a number is neither
+    """Check how long nothing may arrive before producers count as stopped. ArgumentError for anything but 0 to 24 h."""
+    if not 0 <= seconds <= LONGEST_QUIET_SECONDS:  # refuses not-a-number too
         raise ArgumentError(f"nothing can be measured for {seconds} s: give 0 to {LONGEST_QUIET_SECONDS:.0f} seconds of quiet")
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """Who confirmed a plan, and what goes back with that person's consent (of RecoveryPlan.ahead)."""
+    """Who confirmed a plan, and which partitions go back with this person's consent (of RecoveryPlan.ahead)."""
 
     by: str
     back: tuple[PlaceShown, ...] = ()
@@ -59,10 +62,10 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class RecoveryPlan:
-    """What would be written, from a look. `away`: why the source does not answer; empty when it does.
+    """What would be written. `away`: why the source does not answer; empty when it does.
 
-    `known_until` (ms): when records were last copied, where the source is away (None: nobody knows). `problems` are what a person should
-    settle first; they do not keep a failover.
+    `known_until` (ms): when records were last copied, where the source does not answer (None: not known). `problems`: what a person should
+    solve first; they do not stop a failover.
     """
 
     command: str
@@ -86,12 +89,12 @@ class RecoveryPlan:
 
     @property
     def ahead(self) -> tuple[PlaceShown, ...]:
-        """What goes back only if a person says so."""
+        """What goes back only if a person confirms it."""
         return tuple(place for move in self.moves for place in move.ahead)
 
     @property
     def missing_offsets(self) -> int | None:
-        """How many offsets are not on the other side; None when nobody knows."""
+        """How many offsets are not on the other cluster; None when that is not known."""
         return None if any(entry.offsets is None for entry in self.missing) else sum(entry.offsets or 0 for entry in self.missing)
 
     def document(self) -> dict[str, Any]:
@@ -123,7 +126,7 @@ class RecoveryPlan:
 
 @dataclass(frozen=True)
 class RecoveryReport:
-    """What was done. `plan` is what a person confirmed, `groups` what became of it."""
+    """What was done. `plan`: what a person confirmed. `groups`: what became of each group."""
 
     plan: RecoveryPlan
     recovery: str = ""
@@ -143,7 +146,7 @@ class RecoveryReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        """5 where some groups could not be written or read, or a step behind them failed. They were read again: the plan's look is over."""
+        """5 where some groups could not be written or read, or a later step failed. `plan.unread` does not count: it is older."""
         return ExitCode.PARTLY_FAILED if self.undone or self.problems else ExitCode.DONE
 
     def document(self) -> dict[str, Any]:
@@ -203,14 +206,14 @@ def group_rows(moves: Sequence[GroupMove], *, backwards: bool = False) -> list[t
 
 def how(entry: PartitionMove, *, backwards: bool = False) -> str:
     """What becomes of one partition, in words."""
-    if entry.action is Action.NONE:
+    if entry.action is Placement.NONE:
         return f"not written: {entry.reason}"
-    if entry.action is Action.AHEAD and not backwards:
+    if entry.action is Placement.AHEAD and not backwards:
         return f"left there: {entry.reason}"
     quality = "exact" if entry.exact else _reads_again(entry)
-    if entry.action is Action.STAND:
+    if entry.action is Placement.UP_TO_DATE:
         return f"stands there already, {quality}"
-    if entry.action in {Action.AHEAD, Action.BACK}:
+    if entry.action in {Placement.AHEAD, Placement.BACK}:
         return f"goes BACK, {quality}"
     return quality
 
@@ -221,7 +224,7 @@ def _reads_again(entry: PartitionMove) -> str:
 
 
 def missing_rows(missing: Sequence[NotCopied], known_until: int | None) -> list[tuple[str, str, str, str, str, str]]:
-    """What is not on the other side."""
+    """The table of what is not on the other cluster."""
     unknown = "unknown" if not known_until else f"unknown since {iso(known_until)}"
     return [
         (
@@ -238,3 +241,24 @@ def missing_rows(missing: Sequence[NotCopied], known_until: int | None) -> list[
 
 def _number(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
+
+
+class Stopwatch:
+    """Measures how long steps take, as (step, seconds); a step that raises counts too."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[str, float]] = []
+
+    @property
+    def steps(self) -> tuple[tuple[str, float], ...]:
+        """The steps that ended, in order."""
+        return tuple(self._steps)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Measure how long one step takes."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._steps.append((name, time.monotonic() - began))

@@ -1,9 +1,9 @@
-"""The way back: the flow in the other direction, and where it begins.
+"""The flow in the other direction: where it begins, and whether its target is still the source that was copied from.
 
-Where remote topics have names of their own, the topics that applications write on the target after a failover may hold older records. Their
-ends are kept when the failover is confirmed, and the reverse flow begins there, for topics that it has never copied; a topic that is newer
-than the failover begins at 0, whatever the flow's start policy. Where names stay as they are, nothing has to be kept: the ledger says which
-records had come from the source, and only the others go back.
+Where remote topics have other names, the topics that applications write on the target after a failover may hold older records. Ferry
+records their ends when the failover is confirmed. The reverse flow begins there for topics that it has never copied. A topic that is newer
+than the failover begins at 0, whatever the flow's start policy. Where names stay as they are, no ends are needed: the ledger says which
+records came from the source, and only the others go back.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.request import RunRequest
-from ferry.errors import ArgumentError, NotAuthorized, RecoveryStopped
+from ferry.errors import ArgumentError, ClusterUnreachable, NotAuthorized, RecoveryStopped
 from ferry.ledger.reading import read_state
-from ferry.ledger.recovery_entries import CutEnds
+from ferry.ledger.recovery_entries import CutEnds, RecoveryRecord
 from ferry.ledger.recovery_record import current_record, read_recovery, stage_of
 from ferry.ledger.stages import Stage
+from ferry.ledger.state import PartitionKey
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import SeedOutcome, seed
 
@@ -39,7 +40,7 @@ def find_reverse(config: FerryConfig, flow: Flow) -> Flow | None:
 
 
 def lines_to_add(flow: Flow) -> tuple[str, ...]:
-    """What the file lacks for the way back. The other side's policy is the file's, and so are its topics unless they are the flow's own."""
+    """The lines that the config lacks for the flow in the other direction; it gets the topics of this flow."""
     name = reverse_name(flow)
     return (f"{name}.enabled = true", f"{name}.topics = {', '.join(flow.topics)}")
 
@@ -54,9 +55,9 @@ def require_reverse(flow: Flow, reverse: Flow | None) -> Flow:
 
 
 def refuse_other_way(flow: Flow) -> tuple[str, ...]:
-    """RecoveryStopped when groups came here by the flow in the other direction: a failback brings them home. Both clusters must answer.
+    """RecoveryStopped when the flow in the other direction has moved groups here, so that a failback must move them back.
 
-    What people should know where that cannot be read.
+    Both clusters must answer. Returns a notice where this may not be read.
     """
     back = replace(flow, name=reverse_name(flow), source=flow.target, target=flow.source)
     try:
@@ -69,14 +70,14 @@ def refuse_other_way(flow: Flow) -> tuple[str, ...]:
 
 
 def cut_ends(flow: Flow, reverse: Flow | None, recovery: str) -> tuple[CutEnds, ...]:
-    """Last stable offsets of the target's topics that the reverse flow gives names of their own, now."""
+    """Last stable offsets, of now, of the target's topics that the reverse flow renames."""
     back = reverse or replace(flow, name=reverse_name(flow), source=flow.target, target=flow.source)
     with ClusterAdmin(flow.target) as target:
         topics = target.topics()
         names = _renamed(back, topics)
         keys = [TopicPartition(name, number) for name in names for number in range(topics[name].partitions)]
         ends, problems = target.end_offsets(keys)
-    # A partition without a leader: begun at 0, at worst records of before come along.
+    # A partition without a leader counts as ending at 0: at worst, the reverse flow copies older records too.
     return tuple(
         CutEnds(
             name,
@@ -88,7 +89,7 @@ def cut_ends(flow: Flow, reverse: Flow | None, recovery: str) -> tuple[CutEnds, 
     )
 
 
-def start_positions(reverse: Flow, cut: Mapping[str, CutEnds]) -> dict[tuple[str, int], int]:
+def start_positions(reverse: Flow, cut: Mapping[str, CutEnds]) -> dict[PartitionKey, int]:
     """Where partitions begin that the reverse flow has never copied. Both clusters must answer."""
     with ClusterAdmin(reverse.source) as source, ClusterAdmin(reverse.target) as target:
         topics = source.topics()
@@ -102,15 +103,15 @@ def start_positions(reverse: Flow, cut: Mapping[str, CutEnds]) -> dict[tuple[str
 
 
 def start_of(cut: CutEnds | None, topic_id: str | None, partition: int) -> int:
-    """Where a partition begins: where it ended then, and at 0 where it is newer than the failover, or its topic is (pure)."""
+    """Where a partition begins (pure): where it ended at the failover, or 0 if the partition or its topic is newer."""
     if cut is None or partition >= len(cut.ends):
         return 0
     created_again = topic_id is not None and cut.topic_id not in {"", topic_id}
     return 0 if created_again else cut.ends[partition]
 
 
-def seed_reverse(reverse: Flow, positions: Mapping[tuple[str, int], int], run_id: str, recovery: str) -> SeedOutcome | None:
-    """Write them down as the reverse flow's seeds; None where there is nothing to say. What stands there already is left alone."""
+def seed_reverse(reverse: Flow, positions: Mapping[PartitionKey, int], run_id: str, recovery: str) -> SeedOutcome | None:
+    """Write the positions as seeds of the reverse flow; None where there are none. Seeds that exist already are left alone."""
     if not positions:
         return None
     given = GivenPositions(f"{recovery}: only what was produced since goes back", positions)
@@ -121,3 +122,63 @@ def _renamed(flow: Flow, topics: Mapping[str, TopicDescription]) -> list[str]:
     policy = flow.policy
     selected: Iterable[tuple[str, str]] = flow.select_topics(topics).selected if flow.copies else ()
     return sorted(topic for topic, remote in selected if topic != remote and not policy.is_heartbeats_topic(topic))
+
+
+NAMED = 5
+
+
+def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, rebuilt: bool) -> tuple[str, ...]:
+    """In which way the source is another one than it was, for people. RecoveryStopped for any difference, unless it was `rebuilt`."""
+    found = differences(flow, record, identity)
+    if found and not rebuilt:
+        more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        raise RecoveryStopped(f"{flow.source.alias} is not what it was: {'; '.join(found[:NAMED])}{more}; {_what_then(flow)}")
+    return found
+
+
+def differences(flow: Flow, record: RecoveryRecord, identity: str) -> tuple[str, ...]:
+    """Compares the source with the one that was copied from: cluster id, topic ids, log ends. ClusterUnreachable when one is not known."""
+    alias = flow.source.alias
+    found = []
+    if record.source_cluster and record.source_cluster != identity:
+        found.append(f"its cluster id was {record.source_cluster} and is {identity}")
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        topics = source.topics()
+        state, _ = read_state(flow, target.topics(), settled=False)
+        policy = flow.policy
+        heads = [head for _, head in sorted(state.heads.items()) if not policy.is_heartbeats_topic(head.topic)]
+        ends, problems = source.end_offsets(
+            [
+                TopicPartition(head.topic, head.partition)
+                for head in heads
+                if head.topic in topics and head.partition < topics[head.topic].partitions
+            ],
+            committed=False,
+        )
+    for (topic, partition), problem in problems.items():  # after a restart, partitions have no leader for a while
+        raise ClusterUnreachable(f"cluster {alias}: {topic}-{partition}: {problem}")
+    told = set()
+    for head in heads:
+        today = topics.get(head.topic)
+        if today is None:
+            told.add(f"{alias} has no topic {head.topic}")
+        elif today.topic_id is not None and today.topic_id != head.source_topic_id:
+            told.add(f"topic {head.topic} had id {head.source_topic_id} and has {today.topic_id}")
+        elif ends.get(TopicPartition(head.topic, head.partition), 0) < head.position:
+            end = ends.get(TopicPartition(head.topic, head.partition), 0)
+            told.add(f"{head.topic}-{head.partition} ends at {end}, and was copied up to {head.position}")
+    return (*found, *sorted(told))
+
+
+def _what_then(flow: Flow) -> str:
+    again = "if it was rebuilt, run this again with --rebuilt --tail leave"
+    if flow.policy.renames:
+        return (
+            f"{again}: what was produced on the target comes along under its own names, but what had come from {flow.source.alias} does "
+            "not go back under this replication policy; copy that with a file of its own first"
+        )
+    back = f"{flow.target.alias}->{flow.source.alias}"
+    return (
+        f"{again}: everything that the target holds goes back; set {flow.name}.ferry.on.recreate=restart and "
+        f"{back}.ferry.on.target.recreate=restart for it, so that both flows go on with the new topics"
+    )

@@ -1,7 +1,7 @@
-"""What a seed writes: a pure function over what both clusters and the ledger say.
+"""What a seed writes (pure).
 
-A position is refused when it lies outside the source's log. One that comes from another replicator never moves Ferry back, so a seed that
-is repeated does nothing. Records that nothing explains are declared foreign in the same transaction.
+A position outside the source's log is refused. A position of another replicator never moves Ferry back, so repeating such a seed changes
+nothing. External records are declared as `foreign` in the same transaction.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class SeedPlan:
 
 
 @dataclass(frozen=True)
-class Remote:
-    """What is on the target: what the ledger explains, and log ends of the remote partitions that hold records nobody explains."""
+class TargetRecords:
+    """What is on the target: what the ledger explains; and, for remote partitions with external records, the end of the log."""
 
     explained: Mapping[PartitionKey, Explained]
-    strangers: Mapping[PartitionKey, int]
+    external: Mapping[PartitionKey, int]
 
     def foreign(self, key: PartitionKey, position: int) -> tuple[tuple[int, int, int], ...]:
-        """What to declare when the partition goes on at `position`."""
-        if key not in self.strangers:
+        """What to declare as foreign when the partition goes on at `position`."""
+        if key not in self.external:
             return ()
-        return foreign_ranges(position, self.explained.get(key, NOTHING_EXPLAINED).ranges, self.strangers[key])
+        return foreign_ranges(position, self.explained.get(key, NOTHING_EXPLAINED).ranges, self.external[key])
 
     def found(self, key: PartitionKey) -> int:
-        """What an earlier seed noted that was there: one that replaces it must not forget it."""
+        """As of Receipt.found: a seed keeps what the seed that it replaces had noted."""
         return self.explained.get(key, NOTHING_EXPLAINED).found
 
 
@@ -64,59 +64,59 @@ def check_positions(given: GivenPositions, facts: Iterable[PartitionFacts]) -> N
         raise ArgumentError("; ".join(problems))
 
 
-def plan_seeds(given: GivenPositions, facts: Iterable[PartitionFacts], rules: PlanRules, remote: Remote) -> SeedPlan:
-    """Seeds at the given positions, those that say nothing new left out. ArgumentError as of `check_positions`."""
+def plan_seeds(given: GivenPositions, facts: Iterable[PartitionFacts], rules: PlanRules, target: TargetRecords) -> SeedPlan:
+    """Seeds at the given positions, without those that change nothing. ArgumentError as of `check_positions`."""
     known = {(entry.topic, entry.partition): entry for entry in facts}
     check_positions(given, known.values())
     plans, left_out = [], list(given.left_out)
     for key, position in sorted(given.positions.items()):
-        reason = "the flow does not copy it" if key not in known else _nothing_new(given, known[key], position, rules, remote)
+        reason = "the flow does not copy it" if key not in known else _nothing_new(given, known[key], position, rules, target)
         if reason:
             left_out.append(Skipped(f"{key[0]}-{key[1]}", reason))
             continue
-        plans.append(seeded(known[key], position, rules, given.origin, remote.foreign(key, position), remote.found(key)))
+        plans.append(seeded(known[key], position, rules, given.origin, target.foreign(key, position), target.found(key)))
     others = [entry for key, entry in sorted(known.items()) if key not in given.positions and entry.head is None]
     if given.binding:
-        _refuse_gaps(given, others, remote)
+        _refuse_gaps(given, others, target)
         return SeedPlan(tuple(plans), tuple(left_out))
     topics = {topic for topic, _ in given.positions}
     for entry in others:
         key = (entry.topic, entry.partition)
-        if key in remote.strangers and entry.topic in topics:
+        if key in target.external and entry.topic in topics:
             reason = f"{given.origin} has no offset for it, but its remote partition holds records: from the beginning of the source's log"
-            plans.append(seeded(entry, entry.log_start, rules, reason, remote.foreign(key, entry.log_start), remote.found(key)))
+            plans.append(seeded(entry, entry.log_start, rules, reason, target.foreign(key, entry.log_start), target.found(key)))
         else:
-            left_out.append(Skipped(f"{entry.topic}-{entry.partition}", _without_position(given, entry, rules, remote)))
+            left_out.append(Skipped(f"{entry.topic}-{entry.partition}", _without_position(given, entry, rules, target)))
     return SeedPlan(tuple(plans), tuple(left_out))
 
 
-def _refuse_gaps(given: GivenPositions, others: Iterable[PartitionFacts], remote: Remote) -> None:
-    """A seed claims the remote topic: a partition that is left out would begin by the start policy, over records that are there already."""
+def _refuse_gaps(given: GivenPositions, others: Iterable[PartitionFacts], target: TargetRecords) -> None:
+    """A seed claims the whole remote topic. A partition without a position would begin by the start policy, after external records."""
     topics = {topic for topic, _ in given.positions}
     gaps = [
-        f"{entry.topic}-{entry.partition} (its remote partition ends at {remote.strangers[entry.topic, entry.partition]})"
+        f"{entry.topic}-{entry.partition} (its remote partition ends at {target.external[entry.topic, entry.partition]})"
         for entry in others
-        if entry.topic in topics and entry.claimed_by is None and (entry.topic, entry.partition) in remote.strangers
+        if entry.topic in topics and entry.claimed_by is None and (entry.topic, entry.partition) in target.external
     ]
     if gaps:
         raise ArgumentError(f"{given.origin} must also say where these go on, which hold records that nothing explains: {', '.join(gaps)}")
 
 
-def plan_foreign(facts: Iterable[PartitionFacts], rules: PlanRules, remote: Remote) -> SeedPlan:
-    """Declarations of what is in remote partitions; positions stay, and new partitions begin where the start policy says."""
+def plan_foreign(facts: Iterable[PartitionFacts], rules: PlanRules, target: TargetRecords) -> SeedPlan:
+    """Declarations of external records. Positions stay, and new partitions begin where the start policy says."""
     plans = []
     for entry in facts:
         key = (entry.topic, entry.partition)
-        if key not in remote.strangers:
+        if key not in target.external:
             continue
-        # What the flow in the other direction wrote at the source says nothing about the target, and may wait for this very word.
+        # The guard of the flow in the other direction is left out: it is about the source, and may be waiting for this declaration.
         (settled,) = plan_partitions([replace(entry, remote_end=0, since=None, guard=PartitionGuard())], rules)
-        foreign = foreign_receipts(entry, remote.foreign(key, settled.position), rules, FOREIGN_REASON)
+        foreign = foreign_receipts(entry, target.foreign(key, settled.position), rules, FOREIGN_REASON)
         plans.append(replace(settled, facts=entry, segments=(), notes=(), foreign=() if settled.failure else foreign))
     return SeedPlan(tuple(plans))
 
 
-def _nothing_new(given: GivenPositions, facts: PartitionFacts, position: int, rules: PlanRules, remote: Remote) -> str:
+def _nothing_new(given: GivenPositions, facts: PartitionFacts, position: int, rules: PlanRules, target: TargetRecords) -> str:
     """Why a position of another replicator is left out; empty when it is written."""
     if given.binding or facts.head is None:
         return ""
@@ -124,12 +124,12 @@ def _nothing_new(given: GivenPositions, facts: PartitionFacts, position: int, ru
     if settled.failure is not None or settled.seed is not None or position > settled.position:
         return ""
     if position == settled.position:
-        return "" if (facts.topic, facts.partition) in remote.strangers else "stands there already"
+        return "" if (facts.topic, facts.partition) in target.external else "stands there already"
     return f"Ferry stands at {settled.position}, further than {position}: ferry seed --from-file would take it back"
 
 
-def _without_position(given: GivenPositions, facts: PartitionFacts, rules: PlanRules, remote: Remote) -> str:
-    if (facts.topic, facts.partition) in remote.strangers:
+def _without_position(given: GivenPositions, facts: PartitionFacts, rules: PlanRules, target: TargetRecords) -> str:
+    if (facts.topic, facts.partition) in target.external:
         return (
             f"{given.origin} has no offset for it, but its remote partition holds records: "
             "say where it goes on with ferry seed --from-file, or ferry seed --foreign"

@@ -1,8 +1,8 @@
-"""`ferry seed`: where partitions go on, by the word of an operator or of another replicator.
+"""`ferry seed`: an operator or another replicator says where partitions go on.
 
-A seed receipt, the head and the group offset, and what is declared foreign, are written in one lane transaction, after the flow was taken
-over. So a seed is as safe as a copy: a run that is under way is superseded, and nothing is half settled. Everything is decided twice: once
-before anything is touched, so that bad input changes nothing, and once under the fence.
+Ferry takes the flow's lease, then writes the seed receipts, heads, group offsets and declarations of external records in one lane
+transaction. So a seed is as safe as a copy: it supersedes a run that is under way, and is written as a whole or not at all. Everything is
+decided twice: before anything is written, so that wrong input changes nothing, and again under the lease.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
 from ferry.pipeline.report import assemble_report
 from ferry.pipeline.run import prepare_remote_topics
-from ferry.recovery.external_records import explained, find_strangers
+from ferry.recovery.external_records import explained, find_external
 from ferry.recovery.positions import GivenPositions
-from ferry.recovery.seed_plan import Remote, SeedPlan, check_positions, plan_foreign, plan_seeds
+from ferry.recovery.seed_plan import SeedPlan, TargetRecords, check_positions, plan_foreign, plan_seeds
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -34,9 +34,9 @@ SEED_VERSION = 1
 
 @dataclass(frozen=True)
 class SeedEntry:
-    """One partition that was settled, and why. `before`: the position until then, None for a new partition.
+    """One partition that was seeded, and why. `before`: its position until then; None for a new partition.
 
-    `foreign`: declared as (upstream start, upstream end, downstream end).
+    `foreign`: what was declared, as (upstream start, upstream end, downstream end).
     """
 
     topic: str
@@ -78,7 +78,7 @@ class SeedOutcome:
         }
 
 
-# Decides from a snapshot; `topics` None: of all topics, as a look that waits for nobody.
+# Decides from a snapshot. `topics` None: about all topics, without waiting for open transactions.
 Decide = Callable[[FlowSnapshot, "tuple[str, ...] | None"], SeedPlan]
 
 
@@ -87,14 +87,14 @@ def seed(flow: Flow, request: RunRequest, given: GivenPositions, *, dry_run: boo
 
     def decide(seen: FlowSnapshot, topics: tuple[str, ...] | None) -> SeedPlan:
         wanted = given if topics is None else given.of_topics(topics)
-        check_positions(wanted, seen.facts)  # before a long look at the target
+        check_positions(wanted, seen.facts)  # before the target's logs are read, which may take long
         return plan_seeds(wanted, seen.facts, rules_of(flow, request), _without_local(flow, seen, _remote(flow, seen, topics is not None)))
 
     return _carry_out(flow, request, decide, given, dry_run=dry_run)
 
 
 def declare_foreign(flow: Flow, request: RunRequest, *, dry_run: bool = False) -> SeedOutcome:
-    """Declare the records in remote topics that no receipt explains as written by another replicator."""
+    """Declare the external records in remote topics as written by another replicator."""
 
     def decide(seen: FlowSnapshot, topics: tuple[str, ...] | None) -> SeedPlan:
         return plan_foreign(seen.facts, rules_of(flow, request), _remote(flow, seen, topics is not None))
@@ -102,15 +102,15 @@ def declare_foreign(flow: Flow, request: RunRequest, *, dry_run: bool = False) -
     return _carry_out(flow, request, decide, GivenPositions("operator: foreign records", {}), dry_run=dry_run)
 
 
-def _without_local(flow: Flow, seen: FlowSnapshot, remote: Remote) -> Remote:
-    """Where records are produced on the target too, and are copied by the flow in the other direction, a position declares none of them."""
+def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> TargetRecords:
+    """Without records that producers write to the target: the flow in the other direction copies them, so they are not declared."""
     local = {(facts.topic, facts.partition) for facts in seen.facts if facts.guard.two_way or flow.on_unexplained == "local"}
-    return replace(remote, strangers={key: end for key, end in remote.strangers.items() if key not in local})
+    return replace(remote, external={key: end for key, end in remote.external.items() if key not in local})
 
 
-def _remote(flow: Flow, seen: FlowSnapshot, settled: bool) -> Remote:
+def _remote(flow: Flow, seen: FlowSnapshot, settled: bool) -> TargetRecords:
     known = explained(seen.facts, read_receipts(flow, [(facts.topic, facts.partition) for facts in seen.facts]))
-    return Remote(known, find_strangers(flow, seen.facts, known, settled=settled))
+    return TargetRecords(known, find_external(flow, seen.facts, known, settled=settled))
 
 
 def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
@@ -143,11 +143,11 @@ def _write(flow: Flow, request: RunRequest, decide: Decide, topics: tuple[str, .
     prepare_remote_topics(flow, request)
     decided: list[SeedPlan] = []
 
-    def under_the_fence(seen: FlowSnapshot) -> tuple[PartitionPlan, ...]:
+    def under_the_lease(seen: FlowSnapshot) -> tuple[PartitionPlan, ...]:
         decided.append(decide(seen, topics))
         return decided[-1].partitions
 
-    CopyDriver(flow, request, InlineLaneRunner(), lambda _: None).seed(under_the_fence)
+    CopyDriver(flow, request, InlineLaneRunner(), lambda _: None).seed(under_the_lease)
     return decided[-1], assemble_report(flow, request)
 
 

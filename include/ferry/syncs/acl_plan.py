@@ -1,11 +1,11 @@
-"""Which ACLs the target gets (pure): MirrorSourceConnector.syncTopicAcls, and the flow's own choices on top.
+"""Which ACLs the target gets (pure): MirrorSourceConnector.syncTopicAcls, and the flow's own settings on top.
 
-By default only ACLs of literal topic names that the flow would copy, renamed like the topic; ALLOW WRITE is left out and ALLOW ALL becomes
-ALLOW READ, because only the flow writes to remote topics; every DENY stays. The topic need not exist. Compared are whole bindings, so what
-is there already is not written again.
+By default Ferry copies only ACLs of literal topic names that the flow would copy, and renames them like the topic. It leaves ALLOW WRITE
+out and turns ALLOW ALL into ALLOW READ, because only the flow writes to remote topics. It copies every DENY. The topic need not exist.
+Whole bindings are compared, so an ACL that exists is not written again.
 
-Only what Ferry itself created is its own. Of that, an ACL is surplus when nothing asks for it any more and every source ACL that last asked
-for it is gone: leaving a topic out of the flow takes no rights away.
+Ferry owns only the ACLs that it created. One of them is surplus when no source ACL asks for it any more and every source ACL that last
+asked for it is gone. So leaving a topic out of the flow takes no rights away.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ferry.policy.filters import GroupRule
 from ferry.policy.selection import TopicRules
 
 ANYTHING = "*"
-# Any name with this prefix: shows what a policy makes of a prefix.
+# Appended to a prefix, it makes a topic name, from which the policy makes a remote name.
 _PROBE = "0"
 
 
 @dataclass(frozen=True)
 class AclRules:
-    """What decides about the ACLs of a flow; `copied` are the source topics that it copies today."""
+    """The settings that decide about a flow's ACLs. `copied`: the source topics that it copies today."""
 
     topics: TopicRules
     groups: GroupRule
@@ -43,10 +43,10 @@ class WantedAcl:
 
 @dataclass(frozen=True)
 class AclPlan:
-    """`missing` on the target. Of Ferry's own: `surplus`, which nothing asks for any more; `renewed`, which other source ACLs ask for than
-    before; `void`, which are not there.
+    """`missing`: to create. Of the ACLs that Ferry owns, `surplus`: no source ACL asks for it; `renewed`: other source ACLs ask for it than
+    before; `void`: it does not exist any more.
 
-    `skipped` are (source ACL, reason); `present` how many were there already.
+    `skipped`: (source ACL, reason). `present`: how many existed already.
     """
 
     missing: tuple[WantedAcl, ...] = ()
@@ -58,7 +58,7 @@ class AclPlan:
 
 
 @dataclass(frozen=True)
-class _Left:
+class _NotCopied:
     """A source ACL that is not copied."""
 
     reason: str
@@ -67,7 +67,7 @@ class _Left:
 def plan_acls(
     source: Collection[AclBinding], target: Collection[AclBinding], owned: Mapping[AclBinding, Collection[AclBinding]], rules: AclRules
 ) -> AclPlan:
-    """Compare both sides; `owned` is what Ferry created on the target, with the source ACLs that last asked for it."""
+    """Compare both sides. `owned`: what Ferry created on the target, with the source ACLs that last asked for it."""
     wanted: dict[AclBinding, list[AclBinding]] = {}
     skipped = []
     for binding in sorted(source):
@@ -87,10 +87,10 @@ def plan_acls(
     return AclPlan(missing, surplus, renewed, void, tuple(skipped), len(wanted) - len(missing))
 
 
-def image_of(binding: AclBinding, rules: AclRules) -> AclBinding | _Left:
+def image_of(binding: AclBinding, rules: AclRules) -> AclBinding | _NotCopied:
     """What a source ACL becomes on the target, or why it is not copied."""
     if binding.operation not in OPERATIONS or binding.permission not in PERMISSIONS:
-        return _Left(f"Ferry's client cannot write {binding.permission} {binding.operation}")
+        return _NotCopied(f"Ferry's client cannot write {binding.permission} {binding.operation}")
     match binding.resource:
         case AclResource.TOPIC:
             return _of_topic(binding, rules)
@@ -99,38 +99,38 @@ def image_of(binding: AclBinding, rules: AclRules) -> AclBinding | _Left:
         case AclResource.TRANSACTIONAL_ID if rules.settings.transactional_ids:
             return binding
         case AclResource.TRANSACTIONAL_ID:
-            return _Left("ACLs of transactional ids are copied with ferry.sync.acls.transactional.ids=true")
-    return _Left("it is about the cluster itself")
+            return _NotCopied("ACLs of transactional ids are copied with ferry.sync.acls.transactional.ids=true")
+    return _NotCopied("it is about the cluster itself")
 
 
-def _of_topic(binding: AclBinding, rules: AclRules) -> AclBinding | _Left:
+def _of_topic(binding: AclBinding, rules: AclRules) -> AclBinding | _NotCopied:
     literal = binding.pattern is AclPattern.LITERAL
     if not literal and not rules.settings.prefixed:
-        return _Left("ACLs of prefixed topic names are copied with ferry.sync.acls.prefixed=true")
+        return _NotCopied("ACLs of prefixed topic names are copied with ferry.sync.acls.prefixed=true")
     drops = rules.settings.write == "drop" and binding.permission == "ALLOW"
     if drops and binding.operation == "WRITE":
-        return _Left("only the flow writes to remote topics; ferry.sync.acls.write=keep copies it")
+        return _NotCopied("only the flow writes to remote topics; ferry.sync.acls.write=keep copies it")
     name = _literal_name(binding.name, rules) if literal else _prefix(binding.name, rules)
-    if isinstance(name, _Left):
+    if isinstance(name, _NotCopied):
         return name
     return replace(binding, name=name, operation="READ" if drops and binding.operation == "ALL" else binding.operation)
 
 
-def _literal_name(name: str, rules: AclRules) -> str | _Left:
+def _literal_name(name: str, rules: AclRules) -> str | _NotCopied:
     reason = rules.topics.why_not(name)
-    return rules.topics.remote_topic(name) if reason is None else _Left(reason)
+    return rules.topics.remote_topic(name) if reason is None else _NotCopied(reason)
 
 
-def _prefix(prefix: str, rules: AclRules) -> str | _Left:
+def _prefix(prefix: str, rules: AclRules) -> str | _NotCopied:
     """Rights reach no further than the flow: at least one of its topics must have the prefix."""
     if not any(topic.startswith(prefix) for topic in rules.copied):
-        return _Left("no topic that the flow copies begins with this prefix")
+        return _NotCopied("no topic that the flow copies begins with this prefix")
     probe = rules.topics.remote_topic(prefix + _PROBE)
-    return probe.removesuffix(_PROBE) if probe.endswith(_PROBE) else _Left("the replication policy does not keep prefixes")
+    return probe.removesuffix(_PROBE) if probe.endswith(_PROBE) else _NotCopied("the replication policy does not keep prefixes")
 
 
-def _of_group(binding: AclBinding, rules: AclRules) -> AclBinding | _Left:
+def _of_group(binding: AclBinding, rules: AclRules) -> AclBinding | _NotCopied:
     if not rules.settings.groups:
-        return _Left("ACLs of groups are copied with ferry.sync.acls.groups=true")
+        return _NotCopied("ACLs of groups are copied with ferry.sync.acls.groups=true")
     reason = rules.groups.why_not(binding.name) if binding.pattern is AclPattern.LITERAL else None
-    return binding if reason is None else _Left(reason)
+    return binding if reason is None else _NotCopied(reason)

@@ -1,7 +1,7 @@
 """ACLs of the source's topics on the target, as acl_plan.py says: only what is missing is created.
 
-What Ferry created is recorded in the flow's state topic, after it was created: a kill in between leaves an ACL that counts as somebody
-else's, and stays. Only recorded ones are ever removed, and only with `ferry.sync.acls.remove=true`.
+Ferry records what it created in the flow's state topic, after it was created. If Ferry is killed in between, the ACL counts as somebody
+else's and stays. Ferry only ever removes recorded ACLs, and only with `ferry.sync.acls.remove=true`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ferry.ledger.state import OwnedAcl, encode_state, state_key
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.syncs.acl_plan import ANYTHING, AclPlan, AclRules, WantedAcl, plan_acls
-from ferry.syncs.scope import sync_scope
+from ferry.syncs.context import SyncContext, sync_scope
 
 if TYPE_CHECKING:
     from ferry.config import Cluster, Flow
@@ -28,8 +28,9 @@ REPORT_ONLY = "ferry.sync.acls.report.only=true"
 Problems = dict[AclBinding, "FerryError"]
 
 
-def sync_acls(flow: Flow, dry_run: bool) -> SyncOutcome:
+def sync_acls(context: SyncContext) -> SyncOutcome:
     """Create the ACLs that are missing on the target. NotAuthorized without Describe on either cluster, ClusterUnreachable, ConfigError."""
+    flow, dry_run = context.flow, context.dry_run
     here = read_acls(flow.source)
     if here is None:
         return _without_authorizer(flow.source, "there are no ACLs to copy")
@@ -37,7 +38,7 @@ def sync_acls(flow: Flow, dry_run: bool) -> SyncOutcome:
     if there is None:
         return _without_authorizer(flow.target, "it takes no ACLs")
     with ClusterAdmin(flow.source) as source, AclAdmin(flow.target) as target:
-        scope = sync_scope(flow, source, target)
+        scope = sync_scope(context, source, target)
         rules = AclRules(flow.topic_rules, flow.group_filter, flow.acls, frozenset(topic for topic, _ in scope.pairs))
         plan = plan_acls(here, there, {acl.binding: acl.sources for acl in scope.state.acls.values()}, rules)
         problems = {} if dry_run or flow.acls.report_only else _apply(flow, plan, target)

@@ -1,9 +1,9 @@
-"""Checkpoints: where each consumer group of the source stands on the target, for MM2's clients and for whoever fails over.
+"""Checkpoints: where each consumer group of the source stands on the target. MM2's clients and a failover read them.
 
-The records are MM2's, in `<source>.checkpoints.internal` on the target, and so is the rule by which they are written
-(MirrorCheckpointTask): the topic is read first, its newest record per group and partition counts; a position is written when there is none,
-when the group went back at the source, or when its downstream offset has grown. What is written is Ferry's exact translation, for every
-partition that a group has an offset for, from the first run on.
+The records are MM2's, in `<source>.checkpoints.internal` on the target. They are written by MM2's rule (MirrorCheckpointTask): the newest
+record of the topic for each group and partition counts. A position is written when there is no record, when the group went back at the
+source, or when its downstream offset has grown. Ferry writes its exact translation, for every partition that a group has an offset for,
+from the first run on.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config.replicas import CHECKPOINTS
+from ferry.ledger.formats import place_of
 from ferry.ledger.measurement import Measurement
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
-from ferry.syncs.mm2_topics import PARTITION, Contents, decoded, ensure_mm2_topic, write_mm2_records
-from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
+from ferry.syncs.context import SyncContext
+from ferry.syncs.mm2_topics import PARTITION, TopicRecords, decoded, ensure_mm2_topic, write_mm2_records
+from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.wire.internal_records import Checkpoint
 
 if TYPE_CHECKING:
@@ -32,19 +34,20 @@ CheckpointKey = tuple[str, str, int]  # group, topic as on the target, partition
 
 @dataclass(frozen=True)
 class CheckpointPlan:
-    """What to write, each with the checkpoint that it follows (None: the first); how many stand as they are; what is left out."""
+    """`due`: what to write, each with the checkpoint before it (None: there is none). `unchanged`: how many need no new checkpoint."""
 
     due: tuple[tuple[Checkpoint, Checkpoint | None], ...]
     unchanged: int
     skipped: tuple[Skipped, ...]
 
 
-def sync_checkpoints(flow: Flow, dry_run: bool) -> SyncOutcome:
+def sync_checkpoints(context: SyncContext) -> SyncOutcome:
     """Write the checkpoints that are due. NotAuthorized or ClusterUnreachable when topic, ledger or groups cannot be read."""
+    flow, dry_run = context.flow, context.dry_run
     topic = flow.policy.checkpoints_topic(flow.source.alias)
     contents = read_checkpoints(flow, topic)
     queried = time.time_ns() // 1_000_000
-    groups = translated_groups(flow)
+    groups = context.translated_groups
     plan = plan_checkpoints(groups, newest_checkpoints(contents.records))
     changes = ensure_mm2_topic(flow.target, topic, flow.wanted_replicas(CHECKPOINTS), dry_run=dry_run)
     measured: tuple[Measurement, ...] = ()
@@ -64,10 +67,10 @@ def sync_checkpoints(flow: Flow, dry_run: bool) -> SyncOutcome:
     )
 
 
-def read_checkpoints(flow: Flow, topic: str) -> Contents[Checkpoint]:
-    """Everything that stands in the checkpoints topic now; nothing when it is missing."""
+def read_checkpoints(flow: Flow, topic: str) -> TopicRecords[Checkpoint]:
+    """Everything that the checkpoints topic holds now; nothing when it is missing."""
     with InternalTopicReader(flow.target) as reader:
-        return decoded(reader.read(topic, only=PARTITION), Checkpoint.decode, f"cluster {flow.target.alias}: topic {topic}")
+        return decoded(reader.read(topic, only=PARTITION), Checkpoint.decode, place_of(flow.target, topic))
 
 
 def plan_checkpoints(groups: TranslatedGroups, previous: Mapping[CheckpointKey, Checkpoint]) -> CheckpointPlan:

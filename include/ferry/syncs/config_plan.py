@@ -1,16 +1,16 @@
 """Which configs a remote topic gets (pure): MirrorSourceConnector's rules, at creation and at every later sync.
 
-Of the source's entries those that are read-only, sensitive, excluded, or only stand in a source broker's own file are left alone. Of the
-rest, what is Kafka's default at the source is removed from the remote topic (set, with `use.defaults.from=source`), and everything else,
-dynamic broker defaults too, is set. So an entry that only the remote topic has is removed, unless it is excluded.
+Ferry leaves these source entries alone: read-only, sensitive and excluded ones, and those from the file of a source broker. An entry that
+has Kafka's default at the source is removed from the remote topic, or set there with `use.defaults.from=source`. Every other entry is set,
+also one that comes from a dynamic broker default. So an entry that only the remote topic sets is removed, unless it is excluded.
 
-Two rules are Ferry's own, because batches are copied as they are and timestamps are kept: the remote topic lets batches in that are as
-large as the source's, and it never replaces timestamps.
+Two rules are Ferry's own, because it copies batches as they are and keeps timestamps: the remote topic accepts batches as large as the
+source's, and it never replaces timestamps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ _REPLACES_TIMESTAMPS = "a remote topic that replaces timestamps is not copied to
 
 @dataclass(frozen=True)
 class ConfigRules:
-    """The flow's filter, and the target's max.message.bytes where a topic sets none (None: it does not matter)."""
+    """The flow's filter. `default_limit`: the target's max.message.bytes for topics that set none (None: it does not matter)."""
 
     filter: ConfigPropertyRule
     default_limit: int | None = DEFAULT_BATCH_LIMIT
@@ -47,7 +47,7 @@ class Alteration:
 
     @property
     def detail(self) -> str:
-        """From what to what."""
+        """The entry's value before and after."""
         return f"{self.name}: {self.before} -> {'default' if self.value is None else self.value}"
 
 
@@ -61,7 +61,7 @@ class ConfigPlan:
 
 @dataclass(frozen=True)
 class _Wish:
-    """What the source wants of an entry; `value` None: that the remote topic sets none. `refused` says why it is left alone."""
+    """What the remote topic should set for an entry; `value` None: nothing. `refused`: why the entry is left alone."""
 
     value: str | None = None
     reason: str = ""
@@ -84,7 +84,8 @@ def plan_configs(source: Entries, target: Entries, rules: ConfigRules) -> Config
     """What differs between a source topic and its remote topic, by what the remote topic itself sets."""
     alterations: list[Alteration] = []
     left: list[tuple[str, str]] = []
-    for name, entry, found in _both(source, target):
+    for name, entry in sorted(source.items()):
+        found = target.get(name)
         wish = _wish(name, entry, rules)
         own = found.value if found is not None and found.origin is ConfigOrigin.TOPIC else None
         if wish.refused:
@@ -104,10 +105,6 @@ def needs_default_limit(source: Entries, target: Entries) -> bool:
     """Whether the plan depends on the target's default of max.message.bytes: the remote topic sets it, and the source does not."""
     here, there = source.get(BATCH_LIMIT), target.get(BATCH_LIMIT)
     return here is not None and here.origin is ConfigOrigin.DEFAULT and there is not None and there.origin is ConfigOrigin.TOPIC
-
-
-def _both(source: Entries, target: Entries) -> Iterator[tuple[str, ConfigValue, ConfigValue | None]]:
-    return ((name, entry, target.get(name)) for name, entry in sorted(source.items()))
 
 
 def _wish(name: str, entry: ConfigValue, rules: ConfigRules) -> _Wish:

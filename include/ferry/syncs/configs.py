@@ -1,7 +1,7 @@
-"""The configs of remote topics follow those of their sources, as config_plan.py says; only what differs is written.
+"""The configs of remote topics follow those of their source topics, as config_plan.py says. Only what differs is written.
 
-All topics are described and altered in batches. A refused topic keeps what it had, so its entries are asked for once more one by one: only
-those that the cluster really refuses stay behind, and are named.
+Topics are described and altered in batches. If the cluster refuses a topic, nothing of that topic has changed; Ferry then tries its entries
+one by one, and names only those that the cluster refuses again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ferry.errors import ChangeRefused, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.syncs.config_plan import Alteration, ConfigPlan, ConfigRules, Entries, needs_default_limit, plan_configs
-from ferry.syncs.scope import sync_scope
+from ferry.syncs.context import SyncContext, sync_scope
 from ferry.syncs.topics import batch_limit
 
 if TYPE_CHECKING:
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 Refusals = Mapping[tuple[str, str], FerryError]
 
 
-def sync_configs(flow: Flow, dry_run: bool) -> SyncOutcome:
+def sync_configs(context: SyncContext) -> SyncOutcome:
     """Bring the configs of all remote topics that exist into step. ClusterUnreachable or ConfigError when nothing can be read."""
+    flow, dry_run = context.flow, context.dry_run
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        scope = sync_scope(flow, source, target)
+        scope = sync_scope(context, source, target)
         pairs = {remote: topic for topic, remote in scope.pairs if remote in scope.target_topics}
         here, unread_here = source.visible_configs(pairs.values())
         there, unread_there = target.visible_configs(pairs, to_alter=True)

@@ -1,6 +1,7 @@
 """Topics that have fewer replicas than the config wants, and the command that adds them (pure).
 
-A topic keeps the number that it was created with, whatever the config says later. So Ferry names it until its partitions are reassigned.
+A topic keeps the number of replicas that it was created with, whatever the config says later. Ferry names it until its partitions are
+reassigned.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ferry.clusters.describe import Brokers, TopicDescription
     from ferry.config import Flow
 
-# So the command stays short enough to paste; with more partitions, run doctor again after it.
+# Keeps the command short enough to paste. With more partitions, run the doctor again after it.
 PARTITIONS_A_COMMAND = 20
 NAMES_SHOWN = 5
 REASSIGNMENT = "replicas.json"
@@ -64,7 +65,7 @@ def few_replicas(
 
 
 def reassignment(bootstrap: str, found: Sequence[FewReplicas], brokers: Iterable[int]) -> str:
-    """The command that adds replicas: each partition keeps those it has, in order, and gets further brokers in turn."""
+    """The command that adds replicas. Each partition keeps its brokers in their order, and gets further brokers by turns."""
     everybody, turn = sorted(brokers), 0
     parts: list[dict[str, object]] = []
     for entry in found:

@@ -1,17 +1,18 @@
 """Which translated offsets of a group are written to the target (pure; KIP-545's rules, made stricter).
 
-Invariants: a group that has members on the target is not touched, and no partition ever moves backwards. A group that is empty, dead or
-unknown there is written, partition by partition: where the target has no offset (or a negative one, which is none), or a smaller one than
-the translated. MirrorCheckpointTask decides by the same comparison, but writes groups unseen that it takes for new. Inexact translations
-are written too, since they only read again. Whatever is not written has a reason.
+Two things always hold. A group that has members on the target is not touched. No partition moves backwards. A group that is empty, dead or
+unknown there is written partition by partition: where the target has no offset (a negative offset is none), or a smaller one than the
+translated one. MirrorCheckpointTask compares in the same way, but writes groups that it takes for new without looking at them. Inexact
+translations are written too, because consumers only read records again. Whatever is not written has a reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
-from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupType
+from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupType
 from ferry.clusters.partitions import TopicPartition
 from ferry.translation.model import TranslatedPosition
 
@@ -19,40 +20,56 @@ from ferry.translation.model import TranslatedPosition
 UNSUPPORTED_TYPES = frozenset({GroupType.SHARE, GroupType.STREAMS})
 
 
+class Placement(StrEnum):
+    """What is decided about one partition of a group. The values stand in the documents of failover, failback and cut-over."""
+
+    WRITE = "write"
+    BACK = "back"  # written although the target's offset is larger: a person has confirmed it
+    AHEAD = "ahead"  # left alone, because the target's offset is larger
+    UP_TO_DATE = "stand"
+    NONE = "none"  # left alone for another reason
+
+
 @dataclass(frozen=True)
 class TargetGroup:
-    """A group as it is on the target now. `type` is what the cluster lists it as; empty when it is not listed."""
+    """A group as it is on the target now. `listing` None: the cluster does not list it."""
 
     description: GroupDescription
     offsets: Mapping[TopicPartition, CommittedOffset]
-    type: str = ""
+    listing: GroupListing | None = None
 
 
 @dataclass(frozen=True)
 class PartitionDecision:
-    """What becomes of one partition of a group.
+    """What is decided about one partition.
 
-    `present` is the target's offset now, None when there is none. `write` is what is to be committed; None: nothing, `reason` says why.
-    With `write`, `reason` says why the translation is not exact; empty when it is.
+    `present`: the target's offset now, None when there is none. `write`: what is to be committed, None for nothing. `reason`: why nothing
+    is written, or why the translation is not exact; empty when it is exact.
     """
 
     position: TranslatedPosition
     present: int | None
-    write: CommittedOffset | None
+    placement: Placement
+    write: CommittedOffset | None = None
     reason: str = ""
-    up_to_date: bool = False
 
     @property
     def remote(self) -> TopicPartition:
         """The partition on the target."""
         return TopicPartition(self.position.remote_topic, self.position.partition)
 
+    @property
+    def where(self) -> str:
+        """The partition on the target, for people; the source's topic where the remote topic is not known."""
+        return f"{self.position.remote_topic or self.position.topic}-{self.position.partition}"
+
 
 @dataclass(frozen=True)
 class GroupDecision:
-    """What becomes of one group. `untouched`: why nothing of it may be written; empty when its partitions decide."""
+    """What is decided about one group. `untouched`: why nothing of it may be written; empty when its partitions decide."""
 
     group: str
+    target: TargetGroup
     untouched: str
     partitions: tuple[PartitionDecision, ...]
 
@@ -72,12 +89,12 @@ def decide_group(
     """
     untouched = _untouched(target, alias)
     decisions = tuple(_decide(position, target.offsets, widths, alias=alias, marker=marker, untouched=untouched) for position in positions)
-    return GroupDecision(group, untouched, decisions)
+    return GroupDecision(group, target, untouched, decisions)
 
 
 def _untouched(target: TargetGroup, alias: str) -> str:
-    if target.type in UNSUPPORTED_TYPES:
-        return f"it is a {target.type} group on {alias}: only classic and consumer groups have offsets to sync"
+    if target.listing is not None and target.listing.type in UNSUPPORTED_TYPES:
+        return f"it is a {target.listing.type} group on {alias}: only classic and consumer groups have offsets to sync"
     if not target.description.active:
         return ""
     members = target.description.members
@@ -99,21 +116,28 @@ def _decide(
     remote = TopicPartition(position.remote_topic, position.partition)
     found = offsets.get(remote)
     present = found.offset if found is not None and found.offset >= 0 else None
+
+    def left(placement: Placement, reason: str) -> PartitionDecision:
+        return PartitionDecision(position, present, placement, None, reason)
+
     if position.translation is None:
-        return PartitionDecision(position, present, None, position.problem or "no translation")
+        return left(Placement.NONE, position.problem or "no translation")
     image = position.translation.image
     if remote.partition >= widths.get(remote.topic, 0):
-        return PartitionDecision(position, present, None, f"{alias} has no partition {remote.topic}-{remote.partition}")
+        return left(Placement.NONE, f"{alias} has no partition {remote.topic}-{remote.partition}")
     if present == image:
-        return PartitionDecision(position, present, None, f"{alias} is at {image} already", up_to_date=True)
+        return left(Placement.UP_TO_DATE, f"{alias} is at {image} already")
     if present is not None and present > image:
-        return PartitionDecision(position, present, None, f"{alias} is ahead: at {present}, translated {image}; a group never goes back")
+        reason = f"{alias} is ahead: at {present}, translated {image}; a group never goes back"
+        return left(Placement.NONE if untouched else Placement.AHEAD, reason)
     if untouched:
-        return PartitionDecision(position, present, None, untouched)
-    return PartitionDecision(position, present, CommittedOffset(image, -1, position.metadata or marker), _inexact(position))
+        return left(Placement.NONE, untouched)
+    return PartitionDecision(
+        position, present, Placement.WRITE, CommittedOffset(image, -1, position.metadata or marker), _why_inexact(position)
+    )
 
 
-def _inexact(position: TranslatedPosition) -> str:
+def _why_inexact(position: TranslatedPosition) -> str:
     if position.upstream_offset is None:
         return f"{position.problem or 'never read by the group'}: from the beginning of what was copied"
     translation = position.translation

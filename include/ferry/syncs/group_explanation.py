@@ -1,23 +1,23 @@
-"""Why a group is or is not synced: both sides as they are now, the translation between them, and what a sync would decide. Reads only.
+"""Why a group is or is not synced: the group on both clusters now, its translation, and what a sync would decide. Reads only.
 
-The decisions are those of group_offsets.py, made by the same functions over what is read here.
+group_placing.py decides, as it does for the group sync.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import GroupDescription, GroupListing
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import ArgumentError, FerryError
-from ferry.ledger.recovery_record import why_groups_are_held
+from ferry.ledger.recovery_record import why_groups_may_not_be_synced
 from ferry.policy.naming import is_ferry_group
-from ferry.syncs.group_decision import UNSUPPORTED_TYPES, GroupDecision, PartitionDecision, TargetGroup, decide_group
-from ferry.syncs.group_offsets import look
+from ferry.syncs.group_decision import UNSUPPORTED_TYPES, GroupDecision, PartitionDecision, Placement
+from ferry.syncs.group_placing import GroupPlacer
 from ferry.syncs.names import SyncName, not_enabled
 from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.model import TranslatedPosition
@@ -25,13 +25,12 @@ from ferry.translation.model import TranslatedPosition
 if TYPE_CHECKING:
     from ferry.config import Cluster, Flow
 
-T = TypeVar("T")
 Ends = dict[TopicPartition, int]
 
 
 @dataclass(frozen=True)
 class GroupSide:
-    """A group on one cluster. `type` is empty and `state` Dead where it does not exist."""
+    """A group on one cluster. Where it does not exist, `type` is empty and `state` is Dead."""
 
     cluster: str
     state: str
@@ -43,8 +42,8 @@ class GroupSide:
 class ExplainedPartition:
     """One partition of a group on both sides.
 
-    Lags are in records up to the last stable offset; None where there is no offset. `translated` None: no translation, `reason` says why.
-    `decision` is what a sync does with it now: write, up to date, or nothing; `reason` says why, or why the translation is not exact.
+    Lags are in offsets up to the last stable offset; None where there is no offset. `translated` None: no translation. `decision`: what a
+    sync does now: write, up to date, or nothing. `reason`: why nothing is written, or why the translation is not exact.
     """
 
     topic: str
@@ -62,7 +61,7 @@ class ExplainedPartition:
 
 @dataclass(frozen=True)
 class GroupExplanation:
-    """Everything about one group. `obstacles`: why none of its partitions is written by a run; empty when they decide one by one."""
+    """Everything about one group. `obstacles`: why a run writes none of its partitions; empty when the partitions decide."""
 
     flow: str
     group: str
@@ -79,20 +78,20 @@ class GroupExplanation:
 def explain_group(flow: Flow, group: str) -> GroupExplanation:
     """Look at one group. ArgumentError when neither cluster has it; ClusterUnreachable and its kin when one cannot be read."""
     with ConsumerGroups(flow.source) as groups:
-        source = _side(flow.source, group, groups.list(), _found(groups.describe([group])[group]))
-    with ConsumerGroups(flow.target) as groups:
-        listed = groups.list()
-        at_target = _found(look(groups, [group], {entry.group: entry.type for entry in listed})[group])
-        target = _side(flow.target, group, listed, at_target.description)
-    if not source.type and not target.type:
-        raise ArgumentError(f"neither {source.cluster} nor {target.cluster} has a group {group} that the user may describe")
+        described = groups.describe([group])[group]
+        if isinstance(described, FerryError):
+            raise described
+        source = _side(flow.source, described, next((entry for entry in groups.list() if entry.group == group), None))
     obstacles = _obstacles(flow, group, source)
     positions: tuple[TranslatedPosition, ...] = ()
     if source.type and source.type not in UNSUPPORTED_TYPES and not is_ferry_group(group):
         translated = translated_groups(flow, [group])
         positions = translated.positions
         obstacles += [entry.reason for entry in translated.left_out]
-    decision = _decision(flow, group, positions, at_target)
+    decision = _decision(flow, group, positions)
+    target = _side(flow.target, decision.target.description, decision.target.listing)
+    if not source.type and not target.type:
+        raise ArgumentError(f"neither {source.cluster} nor {target.cluster} has a group {group} that the user may describe")
     if decision.untouched:
         obstacles.append(decision.untouched)
     elif not positions and not obstacles:
@@ -103,26 +102,27 @@ def explain_group(flow: Flow, group: str) -> GroupExplanation:
     return GroupExplanation(flow.name, group, source, target, tuple(obstacles), partitions)
 
 
-def _found(entry: T | FerryError) -> T:
-    if isinstance(entry, FerryError):
-        raise entry
-    return entry
+def _decision(flow: Flow, group: str, positions: Sequence[TranslatedPosition]) -> GroupDecision:
+    with GroupPlacer(flow.target) as placer:
+        ((decisions, problems),) = placer.decide({group: positions})
+    for problem in problems.values():
+        raise problem
+    return decisions[0]
 
 
-def _side(cluster: Cluster, group: str, listed: Iterable[GroupListing], described: GroupDescription) -> GroupSide:
-    entry = next((entry for entry in listed if entry.group == group), None)
-    if entry is None:
+def _side(cluster: Cluster, described: GroupDescription, listing: GroupListing | None) -> GroupSide:
+    if listing is None:
         return GroupSide(cluster.alias, described.state, described.type)
     # Of share and streams groups only the listing knows the state.
-    state = described.state if described.exists else entry.state
-    return GroupSide(cluster.alias, state, entry.type, tuple(f"{member.client_id} ({member.host})" for member in described.members))
+    state = described.state if described.exists else listing.state
+    return GroupSide(cluster.alias, state, listing.type, tuple(f"{member.client_id} ({member.host})" for member in described.members))
 
 
 def _obstacles(flow: Flow, group: str, source: GroupSide) -> list[str]:
     found = []
     if disabled := not_enabled(flow, SyncName.GROUPS):
         found.append(f"runs do not sync groups: {disabled}")
-    if held := why_groups_are_held(flow):
+    if held := why_groups_may_not_be_synced(flow):
         found.append(held)
     if is_ferry_group(group):
         found.append("it is Ferry's own group")
@@ -133,12 +133,6 @@ def _obstacles(flow: Flow, group: str, source: GroupSide) -> list[str]:
     elif source.type in UNSUPPORTED_TYPES:
         found.append(f"it is a {source.type} group on {source.cluster}: only classic and consumer groups have offsets to sync")
     return found
-
-
-def _decision(flow: Flow, group: str, positions: Iterable[TranslatedPosition], target: TargetGroup) -> GroupDecision:
-    with ClusterAdmin(flow.target) as admin:
-        widths = {name: topic.partitions for name, topic in admin.topics().items()}
-    return decide_group(group, positions, target, widths, alias=flow.target.alias, marker="")
 
 
 def _ends(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Ends:
@@ -159,9 +153,14 @@ def _explained(entry: PartitionDecision, source_ends: Ends, target_ends: Ends) -
         exact=translation is not None and translation.exact,
         target_offset=entry.present,
         target_lag=_lag(target_ends.get(entry.remote), entry.present),
-        decision="write" if entry.write is not None else "up to date" if entry.up_to_date else "nothing",
+        decision=decision_word(entry.placement),
         reason=entry.reason,
     )
+
+
+def decision_word(placement: Placement) -> str:
+    """As `ferry explain` and the page say it."""
+    return {Placement.WRITE: "write", Placement.UP_TO_DATE: "up to date"}.get(placement, "nothing")
 
 
 def _lag(end: int | None, offset: int | None) -> int | None:

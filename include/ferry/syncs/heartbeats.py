@@ -1,8 +1,8 @@
-"""Heartbeats: a record on the target says that the flow was alive, and by its copies how far clusters are from each other.
+"""Heartbeats: a record on the target says that the flow was alive. Its copies on other clusters tell how many hops away a cluster is.
 
-A run of A->B writes (A, B) to B's `heartbeats`. The copy `A.heartbeats` on B, from which MM2's clients know that A is upstream, comes from
-A's own `heartbeats`, where MM2 lets the pair B->A write. Ferry runs enabled flows only, so a run of A->B writes (B, A) to A as well where
-MM2 would: best effort, because read-only credentials on the source must suffice for everything that was not asked for.
+A run of A->B writes the heartbeat (A, B) to the topic `heartbeats` of B. MM2's clients on B know from `A.heartbeats` that A is upstream.
+That is a copy of `heartbeats` on A, to which MM2 writes by the pair B->A. Ferry runs enabled flows only, so a run of A->B also writes (B,
+A) to A where MM2 would. This second heartbeat is best effort: read-only credentials on the source must suffice for what was not asked for.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ferry.config.replicas import HEARTBEATS
 from ferry.errors import FerryError, NotAuthorized
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
+from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import ensure_mm2_topic, write_mm2_records
 from ferry.wire.internal_records import Heartbeat
 
@@ -26,18 +27,19 @@ KEY = "emit.heartbeats.enabled"
 
 
 @dataclass
-class _Done:
+class _Outcome:
     changes: list[Change] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     failed: list[SyncFailure] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
 
-def sync_heartbeat(flow: Flow, dry_run: bool) -> SyncOutcome:
-    """Write the flow's heartbeat, and that of the other direction where MM2 would. Where there are two, they fail one by one."""
-    done = _Done()
+def sync_heartbeat(context: SyncContext) -> SyncOutcome:
+    """Write the flow's heartbeat, and that of the other direction where MM2 would. If one of the two fails, the other is still written."""
+    flow, dry_run = context.flow, context.dry_run
+    done = _Outcome()
     reverse = flow.reverse_heartbeat
-    # Both switched off: then a person asked for this sync, and means the flow's own heartbeat.
+    # If both are switched off, a person has asked for this sync, and wants the flow's own heartbeat.
     if flow.mirroring.emit_heartbeats_enabled or reverse == "off":
         try:
             done.changes += _beat(flow, flow.target, flow.source, dry_run=dry_run)
@@ -52,7 +54,7 @@ def sync_heartbeat(flow: Flow, dry_run: bool) -> SyncOutcome:
     return SyncOutcome(NAME, tuple(done.changes), tuple(done.skipped), tuple(done.failed), tuple(done.notices))
 
 
-def _reverse(flow: Flow, done: _Done, *, dry_run: bool) -> None:
+def _reverse(flow: Flow, done: _Outcome, *, dry_run: bool) -> None:
     pair = f"{flow.target.alias}->{flow.source.alias}"
     try:
         done.changes += _beat(flow, flow.source, flow.target, dry_run=dry_run)

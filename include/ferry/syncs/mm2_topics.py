@@ -1,8 +1,8 @@
 """MirrorMaker 2's internal topics as Ferry keeps them: heartbeats, checkpoints, offset syncs.
 
-Created as MM2 creates them (MirrorUtils.createSinglePartitionCompactedTopic): one partition, compacted, no other config; only the
-replication factor gives way as replication.py says. Records lie in partition 0, whatever their key. Others write there too, so a record
-that cannot be read is named and left alone; nothing here writes a tombstone or another version, which would end MM2's readers.
+Ferry creates them as MM2 does (MirrorUtils.createSinglePartitionCompactedTopic): one partition, compacted, no other config. Only the
+replication factor may be smaller, as replication.py says. All records are in partition 0. Others write there too, so Ferry names a record
+that it cannot read and leaves it alone. Ferry writes no tombstone and no other version, because either would stop MM2's readers.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 PARTITION = 0
 CONFIG = {"cleanup.policy": "compact"}
-# A topic full of foreign records is described by the first ones.
+# So many records that cannot be read are named.
 NAMED_RECORDS = 5
 
 
 @dataclass(frozen=True)
-class Contents(Generic[T]):
-    """What stands in such a topic: readable records in log order, and a line for each of the others."""
+class TopicRecords(Generic[T]):
+    """The records of such a topic that can be read, in log order, and a line for each of the others."""
 
     records: tuple[T, ...] = ()
     unreadable: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ def write_mm2_records(
     append_records(cluster, topic, records, partition=PARTITION, timestamp=timestamp, in_order=in_order)
 
 
-def decoded(records: Iterable[InternalRecord], decode: Callable[[bytes | None, bytes | None], T], where: str) -> Contents[T]:
+def decoded(records: Iterable[InternalRecord], decode: Callable[[bytes | None, bytes | None], T], where: str) -> TopicRecords[T]:
     """Read what `decode` can read (it raises ValueError for what it cannot). `where` names cluster and topic."""
     readable, unreadable = [], []
     for record in records:
@@ -78,4 +78,4 @@ def decoded(records: Iterable[InternalRecord], decode: Callable[[bytes | None, b
             readable.append(decode(record.key, record.value))
         except ValueError as problem:
             unreadable.append(f"{where}: the record at {record.partition}:{record.offset} cannot be read and is left alone: {problem}")
-    return Contents(tuple(readable), tuple(unreadable))
+    return TopicRecords(tuple(readable), tuple(unreadable))

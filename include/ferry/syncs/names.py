@@ -26,9 +26,9 @@ class SyncName(StrEnum):
 
 @dataclass(frozen=True)
 class SyncEntry:
-    """Where a sync's function is (module:name), and which settings say whether and how often (seconds) it is done.
+    """A sync's function (module:name), and the settings that say whether it is done and how often (seconds).
 
-    `off` says how it is switched off, where it is not by `<key>.enabled=false`.
+    `off`: which setting switches it off, where that is not `<key>.enabled=false`.
     """
 
     function: str
@@ -87,7 +87,7 @@ AFTER_THE_COPY = tuple(name for name in SyncName if name is not SyncName.TOPICS)
 
 
 def not_enabled(flow: Flow, name: SyncName) -> str:
-    """The setting by which the flow does without this sync; empty when it does not."""
+    """The setting that switches this sync off; empty when it is on."""
     entry = SYNCS[name]
     interval = entry.interval(flow)
     if not entry.enabled(flow):

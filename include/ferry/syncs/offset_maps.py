@@ -1,7 +1,7 @@
 """Reads what a flow's ledger says about many partitions, and makes an offset map of each.
 
-The order makes the maps safe: the last stable offsets of the remote partitions first, then the ledger to its end, then where the logs begin
-(and heads, where an operator has seeded a partition again). A record below a stable offset that was captured before is in the ledger.
+The order of reading makes the maps safe: first the last stable offsets of the remote partitions, then the ledger to its end, then where the
+logs begin (and the heads, where an operator has seeded a partition again). So the ledger explains every record below such a stable offset.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Offsets = tuple[Mapping[PartitionKey, int], Mapping[PartitionKey, str]]
 
 @dataclass(frozen=True)
 class OffsetMaps:
-    """Maps by source topic and partition; partitions without one have a problem. `unread`: those that a cluster did not answer for."""
+    """Maps and problems by source topic and partition. `unread`: partitions that a cluster did not answer for."""
 
     maps: Mapping[PartitionKey, OffsetMap]
     problems: Mapping[PartitionKey, str]
@@ -52,7 +52,7 @@ def read_offset_maps(flow: Flow, remote: Mapping[PartitionKey, str], source_topi
 
 
 def read_offset_maps_of_heads(flow: Flow, heads: Mapping[PartitionKey, Head], target_topics: Topics) -> OffsetMaps:
-    """The same without a look at the source, which may be away: its topics are those of the heads, and its logs may begin anywhere."""
+    """The same without asking the source, which may be unreachable. Topic ids are those of the heads; log starts count as 0."""
     remote = {key: head.remote_topic for key, head in heads.items() if head.remote_topic in target_topics}
     ids = {key: heads[key].source_topic_id for key in remote}
     return _read(flow, remote, ids, target_topics, lambda wanted: (dict.fromkeys(wanted, 0), {}))
@@ -94,7 +94,7 @@ def _read(
 
 
 def _positions(flow: Flow) -> dict[PartitionKey, int]:
-    """Positions as the heads say, after the ledger."""
+    """Positions of the heads, read after the ledger."""
     topic = flow.state_topic
     with InternalTopicReader(flow.target) as reader:
         state = fold_state(((record.key, record.value) for record in reader.read(topic)), place_of(flow.target, topic))

@@ -1,15 +1,14 @@
 """Offset syncs from the ledger, so that MM2's own checkpoint connector can translate what Ferry copied.
 
 A sync is the pair of offsets of one record. MM2 emits one every `offset.lag.max` records, after every gap, and for the last record of a
-commit; its reader (OffsetSyncStore) keeps 64 of them a partition, which get sparser by powers of two behind the newest. Here a run's syncs
-are spaced that way from the start: the newest record, then the last record at least lag, 2*lag, 4*lag, … offsets behind it, and for the
-first time the oldest one. That is 16 a partition for a run of a million records, never more than 66; of a denser series the reader would
-not keep more.
+commit. Its reader (OffsetSyncStore) keeps 64 syncs a partition; the further they are from the newest, the sparser they get, by powers of
+two. Ferry spaces the syncs of a run in this way: one for the newest record, one each for the last record at least lag, 2*lag, 4*lag, …
+offsets before it, and the first time one for the oldest record. That makes 16 a partition for a run of a million records, and never more
+than 66. The reader would not keep more of a denser series.
 
-The topic itself tells how far syncs were written. Syncs of a partition only ever go up on both sides, because a lower one makes the reader
-forget all others: so backfilled ranges, which lie behind what was copied, are never emitted, and a record that was copied twice counts
-where it was copied first. The one exception: what stands there is about other records, because a topic was created again, or what MM2 had
-copied is copied again.
+The topic itself tells how far syncs were written. The syncs of a partition only rise on both sides, because a lower one makes the reader
+forget all others. So backfilled ranges are never emitted, and a record that was copied twice counts where it was copied first. There is one
+exception: the last sync is about other records, because a topic was created again, or because Ferry copies again what MM2 had copied.
 """
 
 from __future__ import annotations
@@ -23,18 +22,17 @@ from ferry.config.replicas import OFFSET_SYNCS
 from ferry.ledger.formats import place_of
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt, ReceiptKind, Run
-from ferry.ledger.state import Head, fold_state
+from ferry.ledger.state import Head, PartitionKey, fold_state
 from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.ledger.topic_ids import valid_receipts
-from ferry.syncs.mm2_topics import PARTITION, Contents, decoded, ensure_mm2_topic, write_mm2_records
+from ferry.syncs.context import SyncContext
+from ferry.syncs.mm2_topics import PARTITION, TopicRecords, decoded, ensure_mm2_topic, write_mm2_records
 from ferry.wire.internal_records import OffsetSync
 
 if TYPE_CHECKING:
     from ferry.config import Cluster, Flow
 
 NAME = "offset-syncs"
-
-PartitionKey = tuple[str, int]
 
 
 def offset_syncs_place(flow: Flow) -> tuple[Cluster, str]:
@@ -45,14 +43,15 @@ def offset_syncs_place(flow: Flow) -> tuple[Cluster, str]:
     return flow.target, policy.offset_syncs_topic(flow.source.alias)
 
 
-def sync_offset_syncs(flow: Flow, dry_run: bool) -> SyncOutcome:
+def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     """Write syncs for what was copied since the last ones. NotAuthorized or ClusterUnreachable when topic or ledger cannot be used."""
+    flow, dry_run = context.flow, context.dry_run
     cluster, topic = offset_syncs_place(flow)
     changes = ensure_mm2_topic(cluster, topic, flow.wanted_replicas(OFFSET_SYNCS), dry_run=dry_run)
     contents = read_offset_syncs(cluster, topic)
     last = {(sync.topic, sync.partition): sync for sync in contents.records}
     heads = _read_heads(flow)
-    # Nothing is new where the position follows the last sync: most runs then need no ledger at all.
+    # Nothing is new where the position follows the last sync, so most runs do not read the ledger here.
     behind = {key: head for key, head in heads.items() if key not in last or head.position != last[key].upstream_offset + 1}
     copied = copied_runs(read_receipts(flow, behind), behind) if behind else {}
     spacing = flow.mirroring.offset_lag_max
@@ -67,10 +66,10 @@ def sync_offset_syncs(flow: Flow, dry_run: bool) -> SyncOutcome:
     )
 
 
-def read_offset_syncs(cluster: Cluster, topic: str) -> Contents[OffsetSync]:
-    """Everything that stands in the topic now; nothing when it is missing."""
+def read_offset_syncs(cluster: Cluster, topic: str) -> TopicRecords[OffsetSync]:
+    """Everything that the topic holds now; nothing when it is missing."""
     with InternalTopicReader(cluster) as reader:
-        return decoded(reader.read(topic, only=PARTITION), OffsetSync.decode, f"cluster {cluster.alias}: topic {topic}")
+        return decoded(reader.read(topic, only=PARTITION), OffsetSync.decode, place_of(cluster, topic))
 
 
 def copied_runs(receipts: Iterable[Receipt], heads: Mapping[PartitionKey, Head]) -> dict[PartitionKey, tuple[Run, ...]]:
@@ -81,7 +80,7 @@ def copied_runs(receipts: Iterable[Receipt], heads: Mapping[PartitionKey, Head])
 
 
 def _increasing(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """In order of the target; what lies below what was copied before is left out."""
+    """In order of the target, without what lies below an upstream offset that was copied before."""
     kept: list[Run] = []
     end = 0
     for upstream, downstream, count in sorted(runs, key=lambda run: run[1]):
@@ -93,9 +92,9 @@ def _increasing(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def new_syncs(key: PartitionKey, runs: Sequence[Run], last: OffsetSync | None, spacing: int) -> tuple[OffsetSync, ...]:
-    """The syncs to write for one partition, in order (pure). `spacing` in offsets; `last`: the newest sync that stands in the topic.
+    """The syncs to write for one partition, in order (pure). `spacing` in offsets; `last`: the newest sync in the topic.
 
-    At most two and the number of bits of an offset. Empty when the newest record has one.
+    At most two more than an offset has bits. Empty when the newest record has a sync.
     """
     if not runs:
         return ()
@@ -114,7 +113,7 @@ def new_syncs(key: PartitionKey, runs: Sequence[Run], last: OffsetSync | None, s
 
 
 def _about_these_records(runs: Sequence[Run], sync: OffsetSync) -> bool:
-    """Whether a sync can be of the log that was copied: older than all that is known of it, or the pair of one of its records."""
+    """Whether a sync is about the log that was copied: it is older than all runs, or it is the pair of a record of them."""
     if sync.upstream_offset < runs[0][0]:
         return sync.downstream_offset < runs[0][1]
     return (
@@ -140,7 +139,7 @@ def _read_heads(flow: Flow) -> dict[PartitionKey, Head]:
 
 
 def _changes(new: Iterable[OffsetSync], last: Mapping[PartitionKey, OffsetSync]) -> list[Change]:
-    """One line a partition."""
+    """One for each partition."""
     by_partition: dict[PartitionKey, list[OffsetSync]] = {}
     for sync in new:
         by_partition.setdefault((sync.topic, sync.partition), []).append(sync)

@@ -1,24 +1,27 @@
-"""One translator for each partition that groups read: the map of the flow's ledger, of the opposite flow's, or both.
+"""One translator for each partition that groups read: by the flow's ledger, by that of the opposite flow, or by both.
 
-The opposite flow's ledger lies on the flow's source. Without it, or where it cannot be read, topics that came from the other cluster are
-not translated; a topic that has one name on both sides is, by the flow's own ledger alone, only where there is none.
+Rules from MirrorCheckpointTask and MirrorCheckpointConnector: only the flow's topic filter decides about topics. A topic that came from the
+other cluster leads back to its upstream topic there, so that groups find their way back. Where a policy keeps names, a topic may hold
+records of both clusters.
+
+The opposite flow's ledger is on the flow's source. If it is missing or cannot be read, topics that came from the other cluster are not
+translated. A topic with one name on both sides is translated by the flow's own ledger alone only if the opposite ledger does not exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import FerryError
 from ferry.ledger.state import PartitionKey
 from ferry.policy.naming import ledger_topic
-from ferry.syncs.group_routes import Route, Way
 from ferry.syncs.offset_maps import OffsetMaps, Topics, read_offset_maps
-from ferry.translation.merging import merged
 from ferry.translation.model import Translation
-from ferry.translation.offset_map import OffsetMap
+from ferry.translation.offset_map import OffsetMap, merged
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -26,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Translator:
-    """Translates offsets of one partition. `problem` says why it cannot; then there are no maps. `unread`: as of TranslatedPosition.
+    """Translates offsets of one partition. `problem`: why it cannot; then there are no maps. `unread`: as of TranslatedPosition.
 
-    `forward`: of the flow from the groups' cluster to the other one; `back`: of the flow the other way.
+    `forward`: the map of the flow from the groups' cluster to the other one; `back`: that of the opposite flow.
     """
 
     forward: OffsetMap | None = None
@@ -51,29 +54,31 @@ class Translator:
 
 
 def read_translators(flow: Flow, routes: Mapping[str, Route], home_topics: Topics, away_topics: Topics) -> dict[TopicPartition, Translator]:
-    """Translators of all partitions of the topics that have a route; `flow` leads from the groups' cluster to the other one."""
+    """Translators of all partitions of the topics that have a route. `flow`: from the groups' cluster to the other one."""
     leading = {topic: route for topic, route in routes.items() if not route.problem}
     places = [
         _Place(key, leading[topic], away_topics[leading[topic].remote_topic].partitions)
         for topic in leading
         for key in (TopicPartition(topic, number) for number in range(home_topics[topic].partitions))
     ]
-    onward: dict[PartitionKey, str] = {place.key: place.route.remote_topic for place in places if place.route.way is not Way.INVERSE}
-    forward = read_offset_maps(flow, onward, home_topics, away_topics)
+    remote: dict[PartitionKey, str] = {place.key: place.route.remote_topic for place in places if place.route.by is not ByLedger.INVERSE}
+    forward = read_offset_maps(flow, remote, home_topics, away_topics)
     back = _read_back(flow, places, home_topics, away_topics)
     alone = ledger_topic(flow.target.alias) not in home_topics
     found = {}
     for place in places:
-        way = Way.FORWARD if place.route.way is Way.BOTH and alone else place.route.way
-        problems = [] if way is Way.INVERSE else [forward.problems.get(place.key, "")]
-        if way is not Way.FORWARD:
+        by = ByLedger.FORWARD if place.route.by is ByLedger.BOTH and alone else place.route.by
+        problems = [] if by is ByLedger.INVERSE else [forward.problems.get(place.key, "")]
+        if by is not ByLedger.FORWARD:
             narrow = f"topic {place.route.remote_topic} of cluster {flow.target.alias} has only {place.width} partitions"
             problems += ["" if place.key.partition < place.width else narrow, back.problems.get(place.origin, "")]
         why_not = next(filter(None, problems), "")
-        unread = (way is not Way.INVERSE and place.key in forward.unread) or (way is not Way.FORWARD and place.origin in back.unread)
+        unread = (by is not ByLedger.INVERSE and place.key in forward.unread) or (
+            by is not ByLedger.FORWARD and place.origin in back.unread
+        )
         found[place.key] = Translator(
-            None if why_not or way is Way.INVERSE else forward.maps.get(place.key),
-            None if why_not or way is Way.FORWARD else back.maps.get(place.origin),
+            None if why_not or by is ByLedger.INVERSE else forward.maps.get(place.key),
+            None if why_not or by is ByLedger.FORWARD else back.maps.get(place.origin),
             why_not,
             unread,
         )
@@ -82,7 +87,7 @@ def read_translators(flow: Flow, routes: Mapping[str, Route], home_topics: Topic
 
 @dataclass(frozen=True)
 class _Place:
-    """A partition that groups read. `width`: how many partitions the topic has that it leads to."""
+    """A partition that groups read. `width`: how many partitions the topic on the other cluster has."""
 
     key: TopicPartition
     route: Route
@@ -95,9 +100,9 @@ class _Place:
 
 
 def _read_back(flow: Flow, places: Iterable[_Place], home_topics: Topics, away_topics: Topics) -> OffsetMaps:
-    """Maps of the opposite flow, which copied to the topics that groups read; where there are none, that is each partition's problem."""
+    """Maps of the opposite flow, which copied to the topics that groups read. Without its ledger every partition has a problem."""
     wanted: dict[PartitionKey, str] = {
-        place.origin: place.key.topic for place in places if place.route.way is not Way.FORWARD and place.key.partition < place.width
+        place.origin: place.key.topic for place in places if place.route.by is not ByLedger.FORWARD and place.key.partition < place.width
     }
     if not wanted:
         return OffsetMaps({}, {})
@@ -109,3 +114,50 @@ def _read_back(flow: Flow, places: Iterable[_Place], home_topics: Topics, away_t
         return read_offset_maps(replace(flow, source=flow.target, target=flow.source), wanted, away_topics, home_topics)
     except FerryError as problem:
         return OffsetMaps({}, dict.fromkeys(wanted, str(problem)), frozenset(wanted))
+
+
+class ByLedger(Enum):
+    """Whose ledger translates a topic from the groups' cluster (home) to the other one (away)."""
+
+    FORWARD = "by what was copied from home to away"
+    INVERSE = "by what was copied from away to home"
+    BOTH = "by both: the topic has the same name on both sides"
+
+
+@dataclass(frozen=True)
+class Route:
+    """The topic on the other cluster with the same records. `problem`: why there is none; empty otherwise."""
+
+    remote_topic: str
+    by: ByLedger
+    problem: str = ""
+
+
+def find_route(
+    flow: Flow, topic: str, home_topics: Collection[str], away_topics: Collection[str], *, by_upstream_name: bool = False
+) -> Route:
+    """The route of a topic that a group reads on the flow's source.
+
+    `by_upstream_name`: the filter is about names on the flow's target, where a topic that came from there has its upstream name.
+    """
+    policy = flow.policy
+    home, away = flow.source.alias, flow.target.alias
+    came_from_away = policy.topic_source(topic) == away
+    upstream = policy.upstream_topic(topic) if came_from_away else None
+    if upstream is not None and upstream != topic:
+        route = Route(upstream, ByLedger.INVERSE)
+    else:
+        route = Route(policy.format_remote_topic(home, topic), ByLedger.FORWARD)
+        if route.remote_topic == topic:
+            route = Route(topic, ByLedger.BOTH)
+    name = route.remote_topic if by_upstream_name and route.by is ByLedger.INVERSE else topic
+    problem = flow.topic_filter.why_not(name)
+    if not problem and route.by is not ByLedger.INVERSE:
+        problem = flow.topic_rules.why_not(topic)
+    if problem:
+        problem = f"the flow does not copy the topic: {problem}"
+    elif topic not in home_topics:
+        problem = f"cluster {home} has no such topic, or hides it from the user"
+    elif route.remote_topic not in away_topics:
+        problem = f"cluster {away} has no topic {route.remote_topic}, or hides it from the user"
+    return Route(route.remote_topic, route.by, problem or "")

@@ -1,8 +1,8 @@
 """The flow's positions as a consumer group on the source, so that tools that watch lag there see Ferry (KIP-656).
 
-The truth stays on the target. This is a copy of it, best effort and written only when `ferry.publish.source.group` names a group, because
-it needs Read on that group and on the topics at the source. Nothing is ever planned by it. All partitions are written each time: a group
-without members forgets an offset that was not written for the broker's offsets.retention.minutes.
+The positions that count are on the target; this is a copy, which Ferry never reads. It is written only when `ferry.publish.source.group`
+names a group, because that needs Read on the group and on the topics at the source. All partitions are written each time, because the
+broker forgets offsets of a group without members after offsets.retention.minutes.
 """
 
 from __future__ import annotations
@@ -13,32 +13,31 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.answers import OFFSET_COMMIT, Action
 from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets
 from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import FerryError, GroupFailed, NotAuthorized
-from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import Skipped
-from ferry.ledger.state import Head, fold_state
+from ferry.ledger.state import Head
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
-from ferry.syncs.group_writing import has_members
+from ferry.syncs.context import SyncContext
+from ferry.syncs.group_placing import has_members
 from ferry.syncs.names import SyncName, not_enabled
 
 if TYPE_CHECKING:
     from ferry.clusters.describe import TopicDescription
-    from ferry.config import Flow
 
 NAME = SyncName.SOURCE_GROUP.value
 METADATA = "written by Ferry: do not consume with this group"
 
 
-def sync_source_group(flow: Flow, dry_run: bool) -> SyncOutcome:
-    """Commit the positions to the group; a group with members, or one that may not be written, is this sync's failure only."""
+def sync_source_group(context: SyncContext) -> SyncOutcome:
+    """Commit the positions to the group. A group that has members or may not be written fails this sync, and no other."""
+    flow, dry_run = context.flow, context.dry_run
     group = flow.mirroring.publish_source_group
     if not group:
         return SyncOutcome(NAME, left_out=not_enabled(flow, SyncName.SOURCE_GROUP))
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()
-    wanted, skipped = published(_heads(flow), topics)
+    wanted, skipped = published(context.state.heads, topics)
     with ConsumerGroups(flow.source, to_write=True) as groups:
         found = groups.offsets([group], stable=False)[group]
         if isinstance(found, FerryError):
@@ -53,7 +52,7 @@ def sync_source_group(flow: Flow, dry_run: bool) -> SyncOutcome:
 def published(
     heads: dict[tuple[str, int], Head], topics: dict[str, TopicDescription]
 ) -> tuple[dict[TopicPartition, CommittedOffset], tuple[Skipped, ...]]:
-    """What the group is to say (pure); positions of topics that are gone or were created again mean nothing there."""
+    """The offsets to commit (pure). Positions of topics that are gone or were created again are skipped."""
     wanted, skipped = {}, []
     for (topic, partition), head in sorted(heads.items()):
         today = topics.get(topic)
@@ -64,13 +63,6 @@ def published(
         else:
             wanted[TopicPartition(topic, partition)] = CommittedOffset(head.position, metadata=METADATA)
     return wanted, tuple(skipped)
-
-
-def _heads(flow: Flow) -> dict[tuple[str, int], Head]:
-    topic = flow.state_topic
-    with InternalTopicReader(flow.target) as reader:
-        records = reader.read(topic, complete=False)
-        return fold_state(((record.key, record.value) for record in records), place_of(flow.target, topic)).heads
 
 
 def _write(groups: ConsumerGroups, group: str, wanted: GroupOffsets) -> tuple[SyncFailure, ...]:

@@ -1,7 +1,7 @@
 """Which remote topics to create and which to grow (pure), by MirrorSourceConnector's rules.
 
-A new remote topic has as many partitions as its source and the source's configs (config_plan.py). One with fewer partitions than its source
-grows; one with more stays, and is named. Nothing is ever deleted.
+A new remote topic gets the source's number of partitions and configs (config_plan.py). A remote topic with fewer partitions than its source
+grows. One with more stays as it is, and is named. Nothing is ever deleted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NewTopicPlan:
-    """A remote topic to create; `left` are (name, reason) of configs that the source sets and it does not get."""
+    """A remote topic to create. `left`: (name, reason) of configs that the source sets and the remote topic does not get."""
 
     topic: str
     remote_topic: str
@@ -41,7 +41,7 @@ class GrowthPlan:
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """What to create and to grow; `wider` are remote topics with more partitions than their source (`partitions`), which stay.
+    """What to create and to grow. `wider`: remote topics that have more partitions than their source, and stay as they are.
 
     `unread`: pairs whose remote topics are not created, because the configs of the source topics cannot be described.
     """

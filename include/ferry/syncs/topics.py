@@ -1,4 +1,4 @@
-"""Remote topics are created and grown as topic_plan.py says: by a run before it copies, or by themselves."""
+"""Creates and grows remote topics as topic_plan.py says: before a run copies, or as a sync of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
 from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules
-from ferry.syncs.scope import SyncScope, sync_scope
+from ferry.syncs.context import SyncContext, SyncScope, sync_scope
 from ferry.syncs.topic_plan import GrowthPlan, NewTopicPlan, TopicPlan, plan_from
 
 if TYPE_CHECKING:
@@ -47,10 +47,11 @@ class TopicChanges:
         return {"created": list(self.created), "grown": list(self.grown), "failed": failed}
 
 
-def sync_topics(flow: Flow, dry_run: bool) -> SyncOutcome:
+def sync_topics(context: SyncContext) -> SyncOutcome:
     """Create remote topics that are missing, grow those that are too narrow. ClusterUnreachable or ConfigError when it can do nothing."""
+    flow, dry_run = context.flow, context.dry_run
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        scope = sync_scope(flow, source, target)
+        scope = sync_scope(context, source, target)
         gone = frozenset() if flow.on_target_recreate == "restart" else scope.lost
         pairs = [pair for pair in scope.pairs if pair not in gone]
         plan = plan_topics(flow, pairs, scope.source_topics, scope.target_topics, source=source, target=target)
@@ -86,7 +87,7 @@ def plan_topics(
     pairs = list(selected)
     missing = [topic for topic, remote in pairs if remote not in target_topics]
     configs, unread = source.visible_configs(missing) if missing else ({}, {})
-    # A topic that was made without them would be another one.
+    # Without its configs a new remote topic would behave differently from its source.
     left = {pair: unread[pair[0]] for pair in pairs if pair[0] in unread}
     pairs = [pair for pair in pairs if pair not in left]
     limit = batch_limit(target) if missing else DEFAULT_BATCH_LIMIT
@@ -96,17 +97,17 @@ def plan_topics(
 
 
 def batch_limit(cluster: ClusterAdmin) -> int:
-    """What max.message.bytes is there for topics that do not set it."""
+    """The cluster's max.message.bytes for topics that do not set it."""
     return int(cluster.broker_configs()["message.max.bytes"].value or DEFAULT_BATCH_LIMIT)
 
 
 def why_missing(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> dict[str, str]:
-    """By source topic, why its remote topic cannot be created, now or a moment later. Creates nothing."""
+    """By source topic, why its remote topic cannot be created; without reasons that may pass. Creates nothing."""
     return {failure.topic: failure.problem for failure in would_fail(flow, plan, target) if failure.error != ClusterUnreachable.__name__}
 
 
 def would_fail(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[TopicFailure, ...]:
-    """Remote topics that the target would not create, in its own words: it judges names, limits and rights. Creates nothing."""
+    """Remote topics that the target would refuse to create, by its own check of names, limits and rights. Creates nothing."""
     problems = _created(flow, plan, target, dry_run=True)
     return (
         *(_failure(new.topic, new.remote_topic, problems[new.remote_topic]) for new in plan.create if new.remote_topic in problems),
@@ -125,7 +126,7 @@ def _created(flow: Flow, plan: TopicPlan, target: ClusterAdmin, *, dry_run: bool
 
 
 def apply_topics(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> TopicChanges:
-    """Create and grow; one topic's failure does not keep the others."""
+    """Create and grow. A topic that fails does not stop the others."""
     problems = _created(flow, plan, target)
     problems |= target.create_partitions({growth.remote_topic: growth.partitions for growth in plan.grow})
     created = {new.remote_topic: new.partitions for new in plan.create if new.remote_topic not in problems}
@@ -160,7 +161,7 @@ def _growth(growth: GrowthPlan) -> Change:
 
 
 def _wider(growth: GrowthPlan) -> str:
-    """MM2 leaves it so, silently."""
+    """MM2 says nothing about such a topic."""
     has = f"topic {growth.remote_topic} has {growth.now} partitions, topic {growth.topic} at the source {growth.partitions}"
     return f"{has}: nothing is copied to the others"
 

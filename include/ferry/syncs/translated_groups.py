@@ -1,14 +1,15 @@
-"""Where every consumer group of one side stands on the other: one bulk pass, as checkpoints, group sync and `ferry translate` need it.
+"""Where every consumer group of one cluster stands on the other, in one pass over all groups. Reads only.
 
-The order of reading makes the result safe: group offsets first, then the last stable offsets of the partitions that are translated into,
-then the ledger completely, then where those logs begin. What the ledger does not explain was not there when the group's offset was read.
-Reads only. Nothing is left out without a reason.
+The order of reading makes the result safe: first the groups' offsets, then the last stable offsets of the partitions that are translated
+into, then the whole ledger, then where those logs begin. So a record that the ledger does not explain was not on the target when the
+group's offset was read. Every group and partition that is left out has a reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
@@ -18,8 +19,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.errors import ArgumentError, FerryError, NotAuthorized
 from ferry.permissions.hidden import groups_to_ask, hidden_group
 from ferry.policy.naming import is_ferry_group
-from ferry.syncs.group_routes import Route, find_route
-from ferry.syncs.partition_translators import Translator, read_translators
+from ferry.syncs.partition_translators import Route, Translator, find_route, read_translators
 from ferry.translation.model import TranslatedPosition
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _PROTOCOLS = frozenset({"", "consumer"})
 
 @dataclass(frozen=True, slots=True)
 class GroupLeftOut:
-    """A group without positions. `error` is a class name of ferry.errors when reading it failed, empty when it is left out on purpose."""
+    """A group without positions. `error`: a class name of ferry.errors when reading it failed; empty when it is left out on purpose."""
 
     group: str
     reason: str
@@ -43,7 +43,7 @@ class GroupLeftOut:
 class TranslatedGroups:
     """The groups of one cluster with their positions on the other, in order of group, topic and partition.
 
-    `groups` were translated, also those that have no offsets. `reverse`: they are the target's groups, translated to the source.
+    `groups`: those that were translated, also those without offsets. `reverse`: they are the target's groups, translated to the source.
     """
 
     flow: str
@@ -52,19 +52,23 @@ class TranslatedGroups:
     positions: tuple[TranslatedPosition, ...]
     left_out: tuple[GroupLeftOut, ...]
 
+    def by_group(self) -> dict[str, list[TranslatedPosition]]:
+        """Positions by group; groups without offsets are not among them."""
+        return {group: list(found) for group, found in groupby(self.positions, lambda position: position.group)}
+
 
 def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reverse: bool = False) -> TranslatedGroups:
-    """Positions of all groups that the group filter accepts, or of those named in `groups`, whatever the filter says of them.
+    """Positions of all groups that the group filter accepts, or of those that `groups` names, whatever the filter says.
 
-    With `reverse` the groups of the target, on the source. ArgumentError for names of groups that do not exist; ClusterUnreachable and its
-    kin when a cluster or the ledger cannot be read.
+    With `reverse`, positions of the target's groups on the source. ArgumentError for names of groups that do not exist; ClusterUnreachable
+    and its kin when a cluster or the ledger cannot be read.
     """
-    onward = replace(flow, source=flow.target, target=flow.source) if reverse else flow
-    with ConsumerGroups(onward.source) as home:
+    forward = replace(flow, source=flow.target, target=flow.source) if reverse else flow
+    with ConsumerGroups(forward.source) as home:
         listed = home.list()
-        chosen, left_out = _choose(onward, listed, groups)
+        chosen, left_out = _choose(forward, listed, groups)
         if groups is None:
-            left_out += _hidden(onward, home, listed)
+            left_out += _hidden(forward, home, listed)
         committed: dict[str, Mapping[TopicPartition, CommittedOffset]] = {}
         for group, found in home.offsets(chosen).items():
             if isinstance(found, FerryError):
@@ -72,11 +76,11 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
             else:
                 committed[group] = found
     topics = {key.topic for offsets in committed.values() for key in offsets}
-    with ClusterAdmin(onward.source) as source, ClusterAdmin(onward.target) as target:
+    with ClusterAdmin(forward.source) as source, ClusterAdmin(forward.target) as target:
         home_topics, away_topics = source.topics(), target.topics()
-    # In a reverse pass a topic counts by its name on the source, which the flow's filters speak of.
-    routes = {topic: find_route(onward, topic, home_topics, away_topics, by_upstream_name=reverse) for topic in topics}
-    translators = read_translators(onward, routes, home_topics, away_topics)
+    # In a reverse pass the topic's name on the source decides, because the flow's filters are about the source.
+    routes = {topic: find_route(forward, topic, home_topics, away_topics, by_upstream_name=reverse) for topic in topics}
+    translators = read_translators(forward, routes, home_topics, away_topics)
     by_topic: dict[str, list[TopicPartition]] = {}
     for key in translators:
         by_topic.setdefault(key.topic, []).append(key)
@@ -105,7 +109,7 @@ def _choose(flow: Flow, listed: Iterable[GroupListing], named: Collection[str] |
 
 
 def _hidden(flow: Flow, home: ConsumerGroups, listed: Iterable[GroupListing]) -> list[GroupLeftOut]:
-    """Groups of the filter that the cluster hides: a listing leaves them out without a word."""
+    """Groups of the filter that the cluster hides. Its listing just leaves them out."""
     asked = groups_to_ask(flow, frozenset(entry.group for entry in listed))
     refused = [name for name, answer in home.offsets(sorted(asked)).items() if isinstance(answer, NotAuthorized)] if asked else []
     found = [hidden_group(flow.source, name, asked[name]) for name in refused]
@@ -131,7 +135,7 @@ def _positions(
 ) -> Iterator[TranslatedPosition]:
     """One position for each partition of the topics that the group has offsets in, and for each that it has an offset for.
 
-    `by_topic`: the keys of `translators`; a group costs what its own topics cost, not what all do.
+    `by_topic`: the keys of `translators`, so that only the group's own topics are looked at.
     """
     read = {key.topic for key in committed}
     for key in sorted({*committed, *(key for topic in read for key in by_topic.get(topic, ()))}):

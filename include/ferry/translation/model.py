@@ -1,4 +1,4 @@
-"""What a translation says."""
+"""Translated offsets and positions of groups."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from enum import StrEnum
 
 
 class Inexact(StrEnum):
-    """Why a translated position is not exactly where the consumer would go on. Every one re-reads; none skips.
+    """Why a translated position is not exactly where the consumer would go on. In every case it reads records again and skips none.
 
-    Said of the forward direction; in the inverse one source and target change places.
+    The words are for the forward direction; in the inverse direction source and target are exchanged.
     """
 
-    AHEAD = "ahead"  # beyond what was copied: what follows is read again once it is there
+    AHEAD = "ahead"  # beyond what was copied: once the records in between are copied, the consumer reads them again
     BACKFILLED = "backfilled"  # older records were appended after newer ones
     NOT_COPIED = "not-copied"  # records from there on were never copied
     TARGET_EXPIRED = "target-expired"  # the target's log begins later
-    MERGED = "merged"  # identity in both directions: the minimum of two images
-    UNEXPLAINED = "unexplained"  # behind the image lie records that no receipt explains: another replicator's, or repeated ones
+    MERGED = "merged"  # identity in both directions: the smaller of two images
+    UNEXPLAINED = "unexplained"  # no receipt explains some records from the image on: another replicator's, or repeated ones
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """One offset and its image on the other side; `reason` is None exactly when the image is exact.
+    """One offset and its image on the other side. `reason`: why the image is not exact; None when it is.
 
-    `ahead`: how many offsets lie between what was copied and `offset`, where it is beyond that: once copied, they are read again.
+    `ahead`: how many offsets `offset` is beyond what was copied. Once copied, they are read again.
     """
 
     offset: int
@@ -34,7 +34,7 @@ class Translation:
 
     @property
     def exact(self) -> bool:
-        """Whether a read_committed consumer reads from the image just what it would have read next."""
+        """Whether a read_committed consumer reads from the image on exactly what it would have read next."""
         return self.reason is None
 
 
@@ -42,11 +42,11 @@ class Translation:
 class TranslatedPosition:
     """Where a group stands in one partition, on both sides.
 
-    `topic` is what the group reads, on the cluster that it was read from (the flow's source; in a reverse pass its target); `remote_topic`
-    holds the same records on the other cluster, empty when that is not known. `upstream_offset` is the group's own offset. None: it has no
-    offset there (a partition of a topic that it reads, never read by it); then `translation` says where the beginning of that partition is
-    on the other side. `translation` None: nothing can be said. `problem` says why there is no offset or no translation; empty otherwise.
-    `unread`: there is no translation because a cluster did not tell what it takes; another try may find one.
+    `topic`: what the group reads on its own cluster (the flow's source; in a reverse pass its target). `remote_topic`: holds the same
+    records on the other cluster; empty when that is not known. `upstream_offset`: the group's own offset; None where it reads the topic and
+    has no offset for the partition. Then `translation` is that of the partition's beginning. `translation` None: there is none. `problem`:
+    why there is no offset or no translation; empty otherwise. `unread`: there is no translation because a cluster did not answer; another
+    try may find one.
     """
 
     group: str

@@ -1,7 +1,7 @@
-"""The runs of one partition, sorted both ways, so that a question costs two look-ups.
+"""The runs of one partition, sorted by both offsets, so that each question takes two look-ups.
 
 A run (upstream start, downstream start, count) stands for `count` records with consecutive offsets on both sides. Runs may come in any
-order. A record that two runs name (a receipt within another) counts once. An upstream offset that was copied twice has two records.
+order. A record in two runs (a receipt within another) counts once. An upstream offset that was copied twice has two records.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ferry.wire.runs import Run
 
 
 class RunIndex:
-    """Which records lie where. All answers are None or 0 when there are no runs."""
+    """Finds records by either offset. All answers are None or 0 when there are no runs."""
 
     def __init__(self, runs: Iterable[Run]) -> None:
         by_place = _once(sorted(runs, key=itemgetter(1)))
         self._places = [run[1] for run in by_place]
         self._runs = by_place
-        # From each run on: the lowest upstream offset. Up to each run: the end of the highest one.
+        # For each run: the lowest upstream offset of it and the runs after it; the highest end of it and the runs before it.
         self._lowest_from = _running_minimum([run[0] for run in by_place])
         self._highest_to = list(accumulate((run[0] + run[2] for run in by_place), max))
         self.ordered_from = _ordered_from(by_place)
@@ -49,7 +49,7 @@ class RunIndex:
         return later
 
     def upstream_before(self, downstream: int) -> int:
-        """The end (exclusive) of the upstream offsets of all records in front of `downstream`; 0 when there are none."""
+        """The end (exclusive) of the upstream offsets of all records before `downstream`; 0 when there are none."""
         at = bisect_right(self._places, downstream - 1)
         if not at:
             return 0
@@ -68,7 +68,7 @@ def _end(run: Run) -> int:
 
 
 def _once(runs: Iterable[Run]) -> list[Run]:
-    """`runs` in order of downstream offsets without what an earlier one names already."""
+    """`runs`, in order of downstream offsets, without records that are in an earlier run."""
     found: list[Run] = []
     end = 0
     for upstream, downstream, count in runs:
@@ -80,12 +80,12 @@ def _once(runs: Iterable[Run]) -> list[Run]:
 
 
 def _running_minimum(values: Sequence[int]) -> list[int]:
-    """From each place on, the lowest value."""
+    """For each place, the lowest value from there on."""
     return list(accumulate(reversed(values), min))[::-1]
 
 
 def _ordered_from(runs: Sequence[Run]) -> int:
-    """From which downstream offset on the upstream offsets only rise."""
+    """The downstream offset from which on upstream offsets only rise."""
     for index in range(len(runs) - 1, 0, -1):
         before = runs[index - 1]
         if runs[index][0] < before[0] + before[2]:
@@ -94,7 +94,7 @@ def _ordered_from(runs: Sequence[Run]) -> int:
 
 
 def _first_copies(by_place: Sequence[Run]) -> list[Run]:
-    """In order of upstream offsets; of an offset that was copied twice only the first copy."""
+    """In order of upstream offsets; only the first copy of an offset that was copied twice."""
     by_offset = sorted(by_place)
     if all(left[0] + left[2] <= right[0] for left, right in pairwise(by_offset)):
         return by_offset
@@ -106,7 +106,7 @@ def _first_copies(by_place: Sequence[Run]) -> list[Run]:
 
 
 def _insert(starts: list[int], found: list[Run], run: Run) -> None:
-    """The parts of `run` whose upstream offsets `found` does not hold yet."""
+    """Add the parts of `run` whose upstream offsets are not in `found`. `starts`: where the runs of `found` begin."""
     upstream, end = run[0], run[0] + run[2]
     at = bisect_right(starts, upstream)
     if at and upstream < found[at - 1][0] + found[at - 1][2]:

@@ -1,7 +1,7 @@
-"""Downstream offsets that no receipt explains, and that may hold somebody else's records (pure).
+"""Downstream offsets that no receipt explains, and that may hold external records: those of another writer (pure).
 
-Between the records of two transactions of a partition lies exactly one commit marker, so a hole of one offset there hides nothing. A wider
-hole is what aborted transactions left, or records of another writer: offsets do not tell. Without transactions there are no markers.
+Between the records of two transactions in a partition there is exactly one commit marker, so a gap of one offset there holds no records. A
+wider gap is left by aborted transactions or holds external records; offsets do not tell which. Without transactions there are no markers.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from ferry.ledger.coverage import Range
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.wire.runs import Run
 
-# Written beside copied records in the same transaction: what follows them need not be another transaction's.
+# Written in the same transaction as copied records, so the next receipt may belong to the same transaction.
 _BESIDE = frozenset({ReceiptKind.LOSS, ReceiptKind.SKIPPED})
 
 
 @dataclass(frozen=True)
 class ExternalRecords:
-    """Records of others in one remote partition: what `foreign` receipts declare, and ranges of its log that nothing explains.
+    """External records in one remote partition: what `foreign` receipts declare, and ranges of its log that nothing explains.
 
-    A foreign receipt says below which downstream offset others' records lie, and which upstream offsets they may hold. `ranges` end behind
-    `begin`, the start of the log. `doubted`: every one of them may hold records, declared or not; otherwise those that are not declared are
-    what aborted transactions left.
+    A foreign receipt says below which downstream offset external records are, and which upstream offsets they may have. `ranges`: those
+    that end after `begin`, the start of the log. `doubted`: every range may hold records, declared or not; otherwise ranges that are not
+    declared are those of aborted transactions.
     """
 
     foreign: tuple[Receipt, ...]
@@ -39,40 +39,40 @@ class ExternalRecords:
 
     @cached_property
     def _doubted_to(self) -> int:
-        """Readers behind this meet nobody else's records."""
+        """No external record has this downstream offset or a higher one."""
         doubted = (end for start, end in self.ranges if self.doubted or start < self._declared_to)
         return max(doubted, default=0)
 
     @cached_property
     def _first(self) -> int:
-        """Where the first declared record may be, unless they have left the log."""
+        """Where the first declared record may be."""
         return max(self.begin, self.ranges[0][0]) if self.ranges else self.begin
 
     def places(self, offset: int) -> list[int]:
-        """Where records of upstream `offset` or behind may be."""
-        return [self._first] if any(offset < receipt.upstream_end for receipt in self.foreign) else []
+        """The downstream offset where external records of upstream `offset` or higher may begin; at most one."""
+        return [self._first] if self.declared(offset) else []
 
-    def expired(self, offset: int) -> bool:
-        """Whether records of upstream `offset` or behind were others', and have left the log."""
+    def declared(self, offset: int) -> bool:
+        """Whether records of upstream `offset` or higher were declared external."""
         return any(offset < receipt.upstream_end for receipt in self.foreign)
 
     def origins(self, place: int) -> list[int]:
-        """Upstream offsets of others' records at downstream `place` or behind."""
+        """Upstream offsets where declared records at downstream `place` or higher may begin."""
         return [receipt.upstream_start for receipt in self.foreign if place < min(receipt.downstream_end, self._doubted_to)]
 
-    def behind(self, place: int) -> bool:
-        """Whether a reader from downstream `place` on meets others' records."""
+    def follow(self, place: int) -> bool:
+        """Whether a consumer from downstream `place` on may read external records."""
         return place < self._doubted_to
 
     def first_from(self, start: int, end: int) -> int:
-        """The first offset at or behind `start` that is in an unexplained range, at the latest `end`, where copies end."""
+        """The first offset from `start` on in an unexplained range; `end`, where copies end, if there is none before."""
         return next((max(start, low) for low, high in self.ranges if high > start), max(start, end))
 
 
 def unexplained_ranges(receipts: Iterable[Receipt], end: int, *, marked: bool) -> tuple[Range, ...]:
-    """Ranges that may hold records of others, in order: up to the last receipt's records, to what is declared, and to `end`.
+    """Ranges that may hold external records, in order, up to the last receipt's records, to what is declared, and to `end`.
 
-    `marked`: the copies are transactions, each with its marker.
+    `marked`: the copies are transactions, each with a commit marker.
     """
     entries = list(receipts)
     end = max([end, *(receipt.downstream_end for receipt in entries if receipt.kind is ReceiptKind.FOREIGN)])
@@ -97,7 +97,7 @@ def unexplained_ranges(receipts: Iterable[Receipt], end: int, *, marked: bool) -
 
 
 def _another_transaction(last: Receipt, following: Receipt, beside: Sequence[int]) -> bool:
-    """Whether two receipts, neighbours on the target, must come from two transactions."""
+    """Whether two receipts that follow each other on the target must be of two transactions."""
     if last.kind is not following.kind or not following.counters.transactions:
         return False
     if last.upstream_end == following.upstream_start:
@@ -110,7 +110,7 @@ def _another_transaction(last: Receipt, following: Receipt, beside: Sequence[int
 def _is_whole(receipt: Receipt, *, marked: bool) -> bool:
     """Whether all offsets of a receipt are its records and the markers between its merged transactions.
 
-    Merged transactions that put nothing left no marker, so that the number alone does not tell.
+    A merged transaction without records here left no marker, so the number of transactions alone does not tell.
     """
     markers = max(0, receipt.counters.transactions - 1) if marked else 0
     if receipt.downstream_end - receipt.runs[0][1] - receipt.counters.records != markers:
@@ -119,7 +119,7 @@ def _is_whole(receipt: Receipt, *, marked: bool) -> bool:
 
 
 def _between(runs: Sequence[Run], end: int) -> list[Range]:
-    """What lies between runs, and behind the last one up to `end`."""
+    """What is between runs, and after the last one up to `end`."""
     ends = [run[1] + run[2] for run in runs]
     starts = [*(run[1] for run in runs[1:]), end]
     return [(low, high) for low, high in zip(ends, starts, strict=True) if low < high]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from ferry.verify.digest_kind import DigestKind
-from ferry.wire.documents import number, text
+from ferry.wire.documents import read_as
 from ferry.wire.ranges import Range, Ranges
 from ferry.wire.runs import Run, decode_runs
 
@@ -47,19 +47,6 @@ class Difference:
     kind: DifferenceKind
     detail: str
 
-    @classmethod
-    def of_document(cls, found: Mapping[str, Any]) -> Difference:
-        """The inverse of `asdict`. ValueError, TypeError or KeyError when it is something else; so below."""
-        return cls(
-            text(found["topic"]),
-            number(found["partition"]),
-            text(found["remote_topic"]),
-            number(found["upstream_offset"]),
-            number(found["downstream_offset"]),
-            DifferenceKind(found["kind"]),
-            text(found["detail"]),
-        )
-
 
 @dataclass(frozen=True)
 class NotCovered:
@@ -82,12 +69,6 @@ class NotCovered:
             "reason": self.reason,
             "side": self.side.value,
         }
-
-    @classmethod
-    def of_document(cls, found: Mapping[str, Any]) -> NotCovered:
-        """The inverse of `document`."""
-        where = (text(found["topic"]), number(found["partition"]), number(found["from"]), number(found["until"]))
-        return cls(*where, text(found["reason"]), Side(found["side"]))
 
 
 @dataclass(frozen=True)
@@ -154,24 +135,6 @@ class VerifiedRange:
     source_digest: str
     target_digest: str = ""
 
-    @classmethod
-    def of_document(cls, found: Mapping[str, Any]) -> VerifiedRange:
-        """The inverse of `asdict`, of JSON."""
-        return cls(
-            text(found["topic"]),
-            number(found["partition"]),
-            text(found["remote_topic"]),
-            _range(found["upstream"]),
-            _range(found["downstream"]),
-            number(found["upstream_parts"]),
-            number(found["downstream_parts"]),
-            number(found["records"]),
-            number(found["differences"]),
-            DigestKind(found["digest"]),
-            text(found["source_digest"]),
-            text(found["target_digest"]),
-        )
-
 
 @dataclass(frozen=True)
 class RangeResult:
@@ -203,21 +166,10 @@ class RangeResult:
 
     @classmethod
     def of_document(cls, found: Mapping[str, Any]) -> RangeResult:
-        """The inverse of `document`. Fields that are not known are ignored."""
-        return cls(
-            text(found["key"]),
-            text(found["topic"]),
-            number(found["partition"]),
-            number(found["records"]),
-            number(found["bytes"]),
-            number(found["bytes_as_stored"]),
-            {text(kind): number(count) for kind, count in found["counts"].items()},
-            tuple(map(Difference.of_document, found["differences"])),
-            tuple(map(NotCovered.of_document, found["not_covered"])),
-            None if found["verified"] is None else VerifiedRange.of_document(found["verified"]),
-        )
+        """The inverse of `document`; errors as of read_as."""
+        return read_as(cls, with_offset_names(found))
 
 
-def _range(found: Sequence[Any]) -> Range:
-    start, end = found
-    return number(start), number(end)
+def with_offset_names(found: Mapping[str, Any]) -> dict[str, Any]:
+    """A document with the fields of NotCovered under their own names."""
+    return {**found, "not_covered": [{**entry, "start": entry["from"], "end": entry["until"]} for entry in found["not_covered"]]}

@@ -11,8 +11,8 @@ from typing import Any
 from ferry import errors
 from ferry.errors import CopiesDiffer, ExitCode, FerryError, PartitionsFailed, worst_exit_code
 from ferry.ledger.run_report import PartitionFailure
-from ferry.verify.model import Difference, NotCovered, RangeResult, VerifiedRange
-from ferry.wire.documents import number, text
+from ferry.verify.model import Difference, NotCovered, RangeResult, VerifiedRange, with_offset_names
+from ferry.wire.documents import read_as
 from ferry.wire.ranges import Range
 
 REPORT_VERSION = 1
@@ -89,21 +89,8 @@ class VerifyReport:
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> VerifyReport:
-        """The inverse of `document`. ValueError, TypeError or KeyError when it is something else; fields that are not known are ignored."""
-        return cls(
-            flow=text(document["flow"]),
-            run_id=text(document["run_id"]),
-            started=text(document["started"]),
-            finished=text(document["finished"]),
-            **{name: number(document[name]) for name in ("ranges", "resumed", "records", "bytes", "bytes_as_stored")},
-            seconds=_seconds(document["seconds"]),
-            cpu_seconds=_seconds(document["cpu_seconds"]),
-            counts={text(kind): number(count) for kind, count in document["counts"].items()},
-            verified=tuple(map(VerifiedRange.of_document, document["verified"])),
-            differences=tuple(map(Difference.of_document, document["differences"])),
-            not_covered=tuple(map(NotCovered.of_document, document["not_covered"])),
-            failed=tuple(map(_failure, document["failed"])),
-        )
+        """The inverse of `document`; errors as of read_as."""
+        return read_as(cls, with_offset_names(document))
 
 
 def said(difference: Difference) -> str:
@@ -113,16 +100,6 @@ def said(difference: Difference) -> str:
     places += [f"downstream {down}"] if down >= 0 else []
     where = f"{difference.topic}-{difference.partition} {', '.join(places)}"
     return f"{where}: {difference.kind.value}: {difference.detail}"
-
-
-def _seconds(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{value!r:.40} is no number of seconds")
-    return float(value)
-
-
-def _failure(found: Mapping[str, Any]) -> PartitionFailure:
-    return PartitionFailure(text(found["topic"]), number(found["partition"]), text(found["error"]), text(found["problem"]))
 
 
 def summed(results: Iterable[RangeResult]) -> dict[str, Any]:

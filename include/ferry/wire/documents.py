@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache, partial
+from types import MappingProxyType, UnionType
+from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+Read = Callable[[Any], Any]
 
 _LONG = 1 << 63
 
@@ -36,6 +43,69 @@ def number(value: object) -> int:
         raise TypeError(f"{value!r:.40} is no whole number")
     if not -_LONG <= value < _LONG:
         raise ValueError("a number of more than 64 bits")
+    return value
+
+
+def read_as(kind: type[T], document: Mapping[str, Any], names: Mapping[str, str] = MappingProxyType({})) -> T:
+    """A dataclass from a JSON object, each field by its type; KeyError, TypeError or ValueError for anything else.
+
+    `names`: what the document calls a field, where that is not the field's own name. A field that the document lacks takes its default.
+    What the document holds beyond the fields is ignored, because a newer Ferry may have added it.
+    """
+    found = {}
+    # Every class can be hashed, which mypy does not know of a type variable.
+    for name, (read, required) in _fields(kind).items():  # type: ignore[arg-type]
+        written = names.get(name, name)
+        if required or written in document:
+            found[name] = read(document[written])
+    return kind(**found)
+
+
+@cache
+def _fields(kind: Any) -> Mapping[str, tuple[Read, bool]]:
+    """How to read each field, and whether a document must have it."""
+    types = get_type_hints(kind)
+    return {
+        field.name: (_reader(types[field.name]), field.default is MISSING and field.default_factory is MISSING) for field in fields(kind)
+    }
+
+
+def _reader(kind: Any) -> Read:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is tuple and arguments[-1] is Ellipsis:
+        each = _reader(arguments[0])
+        return lambda value: tuple(map(each, _listed(value)))
+    if origin is tuple:
+        parts = [_reader(argument) for argument in arguments]
+        return lambda value: tuple(read(entry) for read, entry in zip(parts, _listed(value), strict=True))
+    if origin in {dict, Mapping}:
+        key, content = int if arguments[0] is int else _reader(arguments[0]), _reader(arguments[1])
+        return lambda value: {key(name): content(entry) for name, entry in value.items()}
+    if origin is UnionType:
+        some = _reader(arguments[0])
+        return lambda value: None if value is None else some(value)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return partial(read_as, kind)
+    plain: Mapping[Any, Read] = {str: text, int: number, float: real, bool: _truth, Any: lambda value: value}
+    return plain.get(kind, kind)
+
+
+def real(value: object) -> float:
+    """`value` as a float if it is a number; TypeError otherwise."""
+    if type(value) not in {int, float}:
+        raise TypeError(f"{value!r:.40} is no number")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r:.40} is neither true nor false")
+    return value
+
+
+def _listed(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r:.40} is no list")
     return value
 
 

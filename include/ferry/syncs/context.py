@@ -1,0 +1,103 @@
+"""What the syncs of one run or one command share.
+
+Each part is read when the first sync needs it, and kept for the syncs after it. A part that cannot be read is read again by the next sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.describe import TopicDescription
+from ferry.errors import ConfigError
+from ferry.ledger.reading import read_state
+from ferry.ledger.run_report import Skipped
+from ferry.ledger.state import FlowState
+from ferry.ledger.sync_outcome import SyncFailure
+from ferry.permissions.hidden import hidden_topics
+from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+
+@dataclass
+class SyncContext:
+    """The flow, and whether its syncs only say what they would write (`dry_run`). ClusterUnreachable and its kin from each property."""
+
+    flow: Flow
+    dry_run: bool = False
+
+    @property
+    def state(self) -> FlowState:
+        """The flow's state as of the first sync that asked for it."""
+        return self._state_and_claims[0]
+
+    @property
+    def claims(self) -> dict[str, str]:
+        """By remote topic of the target, the flow that writes it."""
+        return self._state_and_claims[1]
+
+    @cached_property
+    def translated_groups(self) -> TranslatedGroups:
+        """Where every group of the source stands on the target, for checkpoints and group offsets.
+
+        A position that is older than the sync that writes it makes consumers read records again. It makes them skip none.
+        """
+        return translated_groups(self.flow)
+
+    @cached_property
+    def _state_and_claims(self) -> tuple[FlowState, dict[str, str]]:
+        with ClusterAdmin(self.flow.target) as target:
+            return read_state(self.flow, target.topics(), settled=False)
+
+
+@dataclass(frozen=True)
+class SyncScope:
+    """What the syncs of topics, configs and ACLs work on.
+
+    `pairs`: (source topic, remote topic) that this flow writes, whether the remote topic exists or not. `lost`: the pairs whose remote
+    topic was deleted after it was copied to. `skipped`: what the filters leave out. `claimed`: remote topics that other flows write.
+    `failed`: topics that the flow names and the source hides.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    source_topics: Mapping[str, TopicDescription]
+    target_topics: Mapping[str, TopicDescription]
+    state: FlowState
+    lost: frozenset[tuple[str, str]] = frozenset()
+    skipped: tuple[Skipped, ...] = ()
+    claimed: tuple[Skipped, ...] = ()
+    failed: tuple[SyncFailure, ...] = ()
+
+
+def sync_scope(context: SyncContext, source: ClusterAdmin, target: ClusterAdmin) -> SyncScope:
+    """Ask both clusters. ConfigError when they are the same one."""
+    flow = context.flow
+    refuse_same_cluster(flow, source, target)
+    state, claims = context.state, context.claims
+    source_topics, target_topics = source.topics(), target.topics()
+    selection = flow.select_topics(source_topics)
+    skipped = [Skipped(f"topic {topic}", reason) for topic, reason in selection.skipped]
+    others = {remote: claims[remote] for _, remote in selection.selected if claims.get(remote, flow.name) != flow.name}
+    claimed = tuple(Skipped(f"topic {remote}", f"flow {writer} writes to it") for remote, writer in others.items())
+    copied = {head.topic for head in state.heads.values()}
+    hidden = hidden_topics(flow, source, source_topics, copied)
+    skipped += [Skipped(f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed]
+    failed = tuple(SyncFailure(f"topic {entry.name}", "NotAuthorized", entry.problem) for entry in hidden if entry.needed)
+    pairs = tuple((topic, remote) for topic, remote in selection.selected if remote not in others)
+    lost = frozenset((topic, remote) for topic, remote in pairs if topic in copied and remote not in target_topics)
+    return SyncScope(pairs, source_topics, target_topics, state, lost, tuple(skipped), claimed, failed)
+
+
+def refuse_same_cluster(flow: Flow, source: ClusterAdmin, target: ClusterAdmin) -> None:
+    """ConfigError when both aliases lead to one cluster."""
+    identity = source.cluster_id()
+    if identity == target.cluster_id():
+        raise ConfigError(
+            f"flow {flow.name}: {flow.source.alias} ({flow.source.bootstrap}) and {flow.target.alias} ({flow.target.bootstrap}) "
+            f"are the same cluster {identity}: correct bootstrap.servers"
+        )

@@ -1,0 +1,205 @@
+"""Looks at groups on the cluster that is written to, decides about them, writes their offsets, and reads them back.
+
+Group sync, failover, failback, `ferry explain` and the page all use it, so they all decide alike.
+
+It takes some hundred groups at a time, so that little happens between the look and the write. What happens there is left to the broker: it
+refuses a commit without a member id once the group has members. That is a normal outcome and no failure. If another offset is read back
+than was written, and the group is not active, that is a failure that names both offsets. A problem with one group does not stop the others.
+
+One case is not noticed: a consumer that joins, commits and leaves between the look and the write. Kafka has no compare-and-set for group
+offsets. That time is a second or less, and ten seconds while a coordinator moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ferry import __version__
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.answers import OFFSET_COMMIT, Action
+from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets, Refusals
+from ferry.clusters.error_codes import named
+from ferry.clusters.group_model import GroupDescription
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import FerryError, GroupFailed, NotAuthorized, ReplicatorActive
+from ferry.syncs.group_decision import GroupDecision, PartitionDecision, TargetGroup, decide_group
+from ferry.translation.model import TranslatedPosition
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster
+
+# Groups between one look and its writes: enough for full requests, few enough for the look to be fresh.
+GROUPS_AT_ONCE = 200
+Positions = Mapping[str, Sequence[TranslatedPosition]]
+
+
+@dataclass(frozen=True)
+class NotWritten:
+    """Why something that was to be written was not. `error`: a class name of ferry.errors; empty for a normal outcome."""
+
+    reason: str
+    error: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.error}: {self.reason}" if self.error else self.reason
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """What became of a decided group. `whole`: why nothing was written; `partitions`: why some of what was to be written was not."""
+
+    decision: GroupDecision
+    whole: NotWritten | None = None
+    partitions: Mapping[TopicPartition, NotWritten] = field(default_factory=dict)
+
+    @property
+    def written(self) -> tuple[PartitionDecision, ...]:
+        """The partitions that were written."""
+        if self.whole is not None:
+            return ()
+        return tuple(entry for entry in self.decision.partitions if entry.write is not None and entry.remote not in self.partitions)
+
+
+class GroupPlacer:
+    """Decides about groups of one cluster, and writes them; a context manager. `to_write`: as of ConsumerGroups.
+
+    `marker`: the commit metadata of offsets whose group has none at the source. It tells operators who wrote an offset, and when.
+    """
+
+    def __init__(self, cluster: Cluster, *, to_write: bool = False) -> None:
+        self._cluster = cluster
+        self._groups = ConsumerGroups(cluster, to_write=to_write)
+        self.marker = f"ferry:{__version__}:{datetime.now(UTC).isoformat(timespec='seconds')}"
+
+    def __enter__(self) -> GroupPlacer:
+        with ClusterAdmin(self._cluster) as admin:
+            self._widths = {name: topic.partitions for name, topic in admin.topics().items()}
+        self._groups.__enter__()
+        try:
+            self._listed = {entry.group: entry for entry in self._groups.list()}
+        except BaseException:
+            self._groups.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._groups.__exit__(*details)
+
+    def decide(self, positions: Positions) -> Iterator[tuple[list[GroupDecision], dict[str, FerryError]]]:
+        """What is to be written now, for GROUPS_AT_ONCE groups at a time in order of name; and why other groups cannot be read."""
+        names = sorted(positions)
+        for start in range(0, len(names), GROUPS_AT_ONCE):
+            decisions, problems = [], {}
+            for group, seen in self._look(names[start : start + GROUPS_AT_ONCE]).items():
+                if isinstance(seen, FerryError):
+                    problems[group] = seen
+                else:
+                    alias = self._cluster.alias
+                    decisions.append(decide_group(group, positions[group], seen, self._widths, alias=alias, marker=self.marker))
+            yield decisions, problems
+
+    def write(self, decisions: Sequence[GroupDecision]) -> list[GroupResult]:
+        """Commit what was decided, read it back, and say what became of every group, of those without anything to write too."""
+        writing = [decision for decision in decisions if decision.writes]
+        outcomes = self._groups.commit_all({decision.group: decision.writes for decision in writing}) if writing else {}
+        # Without waiting for transactions: what was just committed counts, and a group that is active by now may have some.
+        found = self._groups.offsets([decision.group for decision in writing], stable=False) if writing else {}
+        differing = [entry.group for entry in writing if _differs(entry, outcomes[entry.group], found[entry.group])]
+        now = self._groups.describe(differing) if differing else {}
+        return [
+            self._result(decision, outcomes[decision.group], found[decision.group], now.get(decision.group))
+            if decision.writes
+            else GroupResult(decision)
+            for decision in decisions
+        ]
+
+    def _look(self, groups: Iterable[str]) -> dict[str, TargetGroup | FerryError]:
+        """The groups as they are now; what could not be read is that group's error.
+
+        States first, offsets last: whoever came and went in between has left its offsets. An active group is not written, so offsets of
+        its open transactions need not be waited for.
+        """
+        described = self._groups.describe(groups)
+        active = {group for group, entry in described.items() if isinstance(entry, GroupDescription) and entry.active}
+        offsets = {
+            **(self._groups.offsets(sorted(active), stable=False) if active else {}),
+            **self._groups.offsets([group for group in groups if group not in active]),
+        }
+        found: dict[str, TargetGroup | FerryError] = {}
+        for group in groups:
+            description, committed = described[group], offsets[group]
+            if isinstance(description, FerryError):
+                found[group] = description
+            elif isinstance(committed, FerryError):
+                found[group] = committed
+            else:
+                found[group] = TargetGroup(description, committed, self._listed.get(group))
+        return found
+
+    def _result(
+        self,
+        decision: GroupDecision,
+        outcome: Refusals | FerryError,
+        back: GroupOffsets | FerryError,
+        now: GroupDescription | FerryError | None,
+    ) -> GroupResult:
+        """`outcome`: the broker's answer. `back`: what was read back. `now`: the group now, where that differs."""
+        if isinstance(outcome, FerryError) and isinstance(back, FerryError):
+            return GroupResult(decision, _failed(outcome))
+        if isinstance(outcome, dict) and has_members(outcome):
+            refusal = ", ".join(named(code) for code in sorted(set(outcome.values())))
+            return GroupResult(
+                decision, NotWritten(f"it became active on {self._cluster.alias} meanwhile: the broker refused with {refusal}")
+            )
+        if isinstance(back, FerryError):
+            return GroupResult(decision, _failed(GroupFailed(f"written, but it could not be read back: {back}")))
+        whys = ((entry, self._why_not(entry, outcome, back, now)) for entry in decision.partitions if entry.write is not None)
+        return GroupResult(decision, None, {entry.remote: why for entry, why in whys if why is not None})
+
+    def _why_not(
+        self, entry: PartitionDecision, outcome: Refusals | FerryError, back: GroupOffsets, now: GroupDescription | FerryError | None
+    ) -> NotWritten | None:
+        """Why one partition that was to be written was not; None when it was."""
+        alias = self._cluster.alias
+        refusal = 0 if isinstance(outcome, FerryError) else outcome.get(entry.remote, 0)
+        if refusal:
+            return self._refused(entry, refusal)
+        found = back.get(entry.remote)
+        wanted = entry.write.offset if entry.write is not None else None
+        if found is not None and found.offset == wanted:
+            return None
+        if isinstance(now, GroupDescription) and now.active:
+            there = "no offset" if found is None else f"{found.offset}"
+            return NotWritten(f"it became active on {alias} meanwhile, which has {there} there now; translated {wanted}")
+        if isinstance(outcome, FerryError):
+            return _failed(outcome)
+        there = "nothing" if found is None else f"{found.offset}"
+        return _failed(GroupFailed(f"cluster {alias}: {wanted} was written to {entry.where}, and {there} was read back"))
+
+    def _refused(self, entry: PartitionDecision, code: int) -> NotWritten:
+        alias, action = self._cluster.alias, OFFSET_COMMIT.action(code)
+        if action is Action.NOTHING:
+            return NotWritten(f"{alias} has no partition {entry.where} any more")
+        if action is Action.DENIED:
+            right = self._groups.granting(OFFSET_COMMIT.right(code, topic=entry.remote.topic))
+            return _failed(NotAuthorized(f"cluster {alias} does not allow writing offsets of {entry.where}; {right}"))
+        return _failed(GroupFailed(f"cluster {alias} refused {entry.where}: {OFFSET_COMMIT.told(code)}"))
+
+
+def has_members(refusals: Refusals) -> bool:
+    """Whether a write was refused because the group has members by now."""
+    return bool(refusals) and all(OFFSET_COMMIT.meaning(code).error is ReplicatorActive for code in refusals.values())
+
+
+def _failed(problem: FerryError) -> NotWritten:
+    return NotWritten(str(problem), type(problem).__name__)
+
+
+def _differs(decision: GroupDecision, outcome: Refusals | FerryError, back: GroupOffsets | FerryError) -> bool:
+    if isinstance(back, FerryError):
+        return False
+    refused = {} if isinstance(outcome, FerryError) else outcome
+    return any(key not in refused and (key not in back or back[key].offset != wanted.offset) for key, wanted in decision.writes.items())

@@ -1,0 +1,79 @@
+"""What a group sync reports, and which groups count as synced."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupState
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import GroupFailed
+from ferry.syncs.group_decision import TargetGroup, decide_group
+from ferry.syncs.group_offsets import groups_outcome
+from ferry.syncs.group_placing import GroupResult, NotWritten
+from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
+from ferry.translation.model import TranslatedPosition, Translation
+
+pytestmark = pytest.mark.unit
+
+FLOW: Any = SimpleNamespace(source=SimpleNamespace(alias="A"), target=SimpleNamespace(alias="B"))
+KEYS = [TopicPartition("A.t", 0), TopicPartition("A.t", 1)]
+
+
+def positions(group: str) -> tuple[TranslatedPosition, ...]:
+    return tuple(TranslatedPosition(group, "t", number, "A.t", 5, Translation(5, 5)) for number in range(2))
+
+
+def result(group: str, *present: int, state: str = GroupState.EMPTY, whole: NotWritten | None = None, **failed: NotWritten) -> GroupResult:
+    there = {KEYS[number]: CommittedOffset(offset) for number, offset in enumerate(present)}
+    target = TargetGroup(GroupDescription(group, state, "classic"), there)
+    decision = decide_group(group, positions(group), target, {"A.t": 2}, alias="B", marker="m")
+    return GroupResult(decision, whole, {KEYS[int(name[1:])]: why for name, why in failed.items()})
+
+
+def test_a_group_with_anything_left_alone_or_failed_is_not_synced() -> None:
+    results = [
+        result("ahead", 9),
+        result("busy", state="Stable"),
+        result("came", whole=NotWritten("it became active")),
+        result("fine"),
+        result("refused, part", p1=NotWritten("no", "NotAuthorized")),
+        result("up to date", 5, 5),
+    ]
+    groups = ("ahead", "busy", "came", "fine", "none", "refused, part", "unread", "up to date")
+    found = tuple(entry for group in groups if group != "none" for entry in positions(group))
+    left_out = (GroupLeftOut("filtered", "not in groups"), GroupLeftOut("later", "not now", "GroupFailed"))
+    translated = TranslatedGroups("A->B", False, groups, found, left_out)
+    outcome = groups_outcome(FLOW, translated, results, {"unread": GroupFailed("no answer")})
+    assert [(entry.name, entry.value) for entry in outcome.measurements] == [("groups-synced", 2), ("groups-not-synced", 6)]
+    assert [change.what for change in outcome.changes] == [
+        "group ahead, A.t-1",
+        "group fine, A.t-0",
+        "group fine, A.t-1",
+        "group refused, part, A.t-0",
+    ]
+    assert [entry.what for entry in outcome.skipped] == [
+        "group filtered",
+        "group none",
+        "group ahead, A.t-0",
+        "group busy",
+        "group came",
+        "group up to date",
+    ]
+    assert [(failure.what, failure.error) for failure in outcome.failed] == [
+        ("group later", "GroupFailed"),
+        ("group unread", "GroupFailed"),
+        ("group refused, part, A.t-1", "NotAuthorized"),
+    ]
+    assert outcome.counts == {"groups": 7, "partitions": 14, "up_to_date": 2}
+
+
+def test_when_nothing_at_all_was_written_people_are_told() -> None:
+    refused = result("g", p0=NotWritten("no", "NotAuthorized"), p1=NotWritten("no", "NotAuthorized"))
+    translated = TranslatedGroups("A->B", False, ("g",), positions("g"), ())
+    (notice,) = groups_outcome(FLOW, translated, [refused], {}).notices
+    assert "none of the 1 groups" in notice
+    (notice,) = groups_outcome(FLOW, TranslatedGroups("A->B", False, (), (), ()), [], {}).notices
+    assert "A has no consumer groups" in notice
