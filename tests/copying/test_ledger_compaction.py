@@ -163,7 +163,7 @@ SECOND = replace(
     upstream_end=9,
     downstream_end=35,
     runs=((5, 30, 4),),
-    counters=replace(FIRST.counters, records=9),
+    counters=FIRST.counters._replace(records=9),
     written=((30, 35),),
 )
 SECOND = replace(SECOND, min_timestamp=0, max_timestamp=90, source_epoch=2)

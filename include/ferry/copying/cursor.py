@@ -327,8 +327,7 @@ class PartitionCursor:
                 receipt,
                 downstream_end=draft.downstream_end,
                 runs=tuple(draft.runs),
-                counters=replace(
-                    counters,
+                counters=counters._replace(
                     from_target=size(within(self.task.excluded, draft.start, self.settled)),
                     replication_latency_ms=None if draft.timestamps is None else draft.timestamps.until(_now()),
                 ),

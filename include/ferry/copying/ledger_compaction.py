@@ -119,7 +119,7 @@ def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> 
         upstream_end=last.upstream_end,
         downstream_end=max(receipt.downstream_end for receipt in chain),
         runs=tuple(runs),
-        counters=counters if alone else replace(counters, record_age_ms=None, replication_latency_ms=None),
+        counters=counters if alone else counters._replace(record_age_ms=None, replication_latency_ms=None),
         written=union(span for receipt in chain if not _expired(receipt, log_starts) for span in receipt.written),
         min_timestamp=min(moments, default=-1),
         max_timestamp=max(receipt.max_timestamp for receipt in chain),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from operator import attrgetter
-from typing import Any
+from operator import add
+from typing import Any, NamedTuple
 
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.wire.documents import number
@@ -13,9 +12,8 @@ from ferry.wire.documents import number
 COUNTS = frozenset({"records", "bytes", "transactions", "forwarded", "reframed", "handled", "from_target", "delays"})
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
-    """Numbers that add up; `Counters()` is zero.
+class Counters(NamedTuple):
+    """Numbers that add up, then delays; `Counters()` is zero.
 
     `records` and `bytes` (as stored) are those on the target. `forwarded`, `reframed` and `handled` are batches, by what became of them.
     Where a message handler was at work, `dropped` source records have no record on the target, and `added` are there beyond one for each
@@ -37,9 +35,9 @@ class Counters:
     record_age_ms: MinMeanMax | None = None
     replication_latency_ms: MinMeanMax | None = None
 
-    def __add__(self, other: Counters) -> Counters:
+    def __add__(self, other: Counters) -> Counters:  # type: ignore[override]  # sums, where other tuples are put together
         """What both counted."""
-        return Counters(*map(_sum, _values(self), _values(other)))
+        return Counters(*map(add, self[:-2], other[:-2]), *map(_of_both, self[-2:], other[-2:]))
 
     @property
     def by_handler(self) -> bool:
@@ -81,10 +79,8 @@ class Counters:
 ZERO = Counters()
 ONE_TRANSACTION = Counters(transactions=1)
 
-_values = attrgetter(*(field.name for field in fields(Counters)))
 
-
-def _sum(first: Any, second: Any) -> Any:
+def _of_both(first: MinMeanMax | None, second: MinMeanMax | None) -> MinMeanMax | None:
     if first is None or second is None:
         return second if first is None else first
     return first + second

@@ -183,7 +183,7 @@ def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Rece
             spans = within(receipt.written, runs[0][1], following[0][1])
             places = union([*spans, *((run[1], run[1] + run[2]) for run in runs)])
             end, downstream_end, added = following[0][0], places[-1][1], size(places) - named
-        counters = replace(ZERO if index else receipt.counters, records=named + added, added=added)
+        counters = (ZERO if index else receipt.counters)._replace(records=named + added, added=added)
         piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end, counters=counters)
         pieces.append(replace(piece, written=()) if following else piece)
         start = end

@@ -151,9 +151,10 @@ class RunReport:
 
     def document(self) -> dict[str, Any]:
         """The JSON document of the contract, of JSON's own types only (an XCom keeps tuples as something else)."""
-        fields = json.loads(json.dumps(asdict(self)))
+        fields = asdict(self)
         for partition in fields["partitions"]:
-            partition.update(partition.pop("counters"))
+            partition.update(partition.pop("counters")._asdict())
+        fields = json.loads(json.dumps(fields))
         seconds, cpu_seconds = fields.pop("seconds"), fields.pop("cpu_seconds")
         totals = {"records": self.records, "bytes": self.bytes, "seconds": seconds, "cpu_seconds": cpu_seconds}
         return {"version": REPORT_VERSION, **fields, "totals": totals, "exit_code": int(self.exit_code)}
