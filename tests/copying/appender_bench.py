@@ -20,7 +20,7 @@ from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.leaders import Leader
 from ferry.clusters.producing import BatchesAnswer, PartitionAnswer
 from ferry.copying import appender as module
-from ferry.copying.appender import Accepted, Appender, Refused
+from ferry.copying.appender import Accepted, Appender, RefusedRecord
 
 pytestmark = pytest.mark.unit
 
@@ -158,7 +158,7 @@ class Bench:
         )
         self.appender.adopt(ProducerIdentity(7, 0))
         self.accepted: list[Accepted] = []
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedRecord] = []
         self.names: list[int] = []
 
     def _wake(self) -> None:

@@ -22,7 +22,7 @@ from ferry.copying.source_feed import SourceFeed
 from ferry.ledger.receipts import ReceiptKind
 
 TOPIC_ID = UUID(int=1)
-ALLOWANCE = BufferLimits(fetch=1_000, partition_fetch=500, window=1_000, waiting=1_000, held=10_000, opened=5_000)
+LIMITS = BufferLimits(fetch=1_000, partition_fetch=500, in_flight=1_000, waiting=1_000, held=10_000, opened=5_000)
 
 
 def batch(*offsets: int, epoch: int = 4, producer: int = -1) -> bytes:
@@ -124,12 +124,12 @@ class Source:
 class Bench:
     """A feed of some partitions of topic t, and its source."""
 
-    def __init__(self, *tasks: PartitionTask, allowance: BufferLimits = ALLOWANCE, rate: float | None = None, handle: Any = None) -> None:
+    def __init__(self, *tasks: PartitionTask, limits: BufferLimits = LIMITS, rate: float | None = None, handle: Any = None) -> None:
         self.source = Source()
         self.cursors = [PartitionCursor(task) for task in tasks]
         source: Any = self.source
-        budget = RateLimiter(rate, self.source.now)
-        self.feed = SourceFeed(source, source, source, source, self.cursors, handle, allowance, budget)
+        rate_limiter = RateLimiter(rate, self.source.now)
+        self.feed = SourceFeed(source, source, source, source, self.cursors, handle, limits, rate_limiter)
 
     def asked(self) -> list[tuple[int, list[tuple[int, int]]]]:
         """Of every request: the broker, and (partition, offset)."""

@@ -19,7 +19,7 @@ from ferry.clusters.coordination import Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.error_codes import named
 from ferry.clusters.leaders import Leader
 from ferry.clusters.producing import NEWEST, V1_PRODUCE, BatchesAnswer
-from ferry.copying.appender import REQUEST_BYTES, REQUESTS_IN_FLIGHT, RETRY_PAUSE_SECONDS, RETRY_SECONDS, Refusal
+from ferry.copying.appender import REQUEST_BYTES, REQUESTS_IN_FLIGHT, RETRY_PAUSE_SECONDS, RETRY_SECONDS, PartitionRefusal
 
 pytestmark = pytest.mark.unit
 
@@ -309,7 +309,7 @@ def test_a_missing_right_stops_the_partition_and_is_named(bench: Bench, code: in
     bench.enqueue((1,), (2,), (3,))
     bench.broker.script.extend([None, code, None])
     bench.run()
-    assert bench.appender.refusal(KEY) == Refusal(problem, passing=False, denied=True)
+    assert bench.appender.refusal(KEY) == PartitionRefusal(problem, passing=False, denied=True)
     assert bench.broker.log[KEY] == [0, 1]
     assert bench.consistent()
     assert bench.appender.refusal(OTHER) is None
@@ -322,7 +322,7 @@ def test_what_is_not_accepted_for_long_is_given_up_and_says_why(bench: Bench, an
     bench.broker.script.extend([answer] * 1_000)
     bench.enqueue((0,))
     bench.run()
-    assert bench.appender.refusal(KEY) == Refusal(f"not accepted for 75 s: {why}", passing=True)
+    assert bench.appender.refusal(KEY) == PartitionRefusal(f"not accepted for 75 s: {why}", passing=True)
     assert bench.clock.now - 1_000 == pytest.approx(RETRY_SECONDS, abs=1)
     assert not bench.appender.busy(KEY)
 
@@ -396,7 +396,7 @@ def test_a_partition_without_a_leader_waits_and_then_is_given_up(bench: Bench) -
     bench.leaders.leader = Leader(-1, -1)
     bench.enqueue((0,))
     bench.run()
-    assert bench.appender.refusal(KEY) == Refusal("not accepted for 75 s: no leader", passing=True)
+    assert bench.appender.refusal(KEY) == PartitionRefusal("not accepted for 75 s: no leader", passing=True)
     assert bench.appender.leaders_stale
     assert RETRY_SECONDS < bench.clock.now - 1_000 < RETRY_SECONDS + 5
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.copying.appender_bench import Bench, new_bench
 
-from ferry.copying.buffer_limits import BufferLimits, allowance_of
-from ferry.copying.inflight_limit import PAUSE_SECONDS, SMALLEST_BYTES, InFlightLimit
+from ferry.copying.buffer_limits import PAUSE_SECONDS, SMALLEST_BYTES, BufferLimits, InFlightLimit, buffer_limits
 from ferry.copying.rate_limiter import BURST_SECONDS, RateLimiter
 
 pytestmark = pytest.mark.unit
@@ -21,13 +20,13 @@ QUOTA_SECONDS = 10.0
 @given(st.floats(20_000, 5e7), st.integers(10_000, 1_000_000))
 def test_a_window_leaves_no_request_waiting_for_long_behind_pauses(quota: float, batch: int) -> None:
     """Kafka's rule: the pause is what brings the average over the last ten seconds back to the quota."""
-    window, now, sent = InFlightLimit(16 * MEBIBYTE), 100.0, [(0.0, 0)]
+    limit, now, sent = InFlightLimit(16 * MEBIBYTE), 100.0, [(0.0, 0)]
     longest = 0.0
     for _ in range(60):
         flight = []
-        while window.room > 0 and len(flight) < 4:
+        while limit.room > 0 and len(flight) < 4:
             flight.append(batch)
-            window.sent(batch)
+            limit.sent(batch)
         assert flight, "nothing may be sent, although nothing is under way"
         left_at = now
         for size in flight:  # the broker reads the next one after the pause that the last one costs
@@ -36,31 +35,31 @@ def test_a_window_leaves_no_request_waiting_for_long_behind_pauses(quota: float,
             rate = sum(part for moment, part in sent if moment > now - QUOTA_SECONDS) / QUOTA_SECONDS
             pause = max(0.0, (rate - quota) / quota * QUOTA_SECONDS)
             now += 0.001 + pause
-            window.answered(size, pause)
-    assert window.under_way == 0
+            limit.answered(size, pause)
+    assert limit.in_flight == 0
     # A request is given up after 30 s. One batch alone may cost a long pause, but nothing waits behind it.
     assert longest < 30.0 or batch / quota > 4
 
 
 def test_a_window_opens_again() -> None:
-    window = InFlightLimit(16 * MEBIBYTE)
-    window.sent(MEBIBYTE)
-    window.answered(MEBIBYTE, 2 * PAUSE_SECONDS)
-    assert window.size == MEBIBYTE // 2
-    window.sent(MEBIBYTE // 4)
-    window.answered(MEBIBYTE // 4, 0.5)
-    assert window.size == MEBIBYTE // 4, "a short pause too: no more than what cost it"
-    window.sent(10)
-    window.answered(10)
-    assert window.size == MEBIBYTE // 2
+    limit = InFlightLimit(16 * MEBIBYTE)
+    limit.sent(MEBIBYTE)
+    limit.answered(MEBIBYTE, 2 * PAUSE_SECONDS)
+    assert limit.size == MEBIBYTE // 2
+    limit.sent(MEBIBYTE // 4)
+    limit.answered(MEBIBYTE // 4, 0.5)
+    assert limit.size == MEBIBYTE // 4, "a short pause too: no more than what cost it"
+    limit.sent(10)
+    limit.answered(10)
+    assert limit.size == MEBIBYTE // 2
     for _ in range(20):
-        window.sent(10)
-        window.answered(10, 1_000.0)
-    assert window.size == SMALLEST_BYTES
+        limit.sent(10)
+        limit.answered(10, 1_000.0)
+    assert limit.size == SMALLEST_BYTES
     for _ in range(20):
-        window.sent(10)
-        window.answered(10)
-    assert (window.size, window.under_way) == (16 * MEBIBYTE, 0)
+        limit.sent(10)
+        limit.answered(10)
+    assert (limit.size, limit.in_flight) == (16 * MEBIBYTE, 0)
 
 
 @given(st.floats(1e4, 1e8), st.lists(st.tuples(st.integers(1, 200_000), st.floats(0.0, 0.3)), min_size=50, max_size=200))
@@ -103,14 +102,14 @@ def test_without_a_rate_everything_is_allowed() -> None:
 @given(st.integers(128, 4_096), st.one_of(st.none(), st.floats(10_000.0, 1e10)), st.booleans())
 def test_the_parts_of_the_memory_fit_it(megabytes: int, rate: float | None, handled: bool) -> None:
     memory = megabytes * MEBIBYTE
-    allowed = allowance_of(memory, rate, handled=handled)
+    allowed = buffer_limits(memory, rate, handled=handled)
     copies = 8 if handled else 4
     assert allowed.held + copies * allowed.opened <= memory
     # What waits, what is under way and the next fetch are all held at once.
-    assert allowed.waiting + allowed.window + 2 * allowed.fetch <= allowed.held + allowed.fetch
+    assert allowed.waiting + allowed.in_flight + 2 * allowed.fetch <= allowed.held + allowed.fetch
     assert min(allowed) >= SMALLEST_BYTES
     if rate is not None and rate < 1e6:
-        assert max(allowed.fetch, allowed.waiting, allowed.window) <= 500_000
+        assert max(allowed.fetch, allowed.waiting, allowed.in_flight) <= 500_000
 
 
 @pytest.mark.parametrize(
@@ -130,13 +129,13 @@ def test_the_parts_of_the_memory_fit_it(megabytes: int, rate: float | None, hand
 )
 def test_what_each_bound_comes_to(memory: int, rate: float | None, handled: bool, allowed: list[int]) -> None:
     """Whole bytes, and each of the three bounds of a part once: its own, a share of the memory, a slice of the bandwidth."""
-    found = allowance_of(memory, rate, handled=handled)
+    found = buffer_limits(memory, rate, handled=handled)
     assert found == BufferLimits(*allowed)
     assert all(type(part) is int for part in found)
 
 
 def test_the_default_takes_records_of_64_mib_in_every_treatment() -> None:
-    assert allowance_of(512 * MEBIBYTE, None, handled=False).opened > 65 * MEBIBYTE
+    assert buffer_limits(512 * MEBIBYTE, None, handled=False).opened > 65 * MEBIBYTE
 
 
 def test_a_broker_that_asks_for_a_pause_gets_it_and_less_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +148,7 @@ def test_a_broker_that_asks_for_a_pause_gets_it_and_less_at_a_time(monkeypatch: 
     bench.clock.now += 1_000
     assert bench.appender.pump() == 0
     bench.broker.paused = False
-    assert bench.appender.pump() == 80_000  # two requests, then the window of 64 KiB is full
+    assert bench.appender.pump() == 80_000  # two requests, then the limit of 64 KiB is full
     bench.run()
     assert bench.appender.refusal(("A.t", 0)) is None
     assert bench.broker.log["A.t", 0] == list(range(4_001))
@@ -161,11 +160,11 @@ def test_a_window_that_is_just_full_lets_nothing_more_through(monkeypatch: pytes
     bench.enqueue(tuple(range(1_600)))
     bench.enqueue((0,), key=other)
     bench.run()
-    bench.appender._windows[1].size = 80_000
+    bench.appender._in_flight_limits[1].size = 80_000
     bench.enqueue(*[tuple(range(number, number + 400)) for number in range(1_600, 2_800, 400)])
     assert (bench.appender.pump(), len(bench.broker.requests)) == (80_000, 2)
     bench.run()
-    bench.appender._windows[1].size = 80_000
+    bench.appender._in_flight_limits[1].size = 80_000
     bench.enqueue(tuple(range(2_800, 3_600)))
     bench.enqueue((1,), key=other)
     assert (bench.appender.pump(), len(bench.broker.requests)) == (80_000, 1)
@@ -176,4 +175,4 @@ def test_a_window_shrinks_to_what_costs_a_pause_of_four_seconds(monkeypatch: pyt
     bench.enqueue(tuple(range(1_600)))
     bench.broker.pauses.append(8_000)
     bench.run()
-    assert bench.appender._windows[1].size == 80_000
+    assert bench.appender._in_flight_limits[1].size == 80_000

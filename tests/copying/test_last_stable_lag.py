@@ -28,7 +28,7 @@ from ferry.clusters.partitions import TopicPartition as Key
 from ferry.config import Flow, load_config
 from ferry.copying import last_stable_lag as held_back_module
 from ferry.copying.lanes import transactional_id
-from ferry.copying.last_stable_lag import HeldBack, _at_work, aged, aged_by_records, overdue, still_open
+from ferry.copying.last_stable_lag import LastStableLag, _at_work, aged, aged_by_records, overdue, still_open
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import PartitionFailure
 from ferry.sandbox.jars import java
@@ -64,7 +64,7 @@ def shown(config: Path, command: str, flow: str) -> tuple[int, Any, str]:
 
 @pytest.mark.unit
 def test_age_is_the_coordinators_or_the_records() -> None:
-    entry = HeldBack("t", 0, "A", "a:1, b:2", Key("t", 0), 10, 20, transaction=OpenTransaction(7, 3, 10, 4_000))
+    entry = LastStableLag("t", 0, "A", "a:1, b:2", Key("t", 0), 10, 20, transaction=OpenTransaction(7, 3, 10, 4_000))
     assert (aged(entry, 10_000, 6_000).age_ms, aged(entry, 10_000, 6_000).overdue) == (6_000, True)
     assert not aged(entry, 10_000, 6_001).overdue
     begun_later = replace(entry, transaction=OpenTransaction(7, 3, 10, 4_000, "id", "Ongoing", 9_000, 60_000))
@@ -86,14 +86,14 @@ def test_age_is_the_coordinators_or_the_records() -> None:
     ("age", "text"), [(119_999, "119 s"), (120_000, "2 min"), (7_199_999, "119 min"), (7_200_000, "2 h"), (10_799_999, "2 h"), (999, "0 s")]
 )
 def test_durations_are_told_roughly(age: int, text: str) -> None:
-    entry = HeldBack("t", 0, "A", "a:1", Key("A.t", 0), 10, 20, age_ms=age, hidden="not allowed")
+    entry = LastStableLag("t", 0, "A", "a:1", Key("A.t", 0), 10, 20, age_ms=age, hidden="not allowed")
     assert entry.what == f"cluster A, A.t-0: a transaction is open for {text}, from offset 10 on (the log ends at 20): not allowed"
 
 
 @pytest.mark.unit
 def test_what_is_held_back_is_told_as_json_and_as_a_failure() -> None:
     transaction = OpenTransaction(7, 3, 10, 4_000, "id", "Ongoing", 9_000, 60_000)
-    entry = HeldBack("t", 4, "A", "a:1", Key("A.t", 4), 10, 20, 130_000, transaction, others=2, overdue=True)
+    entry = LastStableLag("t", 4, "A", "a:1", Key("A.t", 4), 10, 20, 130_000, transaction, others=2, overdue=True)
     assert entry.document() == {
         "topic": "t",
         "partition": 4,
@@ -137,7 +137,7 @@ def test_the_flows_own_transaction_counts_only_when_nobody_will_end_it() -> None
 def test_record_times_tell_the_age_of_what_cannot_be_seen() -> None:
     """A record at or behind the last stable offset that is younger than the threshold: then it may have begun just now."""
     asked: list[Any] = []
-    young, old, idle = (HeldBack("t", number, "A", "a:1", Key("t", number), 10, 20, hidden="not allowed") for number in range(3))
+    young, old, idle = (LastStableLag("t", number, "A", "a:1", Key("t", number), 10, 20, hidden="not allowed") for number in range(3))
 
     def offsets_for_time(keys: list[Key], moment: int, *, committed: bool) -> tuple[dict[Key, int | None], None]:
         asked.append((keys, moment, committed))
@@ -157,7 +157,7 @@ def test_what_ends_at_once_only_waited_for_its_markers(monkeypatch: pytest.Monke
     """Copies of old records look old from the moment on in which they are written."""
     monkeypatch.setattr(held_back_module, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(held_back_module, "MARKERS_SECONDS", 0.2)
-    young, marked, hanging = (HeldBack("t", number, "B", "b:1", Key("t", number), 10, 20, hidden="not allowed") for number in range(3))
+    young, marked, hanging = (LastStableLag("t", number, "B", "b:1", Key("t", number), 10, 20, hidden="not allowed") for number in range(3))
     marked, hanging = replace(marked, overdue=True), replace(hanging, overdue=True)
     looks = iter([{marked.held: 10}, {marked.held: 20}])
     admin: Any = SimpleNamespace(end_offsets=lambda _: ({hanging.held: 10, **next(looks, {})}, {}))
@@ -287,7 +287,7 @@ def test_a_transaction_that_its_coordinator_forgot_is_ended_by_the_command_that_
     wanted = f"its producers are hidden: grant Read on topic {topic} at cluster {blind.source.alias} to User:blind"
     assert open_transactions(blind.source, [Key(topic, 0)]) == {(topic, 0): wanted}
 
-    hidden = HeldBack(topic, 0, blind.source.alias, blind.source.bootstrap, Key(topic, 0), 1, 3, hidden="hidden")
+    hidden = LastStableLag(topic, 0, blind.source.alias, blind.source.bootstrap, Key(topic, 0), 1, 3, hidden="hidden")
     now = round(time.time() * 1000)
     with ClusterAdmin(blind.source) as admin:
         verdicts = [aged_by_records([hidden], admin, now, warn_ms)[0].overdue for warn_ms in (1, 3_600_000)]
@@ -320,7 +320,7 @@ def test_a_transaction_that_cannot_be_seen_is_as_young_as_its_records(
     producer.flush(30)
     begun(source_cluster, topic, f"payments-{topic}")
     source = flow_factory().source
-    hidden = HeldBack(topic, 0, source.alias, source.bootstrap, Key(topic, 0), 1, 2, hidden="hidden")
+    hidden = LastStableLag(topic, 0, source.alias, source.bootstrap, Key(topic, 0), 1, 2, hidden="hidden")
     with ClusterAdmin(source) as admin:
         verdicts = [aged_by_records([hidden], admin, now + 60_000, warn_ms)[0].overdue for warn_ms in (1, 3_600_000)]
     assert verdicts == [True, False]

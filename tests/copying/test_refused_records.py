@@ -1,4 +1,4 @@
-"""Refused records that are left out alone (abort.on.send.failure=false): nothing else is lost, and order stays."""
+"""RefusedRecord records that are left out alone (abort.on.send.failure=false): nothing else is lost, and order stays."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tools.kafka import SandboxCluster, compare_topics, read_all
 
 from ferry.config import Flow
 from ferry.copying.lane import Lane
-from ferry.copying.signals import ABORT_SECONDS, Interruption
+from ferry.copying.signals import ABORT_SECONDS, StopSignals
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 
@@ -44,18 +44,18 @@ def handled() -> Iterator[list[int]]:
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_signal_waits_for_the_end(number: int, handled: list[int]) -> None:
     def work() -> None:
-        with Interruption() as interruption:
-            assert not interruption.asked
+        with StopSignals() as stop_signals:
+            assert not stop_signals.received
             os.kill(os.getpid(), number)
-            assert interruption.asked
+            assert stop_signals.received
             assert handled == []
 
     with pytest.raises(Told):
         work()
     assert handled == [number]
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-    with Interruption() as interruption:  # and the next one begins anew
-        assert not interruption.asked
+    with StopSignals() as stop_signals:  # and the next one begins anew
+        assert not stop_signals.received
 
 
 @pytest.mark.unit
@@ -73,7 +73,7 @@ def test_whoever_asks_twice_or_waits_too_long_ends_the_process(
 ) -> None:
     sent: list[tuple[int, int]] = []
     own = SimpleNamespace(getpid=os.getpid, kill=lambda process, number: sent.append((process, number)))
-    with Interruption():
+    with StopSignals():
         monkeypatch.setattr("ferry.copying.signals.os", own)
         for index, number in enumerate(signals):
             assert sent == []
@@ -87,11 +87,11 @@ def test_whoever_asks_twice_or_waits_too_long_ends_the_process(
 @pytest.mark.unit
 def test_every_handler_is_put_back(handled: list[int]) -> None:
     before = [signal.getsignal(number) for number in (*NUMBERS, signal.SIGALRM)]
-    with Interruption() as interruption:
+    with StopSignals() as stop_signals:
         assert signal.getsignal(signal.SIGALRM) != before[-1]
     assert [signal.getsignal(number) for number in (*NUMBERS, signal.SIGALRM)] == before
-    with interruption:
-        interruption._previous[signal.SIGTERM] = None  # what was there was not set by Python
+    with stop_signals:
+        stop_signals._previous[signal.SIGTERM] = None  # what was there was not set by Python
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     assert handled == []
 
@@ -102,7 +102,7 @@ def test_other_threads_have_no_signals() -> None:
     seen: list[object] = []
 
     def work() -> None:
-        with Interruption():
+        with StopSignals():
             seen.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=work)

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.copying.feed_bench import ALLOWANCE, TOPIC_ID, Bench, batch, parts_of, task
+from tests.copying.feed_bench import LIMITS, TOPIC_ID, Bench, batch, parts_of, task
 
 from ferry.clusters.leaders import Leader
 from ferry.copying import source_feed as module
@@ -41,7 +41,7 @@ def test_one_fetch_for_each_broker_with_what_the_source_must_know(bench: Callabl
     made.feed.pump(0)
     assert made.asked() == [(1, [(0, 0), (1, 5)]), (2, [(2, 0)])], "no second one before the first is answered"
     request = made.source.requests[0][0]
-    assert (request.max_bytes, request.isolation_level) == (ALLOWANCE.fetch, 1)
+    assert (request.max_bytes, request.isolation_level) == (LIMITS.fetch, 1)
     assert [(part.partition_max_bytes, part.current_leader_epoch, part.last_fetched_epoch) for part in parts_of(request)] == [
         (500, 7, 3)
     ] * 2
@@ -150,7 +150,7 @@ def test_what_cannot_pass_stops_the_partition_by_name(bench: Callable[..., Bench
 
 
 def test_a_batch_that_takes_too_much_memory_says_what_to_raise(bench: Callable[..., Bench]) -> None:
-    made = bench(allowance=ALLOWANCE._replace(opened=5), handle=lambda record: [record])
+    made = bench(limits=LIMITS._replace(opened=5), handle=lambda record: [record])
     made.feed.pump(0)
     made.answer(records=batch(0, 1))
     assert made.cursors[0].failure is not None
@@ -282,7 +282,7 @@ def test_another_topic_of_that_name_and_a_topic_that_is_gone_stop(bench: Callabl
 
 
 def test_fetches_fit_what_may_be_held_and_one_always_goes(bench: Callable[..., Bench]) -> None:
-    made = bench(task(0), task(1), allowance=ALLOWANCE._replace(held=2_000))
+    made = bench(task(0), task(1), limits=LIMITS._replace(held=2_000))
     made.source.leaders[1] = Leader(2, 0)
     made.feed.pump(1_001)
     assert made.asked() == []
@@ -290,7 +290,7 @@ def test_fetches_fit_what_may_be_held_and_one_always_goes(bench: Callable[..., B
     assert len(made.asked()) == 1, "the next one would not fit beside the first"
     made.feed.pump(0)
     assert len(made.asked()) == 2
-    alone = bench(allowance=ALLOWANCE._replace(held=10))
+    alone = bench(limits=LIMITS._replace(held=10))
     alone.feed.pump(1)
     assert alone.asked() == []
     alone.feed.pump(0)
@@ -298,7 +298,7 @@ def test_fetches_fit_what_may_be_held_and_one_always_goes(bench: Callable[..., B
 
 
 def test_after_a_batch_larger_than_a_fetch_as_much_is_reserved(bench: Callable[..., Bench]) -> None:
-    made = bench(replace(task(), batch_limit=800), allowance=ALLOWANCE._replace(fetch=50, held=900))
+    made = bench(replace(task(), batch_limit=800), limits=LIMITS._replace(fetch=50, held=900))
     made.feed.pump(101)
     assert made.asked() == [], "a batch of the topic may take 800"
     made.feed.pump(100)

@@ -124,7 +124,7 @@ def test_all_partitions_in_doubt_are_looked_at_together(bench: Callable[..., Ben
     assert (made.source.most_looks, [cursor.doubted for cursor in made.cursors]) == (3, [False] * 3)
 
 
-def test_an_offset_that_is_refused_though_the_log_has_it_is_asked_again_with_pauses_and_patience(bench: Callable[..., Bench]) -> None:
+def test_an_offset_that_is_refused_although_the_log_has_it_is_asked_again_with_pauses_and_patience(bench: Callable[..., Bench]) -> None:
     made = bench(replace(task(start=5), last_epoch=-1))
     cursor = made.cursors[0]
     asked = 0
@@ -138,7 +138,7 @@ def test_an_offset_that_is_refused_though_the_log_has_it_is_asked_again_with_pau
         assert made.source.requests == [], "a pause first"
         made.source.now += 5.0
     assert asked == 2 + PATIENCE_SECONDS // 5
-    problem = "not readable for 75 s: the source does not give offset 5, though its log goes from 0 to 100"
+    problem = "not readable for 75 s: the source does not give offset 5, although its log goes from 0 to 100"
     assert cursor.failure == Failure("PartitionUnavailable", problem, passing=True)
 
 
@@ -152,7 +152,7 @@ def test_answers_without_a_whole_batch_are_asked_again_with_pauses_and_patience(
         made.feed.pump(0)
         assert made.source.requests == [], "a pause first"
         made.source.now += 5.0
-    problem = "not readable for 75 s: the source sends no whole batch at offset 0, though its last stable offset is 100"
+    problem = "not readable for 75 s: the source sends no whole batch at offset 0, although its last stable offset is 100"
     assert cursor.failure == Failure("PartitionUnavailable", problem, passing=True)
 
 

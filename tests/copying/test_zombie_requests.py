@@ -14,7 +14,7 @@ from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import produce_answers, produce_request
 from ferry.config import ClientRole, Flow
 from ferry.copying.internal_batch import internal_batches
-from ferry.copying.zombie_requests import refuse_late
+from ferry.copying.zombie_requests import fence_zombie_requests
 
 pytestmark = pytest.mark.brokers
 
@@ -46,7 +46,7 @@ def test_a_late_batch_of_the_older_protocol_is_refused_and_not_committed_with_th
         await coordinator.add_partitions(first, [(topic, 0)])
         verdicts = [await produce(first, 0, b"abandoned")]
         second = await coordinator.settle(first, transactions_v2=False)
-        await refuse_late(coordinator, second, {(topic, 0), (gone, 0)})
+        await fence_zombie_requests(coordinator, second, {(topic, 0), (gone, 0)})
         await coordinator.add_partitions(second, [(topic, 0)])  # waits for the markers
         verdicts.append(await produce(first, 1, b"late"))
         verdicts.append(await produce(second, 0, b"anew"))

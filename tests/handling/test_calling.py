@@ -72,7 +72,7 @@ def test_header_keys_that_are_no_utf_8_survive(kafka_batch: bytes) -> None:
     builder = HandlingBuilder(0, 100, 1_000, (), PartitionHandling(lambda record: [replace(record, headers=(odd,))], "t", 1), 1_000)
     builder.add(read_header(memoryview(kafka_batch)), memoryview(kafka_batch))
     builder.finish()
-    (unit,) = builder.units(1)
+    (unit,) = builder.batches(1)
     assert b"\x04\xff\xfe\x01" in bytes(unit.payload)
     (record,) = decode_records(read_header(unit.payload), unit.payload[61:], "t", 1)
     assert record.headers == (odd,)

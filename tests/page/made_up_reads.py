@@ -11,7 +11,7 @@ from typing import Any
 from ferry.clusters.internal_reader import InternalRecord
 from ferry.clusters.open_transactions import OpenTransaction
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.last_stable_lag import HeldBack
+from ferry.copying.last_stable_lag import LastStableLag
 from ferry.ledger.counters import ONE_TRANSACTION, Counters
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
@@ -77,7 +77,7 @@ def with_losses(seen: Overview, topic: str = "payments", reason: str = "the sour
 
 def with_troubles(seen: Overview) -> Overview:
     """A partition that is stopped, and a transaction that hangs."""
-    open_since = HeldBack(
+    open_since = LastStableLag(
         "invoices",
         1,
         "A",

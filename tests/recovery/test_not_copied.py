@@ -8,7 +8,7 @@ import pytest
 from tests.copying.test_plan import KNOWN, plan
 
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.last_stable_lag import HeldBack
+from ferry.copying.last_stable_lag import LastStableLag
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.ledger.state import FlowState
@@ -25,9 +25,9 @@ DRAINED = replace(KNOWN, end=50, stable_end=50, remote_topic="t")
 @pytest.mark.parametrize(("cluster", "left"), [("A", 1), ("B", 0)])
 def test_only_what_is_open_at_the_source_keeps_records_back(cluster: str, left: int) -> None:
     """Under the identity policy both partitions have one name."""
-    held = HeldBack("t", 0, cluster, "servers", TopicPartition("t", 0), 40, 60)
+    held = LastStableLag("t", 0, cluster, "servers", TopicPartition("t", 0), 40, 60)
     seen = FlowSnapshot(Selection((), ()), {}, {}, (DRAINED,), FlowState(), {})
-    planned = RunPlan("A->B", RunRequest("A->B", "run"), TopicPlan(), (plan(DRAINED),), (), (), seen, held_back=(held,))
+    planned = RunPlan("A->B", RunRequest("A->B", "run"), TopicPlan(), (plan(DRAINED),), (), (), seen, last_stable_lags=(held,))
     found = not_copied(planned)
     assert [entry.reason for entry in found] == ["a transaction is open from 40 on, and the log ends at 60"] * left
 

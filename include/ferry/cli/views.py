@@ -50,7 +50,7 @@ def status(
         for entry in found:
             _show_status(entry)
     lost = [ExitCode.DATA_LOST for entry in found if entry.losses]
-    stuck = [ExitCode.PARTLY_FAILED for entry in found if any(held.overdue for held in entry.held_back)]
+    stuck = [ExitCode.PARTLY_FAILED for entry in found if any(held.overdue for held in entry.last_stable_lags)]
     beyond = [ExitCode.PARTLY_FAILED for entry in found if entry.broken]
     stopped = [ExitCode.PARTLY_FAILED for entry in found if entry.stopped]
     raise typer.Exit(worst_exit_code([*lost, *stuck, *beyond, *stopped]))
@@ -157,7 +157,7 @@ def _show_status(found: FlowStatus) -> None:
         line(f"{found.flow} is {found.stage} since {_moment(found.stage_since)}: groups are not synced")
     for failure in found.stopped:
         line(f"STOPPED: {failure}; next: {next_step_of(failure.error)}")
-    for held in found.held_back:
+    for held in found.last_stable_lags:
         line(f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}")
     for broken in found.broken:
         line(f"over a limit: {broken}")

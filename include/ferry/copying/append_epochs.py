@@ -1,7 +1,7 @@
-"""Under which leader epochs a transaction's records were appended, where the flow in the other direction has to know it.
+"""The leader epochs under which a transaction's records were appended. The flow in the other direction needs them.
 
-Brokers do not say it in their answers to Produce. But leader epochs only grow: where the partition's leader has the same one before the
-first append and after the last answer, all was appended under it. Where the leader changed in between, it is not known.
+A Produce answer does not name the epoch. But leader epochs only grow: if a partition's leader has the same epoch before the first append
+and after the last answer, all records were appended under it. If the leader changed in between, the epoch is not known.
 """
 
 from __future__ import annotations
@@ -14,23 +14,21 @@ from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.model import PartitionTask
 
-PartitionKey = tuple[str, int]  # remote topic, partition
-
 
 class AppendEpochs:
-    """Of one lane. Only partitions whose topic keeps its name count: others are not read back (ferry.copying.loop_guard)."""
+    """Of one lane. Only partitions whose topic keeps its name on the target: others are not copied back (ferry.copying.loop_guard)."""
 
     def __init__(self, target: ClusterConnection, leaders: Leaders, tasks: Iterable[PartitionTask]) -> None:
         self._target, self._leaders = target, leaders
         self._keys = [TopicPartition(*task.remote) for task in tasks if task.topic == task.remote_topic]
-        self._begun: dict[PartitionKey, int] = {}
+        self._begun: dict[TopicPartition, int] = {}
 
     def begin(self) -> None:
-        """The transaction's first records go where `leaders` says now."""
+        """A transaction begins: remember the epochs that `leaders` knows now."""
         self._begun = {key: self._leaders.of(*key).epoch for key in self._keys}
 
-    async def told(self, keys: Iterable[PartitionKey]) -> tuple[dict[PartitionKey, int], bool]:
-        """The epochs of these partitions as far as they are known, once nothing is in flight; and whether `leaders` must be refreshed."""
+    async def told(self, keys: Iterable[TopicPartition]) -> tuple[dict[TopicPartition, int], bool]:
+        """The epochs of these partitions as far as they are known; and whether `leaders` must be refreshed. Nothing may be in flight."""
         same = {TopicPartition(*key) for key in keys if 0 <= self._begun.get(key, -1) == self._leaders.of(*key).epoch}
         confirmed = await still_led(self._target, self._leaders, same)
         return {key: self._begun[key] for key in confirmed}, len(confirmed) < len(same)

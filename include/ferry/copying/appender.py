@@ -1,18 +1,19 @@
-"""Appending batches to remote partitions, in order, several requests in flight.
+"""Appends batches to remote partitions, in order, with several requests in flight.
 
-Per partition, sequences are given out when a batch is sent. Rules that keep the order exact whatever the brokers answer:
+A batch of a partition gets its sequence number when it is sent. These rules keep the order exact whatever the brokers answer:
 
-- the first batch of a partition in a transaction travels alone, so that a leader that is not ready cannot accept the second one only;
-- after a retriable answer nothing more is sent until every batch in flight is answered; then all that were not accepted go again, in
-  order, with the same sequences;
-- an answer may leave open whether the log holds a batch (`unclear`): until it was sent again and accepted, its transaction must not be
-  committed, because the commit would show it, and the next transaction, with new sequences, append it once more;
-- answers are acted on in the order of sending, whatever the order in which they come;
-- a definite refusal stops the partition at its last accepted batch (a batch that is too large is halved first). Where the flow skips
-  refused records (`skips`), the batch is halved down to them, and each is left out; what no record gets past (a missing permission)
-  stops the partition all the same;
-- a batch that is accepted behind one that was not, a lost answer, or an answer that is not understood leaves the log's content open:
-  OutcomeUnknown, and the transaction is abandoned.
+- the first batch of a partition in a transaction is sent alone, so that a leader that is not ready cannot accept only the second one;
+- after a retriable answer nothing more is sent until every batch in flight is answered; then all batches that were not accepted are sent
+  again, in order, with the same sequence numbers;
+- an answer may leave open whether the log holds a batch (`unclear`). Then the batch is sent again, and the transaction is not committed
+  before the batch is accepted. Otherwise the commit would make the batch visible, and the next transaction would append it once more with a
+  new sequence number;
+- answers are handled in the order in which the batches were sent, whatever the order in which they arrive;
+- if the target refuses a batch for good, the partition stops at its last accepted batch (a batch that is too large is halved first). If
+  the flow skips refused records (`skips`), the batch is halved until only refused records are left, and these are left out. A refusal
+  that concerns every record, like a missing right, stops the partition in any case;
+- OutcomeUnknown ends the transaction if an answer is lost or not understood, or if a batch is accepted after one that was not accepted:
+  then nobody knows what the log holds.
 """
 
 from __future__ import annotations
@@ -25,31 +26,31 @@ from typing import Any, NamedTuple, Protocol
 
 from kafka.future import Future
 
-from ferry.clusters.answers import METADATA, Action
+from ferry.clusters.answers import Action
 from ferry.clusters.connections import ClusterConnection, RequestNotSent, Wakeup
 from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, ProducerIdentity
+from ferry.clusters.fetching import without_leader
 from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import Leaders
+from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.producing import Answer, produce_answers, produce_request
 from ferry.clusters.unreachable import PATIENCE_SECONDS
-from ferry.copying.buffer_limits import WINDOW_BYTES
-from ferry.copying.inflight_limit import InFlightLimit
+from ferry.copying.buffer_limits import IN_FLIGHT_BYTES, InFlightLimit
+from ferry.errors import NotAuthorized, PartitionError
 from ferry.wire.split import Indivisible
 
-PartitionKey = tuple[str, int]  # remote topic, partition
-
-# Below the five that brokers remember per producer and partition.
+# Brokers remember the last five batches per producer and partition.
 REQUESTS_IN_FLIGHT = 4
 # More would make one request wait long for its answer.
 REQUEST_BYTES = 4 << 20
-# Afterwards the partition is reported and the others go on.
+# After this the partition fails, and the others go on.
 RETRY_SECONDS = PATIENCE_SECONDS
 RETRY_PAUSE_SECONDS = 0.05
 SEQUENCES = 1 << 31
 
 
 class Appendable(Protocol):
-    """One batch that can be encoded for any producer. `size` in bytes on the wire, `own` in memory beside what it was fetched with."""
+    """One batch that can be encoded for any producer. `size`: bytes on the wire. `own`: bytes in memory beside the fetched response."""
 
     @property
     def count(self) -> int: ...
@@ -63,21 +64,21 @@ class Appendable(Protocol):
 class Accepted(NamedTuple):
     """A batch that the target appended; its first record has downstream offset `base_offset`."""
 
-    key: PartitionKey
+    key: TopicPartition
     batch: Any
     base_offset: int
 
 
-class Refused(NamedTuple):
-    """A batch of one source record that the target refuses for good, and that is left out."""
+class RefusedRecord(NamedTuple):
+    """A batch of one source record that the target refuses for good. It is left out."""
 
-    key: PartitionKey
+    key: TopicPartition
     batch: Any
     problem: str
 
 
-class Refusal(NamedTuple):
-    """Why a partition takes no more; `passing` when trying again later may succeed, `denied` when a right is missing."""
+class PartitionRefusal(NamedTuple):
+    """Why a partition takes no more batches. `passing`: a later try may succeed. `denied`: a right is missing."""
 
     problem: str
     passing: bool
@@ -93,21 +94,21 @@ class _Sent:
 
 @dataclass
 class _Queue:
-    """One remote partition: what waits, what is in flight (oldest first), and the next sequence."""
+    """One remote partition: batches that wait, batches in flight (oldest first), and the next sequence number."""
 
-    key: PartitionKey
+    key: TopicPartition
     waiting: deque[Appendable] = field(default_factory=deque)
     in_flight: deque[_Sent] = field(default_factory=deque)
     next_sequence: int = 0
     node: int = -1
     proven: bool = False
     rejected: list[Appendable] = field(default_factory=list)
-    # Something was not accepted: until all is answered, what was sent behind it cannot have been appended.
+    # A batch was not accepted. Until all are answered, the log cannot hold a batch that was sent after it.
     disturbed: bool = False
     resume_sequence: int = 0
-    # By identity, batches that the log may hold though they were not accepted.
+    # Batches that the log may hold although it did not accept them, by `id`.
     unclear: set[int] = field(default_factory=set)
-    refusal: Refusal | None = None
+    refusal: PartitionRefusal | None = None
     troubled_since: float = 0.0
     not_before: float = 0.0
 
@@ -117,7 +118,7 @@ class _Queue:
 
 
 class Appender:
-    """Batches in, accepted batches with their downstream offsets out. One producer identity at a time."""
+    """Takes batches, and gives back accepted ones with their downstream offsets. It sends as one producer at a time."""
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class Appender:
         transactions_v2: bool,
         halve: Callable[[Any], tuple[Any, Any]],
         skips: bool = False,
-        window: int = WINDOW_BYTES,
+        in_flight_bytes: int = IN_FLIGHT_BYTES,
     ) -> None:
         self._connection = connection
         self._leaders = leaders
@@ -138,25 +139,25 @@ class Appender:
         self._transactions_v2 = transactions_v2
         self._halve = halve
         self._skips = skips
-        self._queues: dict[PartitionKey, _Queue] = {}
-        self._active: dict[PartitionKey, _Queue] = {}
+        self._queues: dict[TopicPartition, _Queue] = {}
+        self._active: dict[TopicPartition, _Queue] = {}
         self._answers: deque[tuple[list[tuple[_Queue, _Sent]], Future]] = deque()
         self._requests: dict[int, int] = {}
-        self._windows: defaultdict[int, InFlightLimit] = defaultdict(lambda: InFlightLimit(window))
+        self._in_flight_limits: defaultdict[int, InFlightLimit] = defaultdict(lambda: InFlightLimit(in_flight_bytes))
         self.identity = NO_IDENTITY
         self.waiting_bytes = 0
         self.own_bytes = 0
         self.leaders_stale = False
 
     def adopt(self, identity: ProducerIdentity) -> None:
-        """Go on with this pair. Sequences restart whenever it differs from the last one."""
+        """Send as this producer from now on. Sequence numbers restart if it differs from the last one."""
         if identity != self.identity:
             for queue in self._queues.values():
                 queue.next_sequence, queue.proven = 0, False
         self.identity = identity
 
-    def enqueue(self, key: PartitionKey, batch: Appendable) -> None:
-        """Append `batch` behind what was enqueued for the partition before."""
+    def enqueue(self, key: TopicPartition, batch: Appendable) -> None:
+        """Append `batch` after the batches that were enqueued for the partition before."""
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = _Queue(key)
@@ -166,7 +167,7 @@ class Appender:
             self.own_bytes += batch.own
             self._active[key] = queue
 
-    def busy(self, key: PartitionKey) -> bool:
+    def busy(self, key: TopicPartition) -> bool:
         """Whether batches of this partition wait or are in flight."""
         return key in self._active
 
@@ -175,25 +176,25 @@ class Appender:
         """Requests without an answer."""
         return sum(self._requests.values())
 
-    def refusal(self, key: PartitionKey) -> Refusal | None:
-        """Why the partition takes no more, if so."""
+    def refusal(self, key: TopicPartition) -> PartitionRefusal | None:
+        """Why the partition takes no more batches, if it takes none."""
         queue = self._queues.get(key)
         return queue.refusal if queue else None
 
     @property
-    def unclear(self) -> list[PartitionKey]:
-        """Partitions whose log may hold batches that were not accepted: they are to be sent again before the transaction is committed."""
+    def unclear(self) -> list[TopicPartition]:
+        """Partitions whose log may hold batches that it did not accept. These are sent again before the transaction is committed."""
         return [key for key, queue in self._queues.items() if queue.unclear]
 
-    def sendable(self) -> list[PartitionKey]:
-        """Partitions that could send now, for registering them with the transaction first."""
+    def sendable(self) -> list[TopicPartition]:
+        """Partitions that have a batch to send now. Before KIP-890 they must be added to the transaction first."""
         now = time.monotonic()
         return [key for key, queue in self._active.items() if self._ready(queue, now)]
 
-    def pump(self, only: Callable[[PartitionKey], bool] | None = None) -> int:
-        """Send what may be sent now; the bytes that left. Brokers that asked for a pause get it.
+    def pump(self, only: Callable[[TopicPartition], bool] | None = None) -> int:
+        """Send what may be sent now. Returns the bytes sent. A broker that asked for a pause gets nothing during it.
 
-        `only` restricts the partitions: it is asked of those that could be sent, the one that has waited longest first.
+        `only`: whether to send to a partition now; called for those that have a batch to send, the one that has waited longest first.
         """
         now = time.monotonic()
         by_node: dict[int, list[_Queue]] = {}
@@ -208,48 +209,45 @@ class Appender:
         return sum(self._send_to(node, queues) for node, queues in by_node.items())
 
     def _without_leader(self, queue: _Queue) -> None:
-        topic = queue.key[0]
-        code = self._leaders.refused(topic)
-        match METADATA.action(code):
-            case Action.DENIED:
-                answer = Answer(Action.DENIED, -1, METADATA.told(code), METADATA.right(code, topic=topic))
-                self._refuse(queue, self._denial(topic, answer))
-            case Action.REFUSED:
-                self._refuse(queue, Refusal(METADATA.told(code), passing=False))
+        match without_leader(self._connection, self._leaders, *queue.key):
+            case NotAuthorized() as problem:
+                self._refuse(queue, PartitionRefusal(str(problem), passing=False, denied=True))
+            case PartitionError(problem=told):
+                self._refuse(queue, PartitionRefusal(told, passing=False))
             case _:
                 self._postpone(queue, "no leader")
 
-    def _refuse(self, queue: _Queue, refusal: Refusal) -> None:
+    def _refuse(self, queue: _Queue, refusal: PartitionRefusal) -> None:
         queue.refusal = queue.refusal or refusal
         if not queue.in_flight:
             self._regroup(queue)
 
     def _may_go(self, queue: _Queue, node: int) -> bool:
-        """A partition's batches wait for the old leader's answers."""
+        """Whether to send to `node` now. If the leader has moved, batches wait for the answers of the old leader."""
         return (node == queue.node or not queue.in_flight) and not self._connection.throttled(node)
 
-    def postpone(self, key: PartitionKey, problem: str) -> None:
-        """Send nothing to this partition for now: after a pause it is sendable again, until patience ends."""
+    def postpone(self, key: TopicPartition, problem: str) -> None:
+        """Send nothing to this partition for RETRY_PAUSE_SECONDS. It is refused after RETRY_SECONDS without an accepted batch."""
         self._postpone(self._queues[key], problem)
 
-    def settle(self) -> Iterator[Accepted | Refused]:
-        """Handle the answers that came in, in order. Fenced or OutcomeUnknown end the transaction."""
+    def settle(self) -> Iterator[Accepted | RefusedRecord]:
+        """Handle the answers that have arrived, in order. Fenced and OutcomeUnknown end the transaction."""
         while self._answers:
             sent, future = self._answers.popleft()
             if future.exception is not None:
                 failure = self._connection.classified(future.exception)
                 if not isinstance(failure, RequestNotSent):
                     raise OutcomeUnknown(f"Produce: {failure}")
-                answers = {queue.key: Answer(Action.LEADER, -1, str(failure)) for queue, _ in sent}
+                answers: dict[tuple[str, int], Answer] = {queue.key: Answer(Action.LEADER, -1, str(failure)) for queue, _ in sent}
             else:
                 answers = produce_answers(future.value, self._leaders)
             for queue, item in sent:
                 item.answer = answers.get(queue.key, Answer(Action.UNKNOWN, -1, "no answer for this partition"))
-                # A request that could not leave fails at once, before the answers of those that left earlier: settle in sending order.
+                # A request that could not be sent fails at once, before earlier requests are answered: settle in sending order.
                 while queue.in_flight and (answer := queue.in_flight[0].answer) is not None:
                     yield from self._settle_one(queue, queue.in_flight.popleft(), answer)
 
-    def _settle_one(self, queue: _Queue, item: _Sent, answer: Answer) -> Iterator[Accepted | Refused]:
+    def _settle_one(self, queue: _Queue, item: _Sent, answer: Answer) -> Iterator[Accepted | RefusedRecord]:
         first = not queue.disturbed
         if first:
             queue.resume_sequence = item.sequence
@@ -274,42 +272,42 @@ class Appender:
             case Action.TOO_LARGE | Action.RECORD_REFUSED | Action.REFUSED:
                 if self._is_left_out(queue, item.batch, answer, first=first):
                     self.own_bytes -= item.batch.own
-                    yield Refused(queue.key, item.batch, answer.problem)
+                    yield RefusedRecord(queue.key, item.batch, answer.problem)
             case _:
-                problem = answer.problem or "the broker accepted it behind a batch that it had not accepted"
+                problem = answer.problem or "the broker accepted it after a batch that it had not accepted"
                 raise OutcomeUnknown(f"Produce to {queue.key[0]}-{queue.key[1]}: {problem}", queue.key)
         if not queue.in_flight:
             self._regroup(queue)
 
-    def _denial(self, topic: str, answer: Answer) -> Refusal:
+    def _denial(self, topic: str, answer: Answer) -> PartitionRefusal:
         right = answer.right.format(topic=topic, id=self._transactional_id)
-        return Refusal(f"{answer.problem}: {self._connection.granting(right)}", passing=False, denied=True)
+        return PartitionRefusal(f"{answer.problem}: {self._connection.granting(right)}", passing=False, denied=True)
 
     def _is_left_out(self, queue: _Queue, batch: Appendable, answer: Answer, *, first: bool) -> bool:
-        """A batch that was refused for good is divided; where that is of no use it stops the partition or (True) is left out."""
-        divides = answer.action is Action.TOO_LARGE or (self._skips and answer.action is Action.RECORD_REFUSED)
+        """Handle a batch that the target refused for good: halve it; or leave it out (True); or stop the partition."""
+        halves_it = answer.action is Action.TOO_LARGE or (self._skips and answer.action is Action.RECORD_REFUSED)
         problem = answer.problem
         indivisible = batch.count == 1
-        if divides and not indivisible:
+        if halves_it and not indivisible:
             try:
                 halves = self._halve(batch)
-            except ValueError as why:  # one record of the source, or forwarded as it was and unreadable
-                problem = f"{problem}; it cannot be divided: {why}"
+            except ValueError as why:  # one source record, or records that cannot be read
+                problem = f"{problem}; it cannot be halved: {why}"
                 indivisible = isinstance(why, Indivisible)
             else:
                 queue.rejected.extend(halves)
                 self.own_bytes += sum(half.own for half in halves) - batch.own
                 return False
-        if divides and self._skips and indivisible and first:
+        if halves_it and self._skips and indivisible and first:
             return True
         queue.rejected.append(batch)
-        # Behind something that was not accepted either, it is sent and refused once more when that is settled.
-        if not (divides and self._skips and indivisible):
-            queue.refusal = queue.refusal or Refusal(problem, passing=False)
+        # If an earlier batch was not accepted either, this one is sent again after it, and refused again.
+        if not (halves_it and self._skips and indivisible):
+            queue.refusal = queue.refusal or PartitionRefusal(problem, passing=False)
         return False
 
     def _regroup(self, queue: _Queue) -> None:
-        """All answers are in: put what was not accepted back in front, with its sequences."""
+        """All answers are here: put the batches that were not accepted back to the front, with their sequence numbers."""
         if queue.disturbed:
             self.waiting_bytes += sum(batch.size for batch in queue.rejected)
             queue.next_sequence = queue.resume_sequence
@@ -328,7 +326,7 @@ class Appender:
         queue.not_before = now + RETRY_PAUSE_SECONDS
         self.leaders_stale = True
         if now - queue.troubled_since > RETRY_SECONDS:
-            self._refuse(queue, Refusal(f"not accepted for {RETRY_SECONDS:.0f} s: {problem}", passing=True))
+            self._refuse(queue, PartitionRefusal(f"not accepted for {RETRY_SECONDS:.0f} s: {problem}", passing=True))
 
     def _ready(self, queue: _Queue, now: float) -> bool:
         if not queue.waiting or queue.disturbed or queue.refusal or now < queue.not_before:
@@ -337,8 +335,8 @@ class Appender:
 
     def _send_to(self, node: int, queues: list[_Queue]) -> int:
         total = 0
-        window = self._windows[node]
-        while self._requests.get(node, 0) < REQUESTS_IN_FLIGHT and (room := window.room) > 0:
+        limit = self._in_flight_limits[node]
+        while self._requests.get(node, 0) < REQUESTS_IN_FLIGHT and (room := limit.room) > 0:
             chosen: list[tuple[_Queue, _Sent]] = []
             payloads: list[tuple[str, int, tuple[Buffer, ...]]] = []
             size = 0
@@ -352,13 +350,13 @@ class Appender:
                 payloads.append((*queue.key, batch.encode(*self.identity, item.sequence, self._transactional_id is not None)))
                 queue.next_sequence = (queue.next_sequence + batch.count) % SEQUENCES
                 queue.in_flight.append(item)
-                self._active[queue.key] = self._active.pop(queue.key)  # the others come first the next time
+                self._active[queue.key] = self._active.pop(queue.key)  # the other partitions come first in the next pump
                 chosen.append((queue, item))
                 size += batch.size
             if not chosen:
                 break
-            queues.append(queues.pop(0))  # another partition goes first next time
-            window.sent(size)
+            queues.append(queues.pop(0))  # the next request starts with another partition
+            limit.sent(size)
             self._submit(node, size, chosen, payloads)
             self.waiting_bytes -= size
             total += size
@@ -374,7 +372,7 @@ class Appender:
         def answered(_: Any) -> None:
             self._requests[node] -= 1
             pause_ms = future.value.throttle_time_ms if future.exception is None else 0
-            self._windows[node].answered(size, pause_ms / 1000)
+            self._in_flight_limits[node].answered(size, pause_ms / 1000)
             self._answers.append((chosen, future))
             self._wakeup.fire()
 

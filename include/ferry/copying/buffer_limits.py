@@ -1,49 +1,84 @@
-"""What a lane may hold in memory and send at a time, from the flow's settings (pure).
+"""How many bytes a lane may hold in memory and have in flight (pure).
 
-Of `ferry.memory.mb`, 5/16 is for data that is held: responses of the source that anything still refers to, and batches that Ferry wrote
-itself and that wait or are in flight. The rest is for the batch at hand: at worst four copies of its records exist for a moment
-(decompressed, contiguous, with new deltas, assembled), so one batch may have a sixth; a message handler makes twice as many.
-A fetch is sent only when what it may bring still fits, or when nothing is held at all: a batch that is larger than all of it still comes
-through, alone.
+Of `ferry.memory.mb`, 5/16 is for data that is held: source responses that anything still refers to, and batches that Ferry wrote itself and
+that wait or are in flight. The rest is for the batch being transformed. For a moment up to four copies of its records exist (decompressed,
+contiguous, with new deltas, assembled), so one batch may have a sixth of the memory; with a message handler half of that.
+A fetch is sent only if its response fits into what is left, or if nothing is held: so a batch that is larger than all of it is copied
+alone.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# One response: enough to keep four produce requests busy, little enough that several copies of it fit a worker.
+# One response: enough for four produce requests, and small enough that a worker can hold several copies of it.
 FETCH_BYTES = 16 << 20
 PARTITION_FETCH_BYTES = 8 << 20
 # Fetched but not yet sent: more does not make a copy faster.
 WAITING_BYTES = 24 << 20
-# Per broker: four requests of 4 MiB.
-WINDOW_BYTES = 16 << 20
+# For each broker: four requests of 4 MiB.
+IN_FLIGHT_BYTES = 16 << 20
 SMALLEST_BYTES = 64 << 10
-# With a bandwidth budget, so much of it at a time: a smooth flow, and a transaction that closes need not wait for its last bytes.
+# With a rate limit, the bytes of this time at once: then a transaction that closes need not wait long for its last bytes.
 SLICE_SECONDS = 0.25
+FIRST_IN_FLIGHT_BYTES = 1 << 20
+# Pauses of this length leave a transaction of 10 s ample time until its time-out of 60 s.
+PAUSE_SECONDS = 4.0
 
 
 class BufferLimits(NamedTuple):
-    """Bytes: of one fetch response and of one partition in it, under way to a broker, waiting to be sent, held in all, and of one batch's
+    """Bytes: of one fetch response, of one partition in it, in flight to a broker, waiting to be sent, held in all, and of one batch's
     records when they are decompressed."""
 
     fetch: int
     partition_fetch: int
-    window: int
+    in_flight: int
     waiting: int
     held: int
     opened: int
 
 
-def allowance_of(memory: int, bytes_per_second: float | None, *, handled: bool) -> BufferLimits:
-    """For a worker with `memory` bytes for data and, if limited, this bandwidth. `handled`: a message handler sees every record."""
+def buffer_limits(memory: int, bytes_per_second: float | None, *, handled: bool) -> BufferLimits:
+    """For a worker with `memory` bytes for data and this rate limit (None: no limit). `handled`: a message handler gets every record."""
     held = memory * 5 // 16
     part = held if bytes_per_second is None else max(SMALLEST_BYTES, int(bytes_per_second * SLICE_SECONDS))
     return BufferLimits(
         fetch=min(FETCH_BYTES, held // 4, part * 2),
         partition_fetch=min(PARTITION_FETCH_BYTES, held // 4, part * 2),
-        window=min(WINDOW_BYTES, held // 4, part),
+        in_flight=min(IN_FLIGHT_BYTES, held // 4, part),
         waiting=min(WAITING_BYTES, held // 4, part * 2),
         held=held,
         opened=memory // (12 if handled else 6),
     )
+
+
+class InFlightLimit:
+    """Bytes in flight to one broker: few at first, more while the broker keeps up, fewer when a quota makes it ask for pauses.
+
+    A broker that applies a quota answers a request, names a pause, and reads nothing more from the connection until the pause is over
+    (KIP-219). Requests that were sent after it wait for all those pauses: with megabytes in flight and a small quota, longer than a request
+    may take. So the limit doubles with every answer without a pause, up to `largest`, and shrinks to what costs a pause of PAUSE_SECONDS.
+    """
+
+    def __init__(self, largest: int) -> None:
+        self._largest = max(largest, SMALLEST_BYTES)
+        self.size = min(FIRST_IN_FLIGHT_BYTES, self._largest)
+        self.in_flight = 0
+
+    @property
+    def room(self) -> int:
+        """Bytes that may be sent now; 0 or less: none. If nothing is in flight, a request of any size may be sent."""
+        return self.size - self.in_flight
+
+    def sent(self, size: int) -> None:
+        """A request of `size` bytes was sent."""
+        self.in_flight += size
+
+    def answered(self, size: int, pause_seconds: float = 0.0) -> None:
+        """It was answered, perhaps with a pause, or it failed."""
+        self.in_flight -= size
+        if pause_seconds > 0:
+            share = min(1.0, PAUSE_SECONDS / pause_seconds)
+            self.size = max(SMALLEST_BYTES, min(self.size, int(size * share)))
+        else:
+            self.size = min(self._largest, self.size * 2)

@@ -20,11 +20,12 @@ from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.failures import recipient
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import NO_TOPIC_ID
+from ferry.clusters.partitions import TopicPartition
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, number_of_lanes, transactional_id
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut
-from ferry.copying.last_stable_lag import held_back, overdue
+from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.ledger_compaction import is_due, keep_ledger_tidy
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
 from ferry.copying.patience import until_it_answers
@@ -167,7 +168,7 @@ class CopyDriver:
                 pending = more()
         for lane in self._tally.stopped_lanes:
             hold.retake(lane)  # aborts what it left open, so that readers of the target do not wait for its time-out
-        self._name_held_back(seen)
+        self._name_last_stable_lags(seen)
         self._tidy_ledger(hold)
         self._index_losses(hold, job.ledger_topic_id)
 
@@ -182,7 +183,7 @@ class CopyDriver:
         time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
         hold.writer.confirm()
         again = {lane: hold.retake(lane) for lane in lost}
-        _, plans = until_it_answers()(self._plan, hold, ends, lost)
+        _, plans = until_it_answers("the plan of lost lanes")(self._plan, hold, ends, lost)
         self._name_missing([out.tasks[lane] for lane in lost], plans)
         tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}))
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
@@ -205,10 +206,10 @@ class CopyDriver:
             raise ClusterUnreachable(f"{self._tally.silent}; asked once more: {problem}") from problem
         self._tally.silent = ""
 
-    def _name_held_back(self, seen: FlowSnapshot) -> None:
+    def _name_last_stable_lags(self, seen: FlowSnapshot) -> None:
         """After the copy, when no transaction of this flow is open: what is held back then is somebody else's."""
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
-            for failure in overdue(held_back(self._flow, seen, source, target)):
+            for failure in overdue(last_stable_lags(self._flow, seen, source, target)):
                 self._tally.failures.setdefault((failure.topic, failure.partition), failure)
 
     def _tidy_ledger(self, hold: RunLease) -> None:
@@ -294,7 +295,7 @@ class CopyDriver:
         }
         if wanted:
             claims = [encode_state(Claim(topic, topic_id, self._flow.name)) for topic, topic_id in wanted.items()]
-            hold.writer.write({(self._state, 0): claims})
+            hold.writer.write({TopicPartition(self._state, 0): claims})
 
     def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
         by_lane: dict[int, list[PartitionTask]] = {}

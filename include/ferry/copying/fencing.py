@@ -23,7 +23,7 @@ from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import Leaders
-from ferry.copying.appender import PartitionKey
+from ferry.clusters.partitions import TopicPartition
 from ferry.copying.internal_writer import InternalWriter, KeyValue
 from ferry.copying.lanes import number_of_lanes, run_transactional_id, transactional_id
 from ferry.errors import ClusterUnreachable, Superseded, UnreadableRecord
@@ -87,7 +87,7 @@ class FencedWriter:
     def _renew(self) -> None:
         self.identity = self._call(self._settle)
 
-    def write(self, records: Mapping[PartitionKey, Sequence[KeyValue]]) -> None:
+    def write(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
         """Write newest-per-key records in one transaction."""
         problem: Exception | None = None
         for _ in range(ATTEMPTS):
@@ -105,7 +105,7 @@ class FencedWriter:
                 problem = failure
         raise ClusterUnreachable(f"cluster {self._connection.alias}: {self._name} could not write: {problem}") from problem
 
-    async def _write(self, records: Mapping[PartitionKey, Sequence[KeyValue]]) -> None:
+    async def _write(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
         transactions_v2 = await self._connection.supports_transactions_v2()
         wakeup, leaders = Wakeup(self._loop), Leaders(self._connection, self._topics)
         await leaders.refresh()
@@ -163,7 +163,7 @@ class RunLease:
     def write_record(self, **changes: Any) -> None:
         """Write the flow record with these fields changed."""
         self.record = replace(self.record, **changes)
-        self.writer.write({(self._state, 0): [encode_state(self.record)]})
+        self.writer.write({TopicPartition(self._state, 0): [encode_state(self.record)]})
 
     def retake(self, lane: int) -> ProducerIdentity:
         """Take back a lane whose pair is lost. Superseded when a newer run holds the flow."""

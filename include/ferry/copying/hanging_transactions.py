@@ -1,10 +1,10 @@
-"""Remote partitions in which an ended transaction of a lane of the flow is still open.
+"""Stops remote partitions in which an older transaction of the flow hangs: its coordinator has ended it, but the partition has no marker.
 
-Once an init has succeeded, the coordinator calls every transaction of its transactional id ended. A broker that was killed around EndTxn
-may still have left some partitions without a marker, while others, that of the position among them, may have theirs
-(docs/decisions/007-hanging-transactions.md). The next marker of the same producer would end the old records together with new ones, in
-whichever way: lost behind a position that counts them, or doubled before one that does not. So such a partition takes no further record.
-The producers of all lanes count: where runs have different numbers of lanes, the partition was another lane's before.
+After InitProducerId the coordinator regards every transaction of the transactional id as ended. But if a broker was killed around EndTxn,
+some partitions may lack the marker while others have it, perhaps the one with the positions (docs/decisions/007-hanging-transactions.md).
+The next marker of the same producer would end the old records together with new ones. A commit would then double them if the position does
+not count them, and an abort would lose them if it does. So Ferry appends nothing to such a partition. It looks for the producers of all
+lanes: if an earlier run had another number of lanes, the partition belonged to another lane.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from ferry.clusters.connections import ClusterConnection
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.open_transactions import open_of
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.appender import PartitionKey
 from ferry.copying.cursor import PartitionCursor
 from ferry.errors import TransactionHangs
 
 
-async def stop_unmarked(
-    target: ClusterConnection, leaders: Leaders, cursors: Mapping[PartitionKey, PartitionCursor], producer_ids: Collection[int]
-) -> set[PartitionKey]:
-    """Stop the cursors of such partitions: after inits that gave `producer_ids`. RequestNotSent or RequestLost.
+async def stop_hanging(
+    target: ClusterConnection, leaders: Leaders, cursors: Mapping[TopicPartition, PartitionCursor], producer_ids: Collection[int]
+) -> set[TopicPartition]:
+    """Stop the cursors of such partitions. `producer_ids`: what InitProducerId returned for all lanes. RequestNotSent or RequestLost.
 
-    Only what the leaders show is judged: brokers before 2.8 do not tell, nor do any without Read on the topic. Returned are the partitions
-    whose leader did not tell now: they must be asked for again before anything is appended to them.
+    Returns the partitions whose leader did not answer: ask for them again before appending to them. Brokers before 2.8 show no open
+    transactions, nor does any broker without Read on the topic; such partitions are not stopped.
     """
     wanted = [TopicPartition(*key) for key, cursor in cursors.items() if cursor.failure is None]
     told = await open_of(target, leaders, wanted, producer_ids)

@@ -1,4 +1,4 @@
-"""Appending records of internal topics (ledger, state) inside a transaction that the caller holds."""
+"""Appends records to Ferry's own topics (ledger, state) within a transaction that the caller holds."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Mapping, Sequence
 from ferry.clusters.connections import ClusterConnection, Wakeup
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.leaders import Leaders
-from ferry.copying.appender import Appender, PartitionKey
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.appender import Appender
 from ferry.copying.internal_batch import internal_batches, split_batch
 from ferry.errors import ClusterUnreachable, NotAuthorized
 
-# Wakes the loop for back-offs.
+# The longest wait for an answer before batches that were postponed are looked at again.
 IDLE_SECONDS = 0.05
 
 KeyValue = tuple[bytes, bytes | None]
 
 
 class InternalWriter:
-    """Writes under one transactional id; `adopt` the pair before each transaction."""
+    """Writes under one transactional id. Call `adopt` before each transaction."""
 
     def __init__(
         self, connection: ClusterConnection, leaders: Leaders, wakeup: Wakeup, transactional_id: str, *, transactions_v2: bool
@@ -31,11 +32,11 @@ class InternalWriter:
         )
 
     def adopt(self, identity: ProducerIdentity) -> None:
-        """Go on with this pair."""
+        """Write as this producer from now on."""
         self._appender.adopt(identity)
 
-    async def append(self, records: Mapping[PartitionKey, Sequence[KeyValue]]) -> None:
-        """Return when all records are accepted. Fenced, OutcomeUnknown; NotAuthorized or ClusterUnreachable when a topic takes none."""
+    async def append(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
+        """Returns when all records are accepted. Fenced, OutcomeUnknown; if a topic takes none, NotAuthorized or ClusterUnreachable."""
         for key, pairs in records.items():
             for batch in internal_batches(pairs):
                 self._appender.enqueue(key, batch)
@@ -47,8 +48,8 @@ class InternalWriter:
             if self._appender.leaders_stale and self._leaders.rested:
                 self._appender.leaders_stale = False
                 await self._leaders.refresh()
-        for topic, partition in records:
-            refusal = self._appender.refusal((topic, partition))
+        for key in records:
+            refusal = self._appender.refusal(key)
             if refusal is not None:
                 kind = NotAuthorized if refusal.denied else ClusterUnreachable
-                raise kind(f"cluster {self._alias}: {topic}-{partition} takes no records: {refusal.problem}")
+                raise kind(f"cluster {self._alias}: {key.topic}-{key.partition} takes no records: {refusal.problem}")

@@ -28,20 +28,21 @@ from ferry.clusters.coordination import (
     ProducerIdentity,
 )
 from ferry.clusters.leaders import Leaders
+from ferry.clusters.partitions import TopicPartition
 from ferry.copying.append_epochs import AppendEpochs
-from ferry.copying.appender import Accepted, Appender, PartitionKey
-from ferry.copying.buffer_limits import allowance_of
+from ferry.copying.appender import Accepted, Appender
+from ferry.copying.buffer_limits import buffer_limits
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.hanging_transactions import stop_unmarked
+from ferry.copying.hanging_transactions import stop_hanging
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.position_refusals import stop_refused
 from ferry.copying.rate_limiter import RateLimiter
-from ferry.copying.signals import Interruption
+from ferry.copying.signals import StopSignals
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.transaction import TransactionEvent, TransactionState, advance
 from ferry.copying.transaction_partitions import TransactionPartitions
-from ferry.copying.zombie_requests import refuse_late
+from ferry.copying.zombie_requests import fence_zombie_requests
 from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, RetryRule, TargetRecreated
 from ferry.handling.loading import Handle
 from ferry.ledger.receipts import COPIES, REFUSED, RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
@@ -78,13 +79,13 @@ class Lane:
         *,
         reading: RateLimiter | None = None,
         writing: RateLimiter | None = None,
-        interruption: Interruption | None = None,
+        stop_signals: StopSignals | None = None,
     ) -> None:
         """`reading` and `writing`: what is left of the bandwidth, for lanes that follow one another; None: no limit."""
-        self._interruption = interruption or Interruption()
+        self._stop_signals = stop_signals or StopSignals()
         self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
         self._wakeup = Wakeup(loop)
-        self._allowance = allowance_of(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None)
+        self._limits = buffer_limits(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None)
         self._writing = writing or RateLimiter(None, 0.0)
         self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
         self._coordinator = Coordinator(loop, target, task.transactional_id, job.group)
@@ -93,19 +94,19 @@ class Lane:
         self._source_leaders = Leaders(source, source_ids, source_ids)
         self._target_leaders = Leaders(target, [*remote_ids, job.ledger_topic, job.state_topic], remote_ids)
         limit = reading or RateLimiter(None, 0.0)
-        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle, self._allowance, limit)
+        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle, self._limits, limit)
         self._identity = task.identity
         self._state = TransactionState.READY
         self._mark = ""
         self._in_doubt = False
         self._opened = 0.0
         self._sent_bytes = 0
-        self._registered: set[PartitionKey] = set()
-        self._members = TransactionPartitions()
+        self._registered: set[TopicPartition] = set()
+        self._transaction_partitions = TransactionPartitions()
         self._epochs = AppendEpochs(target, self._target_leaders, task.partitions)
         # Of these nobody could tell yet whether an older transaction is open there.
-        self._unasked: set[PartitionKey] = set()
-        self._blamed: Counter[tuple[PartitionKey, int]] = Counter()
+        self._unasked: set[TopicPartition] = set()
+        self._blamed: Counter[tuple[TopicPartition, int]] = Counter()
         self._transactions_v2 = True
         self._records: Appender
         self._ledger: InternalWriter
@@ -116,7 +117,7 @@ class Lane:
             self._transactions_v2 = await self._target.supports_transactions_v2()
             await self._take()
             await self._copy_and_recover()
-            if self._interruption.asked:
+            if self._stop_signals.received:
                 await self._abort()
         except Fenced as problem:
             self._state = advance(self._state, TransactionEvent.FENCED)
@@ -136,7 +137,7 @@ class Lane:
         self._feed.check_identities()
         self._check_remote_topics()
         await self._fresh_appenders()
-        self._unasked = await stop_unmarked(self._target, self._target_leaders, self._cursors, self._producers())
+        self._unasked = await stop_hanging(self._target, self._target_leaders, self._cursors, self._producers())
         await self._compare_positions()
 
     def _producers(self) -> frozenset[int]:
@@ -184,8 +185,8 @@ class Lane:
             self._wakeup,
             transactional_id=transactional_id if exactly_once else None,
             transactions_v2=self._transactions_v2,
-            halve=partial(halved, limit=self._allowance.opened),
-            window=self._allowance.window,
+            halve=partial(halved, limit=self._limits.opened),
+            in_flight_bytes=self._limits.in_flight,
             skips=not self._job.flow.handling.abort_on_send_failure,
         )
         self._ledger.adopt(self._identity)
@@ -193,7 +194,7 @@ class Lane:
 
     async def _copy_and_recover(self) -> None:
         recoveries, known = 0, self._committed_total()
-        blamed: PartitionKey | None = None
+        blamed: TopicPartition | None = None
         while True:
             try:
                 if recoveries:
@@ -202,7 +203,7 @@ class Lane:
             except (OutcomeUnknown, RequestLost, RequestNotSent) as problem:
                 recoveries = 1 if self._committed_total() != known else recoveries + 1
                 if recoveries > 1:
-                    self._members.halve()  # it may have been too many partitions for a broker
+                    self._transaction_partitions.halve()  # it may have been too many partitions for a broker
                 known, blamed = self._committed_total(), getattr(problem, "partition", None)
                 self._in_doubt = self._in_doubt or self._state is TransactionState.COMMITTING
                 self._state = advance(self._state, TransactionEvent.OUTCOME_UNKNOWN)
@@ -219,7 +220,7 @@ class Lane:
             self._identity = await self._coordinator.init(self._identity)
 
     async def _copy(self) -> None:
-        while not self._interruption.asked:
+        while not self._stop_signals.received:
             self._source.require_answers()
             self._target.require_answers()
             self._take_arrivals()
@@ -235,7 +236,7 @@ class Lane:
                 continue
             if self._state in {TransactionState.READY, TransactionState.OPEN}:
                 await self._append()
-            if self._records.waiting_bytes < self._allowance.waiting:
+            if self._records.waiting_bytes < self._limits.waiting:
                 self._feed.pump(self._source.held_bytes + self._records.own_bytes)
             if self._finished():
                 await self._look_back()
@@ -297,7 +298,7 @@ class Lane:
         runs = [cursor.runs for cursor in self._cursors.values()]
         if max(runs, default=0) >= RUNS_PER_RECEIPT or sum(runs) >= RUNS_PER_TRANSACTION:
             return True
-        if self._members.full and not any(map(self._records.busy, self._members.keys)):
+        if self._transaction_partitions.full and not any(map(self._records.busy, self._transaction_partitions.keys)):
             return True
         return all(cursor.done and not self._records.busy(key) for key, cursor in self._cursors.items())
 
@@ -322,8 +323,8 @@ class Lane:
         self._sent_bytes += sent
         self._writing.spend(sent)
 
-    def _admits(self, key: PartitionKey) -> bool:
-        return key not in self._unasked and self._members.admit(key)
+    def _admits(self, key: TopicPartition) -> bool:
+        return key not in self._unasked and self._transaction_partitions.admit(key)
 
     def _unclear_sent_again(self) -> bool:
         """Whether the log may hold what was not accepted: a commit would show it, and the next transaction would append it once more."""
@@ -337,7 +338,7 @@ class Lane:
     async def _ask_again(self) -> None:
         due = {key for key in self._records.sendable() if key in self._unasked and self._target_leaders.of(*key).node >= 0}
         asked = {key: cursor for key in due if (cursor := self._cursors[key]).failure is None}
-        left = await stop_unmarked(self._target, self._target_leaders, asked, self._producers())
+        left = await stop_hanging(self._target, self._target_leaders, asked, self._producers())
         if any(cursor.failure is not None for cursor in asked.values()):
             raise OutcomeUnknown("an older transaction is open in a remote partition")  # what is queued for it must not be sent
         told = asked.keys() - left
@@ -345,7 +346,7 @@ class Lane:
         for key in due - told:
             self._records.postpone(key, "its leader does not tell whether an older transaction is open there")
 
-    async def _register(self, keys: Iterable[PartitionKey]) -> None:
+    async def _register(self, keys: Iterable[TopicPartition]) -> None:
         """Before KIP-890's protocol, partitions must be named to the coordinator first."""
         missing = [key for key in keys if key not in self._registered]
         if missing:
@@ -358,8 +359,8 @@ class Lane:
             self._registered.update(missing)
 
     async def _commit(self) -> None:
-        touched = self._members.share({key: cursor for key, cursor in self._cursors.items() if cursor.touched})
-        epochs, moved = await self._epochs.told(self._members.keys)
+        touched = self._transaction_partitions.share({key: cursor for key, cursor in self._cursors.items() if cursor.touched})
+        epochs, moved = await self._epochs.told(self._transaction_partitions.keys)
         self._records.leaders_stale |= moved
         receipts = [
             replace(receipt, remote_epoch=epochs.get(key, -1)) if receipt.kind in COPIES and receipt.counters.records else receipt
@@ -367,7 +368,7 @@ class Lane:
             for receipt in cursor.receipts(self._job.run_id)
         ]
         await self._append_internal(touched.values(), receipts)
-        positions = {key: Position(cursor.position, -1, self._mark) for key, cursor in touched.items()}
+        positions: dict[tuple[str, int], Position] = {key: Position(cursor.position, -1, self._mark) for key, cursor in touched.items()}
         if not self._transactions_v2:
             await self._coordinator.add_offsets(self._identity)
         try:
@@ -383,47 +384,48 @@ class Lane:
     def _adopt(self, identity: ProducerIdentity) -> None:
         self._identity = identity
         self._registered.clear()
-        self._members.end()
+        self._transaction_partitions.end()
         self._ledger.adopt(identity)
         if self._job.flow.exactly_once:
             self._records.adopt(identity)
 
     async def _append_internal(self, cursors: Iterable[PartitionCursor], receipts: Iterable[Receipt]) -> None:
         """Receipts and heads into this transaction; returns when all are accepted."""
-        by_partition: dict[PartitionKey, list[tuple[bytes, bytes]]] = {}
+        by_partition: dict[TopicPartition, list[tuple[bytes, bytes]]] = {}
         for receipt in receipts:
-            key = (self._job.ledger_topic, ledger_partition(receipt.topic, receipt.partition, self._job.ledger_partitions))
+            number = ledger_partition(receipt.topic, receipt.partition, self._job.ledger_partitions)
+            key = TopicPartition(self._job.ledger_topic, number)
             by_partition.setdefault(key, []).extend(encode_receipt(piece) for piece in split_receipt(receipt))
         heads = [cursor.head(self._job.run_id, self._job.ledger_topic_id) for cursor in cursors]
-        by_partition[self._job.state_topic, 0] = [encode_state(head) for head in heads]
+        by_partition[TopicPartition(self._job.state_topic, 0)] = [encode_state(head) for head in heads]
         if not self._transactions_v2:
             await self._register(by_partition)
         await self._ledger.append(by_partition)
 
-    async def _recover(self, blamed: PartitionKey | None) -> None:
+    async def _recover(self, blamed: TopicPartition | None) -> None:
         """Settle the open transaction by a new init, then let the positions say whether it was committed."""
         self._feed.abandon()
         self._target.disconnect()
         await self._loop.sleep(RECOVERY_PAUSE_SECONDS)
         self._identity = await self._settle()
-        await refuse_late(self._coordinator, self._identity, self._registered)
+        await fence_zombie_requests(self._coordinator, self._identity, self._registered)
         await self._fresh_appenders()
         await self._target_leaders.refresh()
         self._check_remote_topics()
-        self._unasked = await stop_unmarked(self._target, self._target_leaders, self._cursors, self._producers())
+        self._unasked = await stop_hanging(self._target, self._target_leaders, self._cursors, self._producers())
         positions = await self._coordinator.positions(self._cursors) if self._in_doubt else {}
         for key, cursor in self._cursors.items():
             if self._in_doubt and cursor.touched and key in positions and positions[key].mark == self._mark:
                 cursor.confirm()
             cursor.revert()  # in any case: batches that were fetched ahead went with the appender
         self._registered.clear()
-        self._members.end()
+        self._transaction_partitions.end()
         self._in_doubt = False
         self._state = advance(self._state, TransactionEvent.SETTLED)
         await self._compare_positions()
         self._blame(blamed)
 
-    def _blame(self, key: PartitionKey | None) -> None:
+    def _blame(self, key: TopicPartition | None) -> None:
         cursor = self._cursors.get(key) if key is not None else None
         if key is None or cursor is None:
             return

@@ -13,7 +13,7 @@ from ferry.copying.lane import Lane
 from ferry.copying.listening import listened
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.rate_limiter import RateLimiter
-from ferry.copying.signals import Interruption
+from ferry.copying.signals import StopSignals
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule
 from ferry.handling.loading import make_handler, make_listener
 
@@ -45,11 +45,11 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
 
     Told to end by a signal, it aborts what is open and ends by that signal; the lanes that are left have no result.
     """
-    with Interruption() as interruption:
-        yield from _run_lanes(job, tasks, interruption)
+    with StopSignals() as stop_signals:
+        yield from _run_lanes(job, tasks, stop_signals)
 
 
-def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], interruption: Interruption) -> Generator[LaneResult]:
+def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], stop_signals: StopSignals) -> Generator[LaneResult]:
     from ferry.config import ClientRole  # noqa: PLC0415 - workers that get no lane do not need it
 
     loop = EventLoop()
@@ -80,9 +80,9 @@ def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], interruption: Interrupti
                 yield LaneResult(task.lane, task.identity, failure=replace(_failure(problem), silent=True))
                 continue
             started = time.process_time()
-            lane = Lane(loop, source, target, job, task, handle, reading=reading, writing=writing, interruption=interruption)
+            lane = Lane(loop, source, target, job, task, handle, reading=reading, writing=writing, stop_signals=stop_signals)
             result: LaneResult = listened(listener, task, partial(loop.run, lane.run))
-            if interruption.asked:
+            if stop_signals.received:
                 return
             yield replace(result, cpu_seconds=time.process_time() - started)
     finally:

@@ -32,7 +32,7 @@ LOOK_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
-class HeldBack:
+class LastStableLag:
     """One partition of cluster `cluster` whose last stable offset `stable_end` lies before its high watermark.
 
     `topic` and `partition` are the source's, `held` the partition in question (on the target the remote one, or one of Ferry's own topics).
@@ -107,7 +107,7 @@ class HeldBack:
         }
 
 
-def held_back(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin) -> tuple[HeldBack, ...]:
+def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin) -> tuple[LastStableLag, ...]:
     """Every source and remote partition of the flow, and every one of Ferry's own topics, that an open transaction holds back.
 
     Ferry's own transactions on the target count only when nobody will end them: the next run ends what a killed one left open.
@@ -126,12 +126,12 @@ def held_back(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: Clus
     return (*_of_cluster(flow, flow.source, source, sources), *(entry for entry in behind if not _at_work(entry.transaction, own)))
 
 
-def overdue(found: Iterable[HeldBack]) -> list[PartitionFailure]:
+def overdue(found: Iterable[LastStableLag]) -> list[PartitionFailure]:
     """The failures to report: one for each partition that is held back for too long."""
     return [entry.failure() for entry in found if entry.overdue]
 
 
-def aged(entry: HeldBack, now_ms: int, warn_ms: int) -> HeldBack:
+def aged(entry: LastStableLag, now_ms: int, warn_ms: int) -> LastStableLag:
     """With the transaction's age at `now_ms`: since its start as the coordinator knows it, else since the producer's last record there."""
     found = entry.transaction
     if found is None:
@@ -141,7 +141,7 @@ def aged(entry: HeldBack, now_ms: int, warn_ms: int) -> HeldBack:
     return replace(entry, age_ms=age, overdue=age is not None and age >= warn_ms)
 
 
-def aged_by_records(hidden: list[HeldBack], admin: ClusterAdmin, now_ms: int, warn_ms: int) -> list[HeldBack]:
+def aged_by_records(hidden: list[LastStableLag], admin: ClusterAdmin, now_ms: int, warn_ms: int) -> list[LastStableLag]:
     """Where producers cannot be seen (no right to, or brokers older than 2.8): record times tell whether it began before the threshold."""
     if not hidden:
         return []
@@ -154,7 +154,7 @@ def aged_by_records(hidden: list[HeldBack], admin: ClusterAdmin, now_ms: int, wa
     return found
 
 
-def still_open(hidden: list[HeldBack], admin: ClusterAdmin) -> list[HeldBack]:
+def still_open(hidden: list[LastStableLag], admin: ClusterAdmin) -> list[LastStableLag]:
     """Without those that were called overdue and end within MARKERS_SECONDS."""
     deadline = time.monotonic() + MARKERS_SECONDS
     while (late := [entry.held for entry in hidden if entry.overdue]) and time.monotonic() < deadline:
@@ -164,14 +164,16 @@ def still_open(hidden: list[HeldBack], admin: ClusterAdmin) -> list[HeldBack]:
     return hidden
 
 
-def _of_cluster(flow: Flow, cluster: Cluster, admin: ClusterAdmin, partitions: Mapping[TopicPartition, tuple[str, int]]) -> list[HeldBack]:
+def _of_cluster(
+    flow: Flow, cluster: Cluster, admin: ClusterAdmin, partitions: Mapping[TopicPartition, tuple[str, int]]
+) -> list[LastStableLag]:
     watermarks, _ = admin.end_offsets(partitions, committed=False)
     stable_ends, _ = admin.end_offsets(watermarks)
     behind = [key for key, end in watermarks.items() if stable_ends.get(key, end) < end]
     now_ms, warn_ms = round(time.time() * 1000), flow.open_transaction_warn_ms
     found = []
     for key, seen in open_transactions(cluster, behind).items():
-        entry = HeldBack(*partitions[key], cluster.alias, cluster.bootstrap, key, stable_ends[key], watermarks[key])
+        entry = LastStableLag(*partitions[key], cluster.alias, cluster.bootstrap, key, stable_ends[key], watermarks[key])
         if isinstance(seen, str):
             found.append(replace(entry, hidden=seen))
         elif seen:  # none: it ended meanwhile

@@ -172,7 +172,7 @@ def keep_ledger_tidy(flow: Flow) -> LedgerCompaction:
             log_starts, _ = target.earliest_offsets(sorted(keys))
             done = tidy(old, {(key.topic, key.partition): offset for key, offset in log_starts.items()})
             if done.merged or done.replaced:
-                writer.write({(topic, share): records_of(done)})
+                writer.write({TopicPartition(topic, share): records_of(done)})
             merged += done.merged
             replaced += done.replaced
             left += len(found) - len(done.replaced)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.partitions import TopicPartition
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.wire.ranges import Ranges
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Segment:
-    """Upstream offsets `[start, end)` to copy: `copied` in order at the position, or `backfilled` below it."""
+    """Upstream offsets `[start, end)` to copy. Kind `copied`: in order, from the position on; `backfilled`: below the position."""
 
     kind: ReceiptKind
     start: int
@@ -27,11 +28,11 @@ class Segment:
 class PartitionTask:
     """One source partition of a lane.
 
-    `position` is the next upstream offset to copy in order, as the driver read it after fencing. `last_epoch` is the source leader epoch to
-    fetch it with (-1 unknown). `seed` and `foreign` (what another replicator wrote) go into the partition's first transaction.
-    `batch_limit` is the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote.
-    `settles`: an operator's seed overrides whatever the group says. `series`: of the receipts to write (Receipt.series). `record_bytes`: as
-    of the head (Head.record_bytes), until records are copied.
+    `position`: the next upstream offset to copy in order, as the driver read it after fencing. `last_epoch`: the source leader epoch with
+    which to fetch it (-1: unknown). `seed` and `foreign` (records that another replicator wrote): receipts for the partition's first
+    transaction. `batch_limit`: the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote.
+    `settles`: an operator's seed replaces the group's offset, whatever it is. `series`: of the receipts to write (Receipt.series).
+    `record_bytes`: Head.record_bytes until records are copied.
     """
 
     topic: str
@@ -52,18 +53,18 @@ class PartitionTask:
 
     @property
     def declared(self) -> tuple[Receipt, ...]:
-        """Receipts that say something without copying anything."""
+        """Receipts that copy no records: the seed, and what other replicators wrote."""
         return (*((self.seed,) if self.seed is not None else ()), *self.foreign)
 
     @property
-    def remote(self) -> tuple[str, int]:
+    def remote(self) -> TopicPartition:
         """The remote partition."""
-        return self.remote_topic, self.partition
+        return TopicPartition(self.remote_topic, self.partition)
 
 
 @dataclass(frozen=True)
 class LaneTask:
-    """One lane's share of a run, with the pair by which the driver holds the lane."""
+    """One lane's part of a run, with the producer id and epoch by which the driver holds the lane."""
 
     lane: int
     transactional_id: str
@@ -72,14 +73,14 @@ class LaneTask:
 
     @property
     def weight(self) -> int:
-        """Offsets to go: what balancing over tasks goes by."""
+        """Offsets left to copy. Lanes are spread over Spark tasks by it."""
         return sum(segment.end - segment.start for task in self.partitions for segment in task.segments)
 
 
 @dataclass(frozen=True)
 class CopyJob:
-    """What all lanes of a run share. `bytes_per_second`: what lanes that run one after the other may read and write (None: no limit).
-    `producers`: the producer ids of all lanes that the flow ever had, as the run took them."""
+    """What all lanes of a run share. `bytes_per_second`: rate limit for reading, and for writing, of lanes that run one after the other
+    (None: no limit). `producers`: the producer ids of all lanes that the flow ever had, as the run got them."""
 
     flow: Flow
     run_id: str
@@ -94,9 +95,9 @@ class CopyJob:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a partition or lane stopped: the error's class name, its text, and whether trying again may help.
+    """Why a partition or lane stopped: the error's class name, its text, and whether another try may succeed (`passing`).
 
-    `silent`: a cluster has been waited for as long as anybody waits (ferry.clusters.unreachable).
+    `silent`: a whole cluster has not answered for the longest time that Ferry waits (ferry.clusters.unreachable).
     """
 
     error: str
@@ -107,7 +108,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class PartitionOutcome:
-    """How far a partition came: `position` is the committed next upstream offset."""
+    """How far a partition was copied: `position` is the committed next upstream offset."""
 
     topic: str
     partition: int
@@ -117,7 +118,7 @@ class PartitionOutcome:
 
 @dataclass(frozen=True)
 class LaneResult:
-    """What became of a lane. `identity` is the last pair it held; `fenced` when the broker refused it."""
+    """How a lane ended. `identity`: the last producer id and epoch that it held. `fenced`: the broker refused them."""
 
     lane: int
     identity: ProducerIdentity

@@ -1,6 +1,6 @@
-"""Remote partitions whose positions the target refuses: deleted, or a right on their topic is missing.
+"""Stops remote partitions whose positions the target refuses: they were deleted, or a right on their topic is missing.
 
-The lane's other partitions go on in a new transaction: what this one holds of the refused ones must not be committed without a position.
+Their records must not be committed without a position. So the lane abandons this transaction, and its other partitions go on in a new one.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ from typing import NoReturn
 
 from ferry.clusters.connections import ClusterConnection
 from ferry.clusters.coordination import OutcomeUnknown, PositionsRefused
-from ferry.copying.appender import PartitionKey
+from ferry.clusters.partitions import TopicPartition
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import PartitionTask
 from ferry.errors import BatchRefused, PartitionError, TargetRecreated
 
 
-def stop_refused(problem: PositionsRefused, cursors: Mapping[PartitionKey, PartitionCursor], target: ClusterConnection) -> NoReturn:
-    """Stop the cursors of refused partitions, then OutcomeUnknown. NotAuthorized for an internal topic: then no partition can go on.
+def stop_refused(problem: PositionsRefused, cursors: Mapping[TopicPartition, PartitionCursor], target: ClusterConnection) -> NoReturn:
+    """Stop the cursors of refused partitions, then raise OutcomeUnknown.
 
-    An internal topic that is gone leaves the outcome open too: the lane tries again a few times, and then says so.
+    NotAuthorized for one of Ferry's own topics, which all partitions need. If such a topic is gone, OutcomeUnknown makes the lane try again
+    a few times before it fails.
     """
     for topic, partition in problem.partitions:
-        cursor = cursors.get((topic, partition))
+        cursor = cursors.get(TopicPartition(topic, partition))
         if cursor is not None:
             cursor.fail(_failure(cursor.task, problem.right, target))
         elif problem.right:

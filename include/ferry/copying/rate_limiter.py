@@ -1,12 +1,13 @@
-"""A bandwidth budget (pure): bytes are spent when they are sent or asked for, and nothing more is sent while the budget is overdrawn.
+"""A rate limiter for bytes (pure): bytes are spent when they are sent or fetched, and nothing more is sent while too many were spent.
 
-It may be overdrawn by what one call spends, a batch at least, and makes up for it by waiting; what is not used within `BURST_SECONDS` is
-gone. So over some seconds the rate is met from below, and a batch that is larger than a second's worth goes through all the same.
+One call may spend more than is left, at least a whole batch; then the limiter waits until the rate has made up for it. Bytes that are not
+used within BURST_SECONDS are gone. So over some seconds the rate stays below its limit, and a batch that is larger than a second's bytes
+is sent nevertheless.
 """
 
 from __future__ import annotations
 
-# Above the time between two looks of a lane's loop, so that looking late costs nothing.
+# Longer than one turn of a lane's loop, so that a late turn costs no bandwidth.
 BURST_SECONDS = 0.25
 
 
@@ -27,6 +28,6 @@ class RateLimiter:
         return self._left >= 0
 
     def spend(self, size: int) -> None:
-        """So many bytes were sent."""
+        """`size` bytes were sent or fetched."""
         if self._rate is not None:
             self._left -= size

@@ -1,8 +1,8 @@
-"""SIGTERM, SIGHUP and SIGINT while lanes work: the open transaction is aborted first, then the signal does what it would have done.
+"""SIGTERM, SIGHUP and SIGINT while lanes run: the lane first aborts its open transaction, then the signal takes its usual effect.
 
-An open transaction that nobody ends holds back every read_committed consumer of the remote topics, until the next run or the
-coordinator's time-out. SIGHUP is what Spark's Python daemon sends its workers when its JVM has gone. The signal is only noted; lanes look
-between two steps. After that it is delivered again, to whoever handled it before.
+An open transaction that nobody ends stops every read_committed consumer of the remote topics, until the next run or the coordinator's
+time-out. Spark's Python daemon sends SIGHUP to its workers when its JVM is gone. The handler only remembers the signal; lanes check for it
+between two steps. Afterwards the signal is sent again, to the handler that was there before.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from types import FrameType, TracebackType
 from typing import Any
 
 NUMBERS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-# A coordinator that does not answer must not keep a process that was told to end; the transaction then times out by itself.
+# A process that was told to end waits no longer than this for the coordinator; then the transaction times out by itself.
 ABORT_SECONDS = 10.0
 
 
-class Interruption:
-    """While entered, in the main thread, signals are noted in `asked` instead of being acted on; elsewhere it does nothing."""
+class StopSignals:
+    """A context manager: inside it, signals only set `received`. It works in the main thread, and does nothing in other threads."""
 
     def __init__(self) -> None:
         self._noted = 0
         self._previous: dict[int, Any] = {}
 
     @property
-    def asked(self) -> bool:
+    def received(self) -> bool:
         """Whether the process was told to end."""
         return self._noted != 0
 
-    def __enter__(self) -> Interruption:
+    def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():
             self._previous = {number: signal.signal(number, self._note) for number in (*NUMBERS, signal.SIGALRM)}
         return self
@@ -50,7 +50,7 @@ class Interruption:
             self._noted = number
             signal.setitimer(signal.ITIMER_REAL, ABORT_SECONDS)
             return
-        # Asked twice, or too late for an abort: as if there were no lanes.
+        # A second signal, or no answer to the abort for ABORT_SECONDS: end at once.
         noted = self._noted or number
         signal.signal(noted, signal.SIG_DFL)
         os.kill(os.getpid(), noted)

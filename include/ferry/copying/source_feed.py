@@ -1,8 +1,8 @@
-"""The reading half of a lane: fetches ahead for its cursors and turns what arrives into batches.
+"""The reading half of a lane: fetches ahead for its cursors, and transforms what arrives into batches to produce.
 
-One fetch is in flight per source broker; the next one leaves before the batches of the last are appended, so that reading and appending
-overlap. What the source says about itself is acted on per partition: gone, recreated, truncated and unreadable partitions stop with a
-named error, expired ranges become losses, and a leader that moved is asked again.
+One fetch is in flight for each source broker. The next one is sent before the batches of the last are appended, so that reading and
+appending overlap. The feed handles what the source answers for each partition: if the partition is gone, recreated, truncated or
+unreadable, it stops with a named error; expired ranges become losses; if a leader moved, the new one is asked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from kafka.future import Future
 
-from ferry.clusters.answers import FETCH, METADATA, Action
+from ferry.clusters.answers import FETCH, Action
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
 from ferry.clusters.fetching import (
     Fetched,
@@ -22,6 +22,7 @@ from ferry.clusters.fetching import (
     fetch_request,
     fetched_partitions,
     log_bounds,
+    without_leader,
 )
 from ferry.clusters.leader_epochs import ReadTo, divergence_of
 from ferry.clusters.leaders import Leaders
@@ -34,6 +35,7 @@ from ferry.errors import (
     BatchTooLarge,
     FerryError,
     HandlerFailed,
+    NotAuthorized,
     PartitionError,
     PartitionUnavailable,
     SourceMissing,
@@ -48,7 +50,7 @@ from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.transform import transform
 
 PAUSE_SECONDS = 0.1
-# Only the ledger tells which records of the old log had been copied, and the lane does not read it.
+# The lane cannot name the offset: only the ledger tells which records of the old log were copied.
 WHERE_A_RESTART_GOES_ON = "ferry plan names the offset at which ferry.on.recreate=restart goes on"
 
 
@@ -63,8 +65,8 @@ class SourceFeed:
         wakeup: Wakeup,
         cursors: Iterable[PartitionCursor],
         handle: Handle | None,
-        allowance: BufferLimits,
-        budget: RateLimiter,
+        limits: BufferLimits,
+        rate_limiter: RateLimiter,
     ) -> None:
         self._loop = loop
         self._connection = connection
@@ -73,8 +75,8 @@ class SourceFeed:
         self._cursors = {(cursor.task.topic, cursor.task.partition): cursor for cursor in cursors}
         self._handlings = {key: PartitionHandling(handle, *key) for key in self._cursors} if handle is not None else {}
         self._rotation: deque[PartitionCursor] = deque(self._cursors.values())
-        self._allowance, self._budget = allowance, budget
-        # What one batch may have: a response brings one whole batch, whatever was asked for.
+        self._limits, self._rate_limiter = limits, rate_limiter
+        # Bytes that a response may have: it holds one whole batch, however little was asked for.
         self._largest = max((cursor.task.batch_limit for cursor in self._cursors.values()), default=0)
         self._fetching: set[int] = set()
         self._arrived: deque[tuple[list[FetchPosition], Future]] = deque()
@@ -82,12 +84,12 @@ class SourceFeed:
         self._stale = False
 
     def pump(self, held: int) -> None:
-        """Send a fetch to every broker that has none in flight and leads a partition that wants one, as far as memory and budget go.
+        """Send a fetch to every broker that has none in flight and leads a partition that wants one, within memory and rate limits.
 
         `held`: bytes of data that the lane has in memory.
         """
         now = time.monotonic()
-        if not self._budget.allows(now):
+        if not self._rate_limiter.allows(now):
             return
         by_node: dict[int, list[FetchPosition]] = {}
         for cursor in self._rotation:
@@ -99,21 +101,21 @@ class SourceFeed:
                 elif node not in self._fetching and not self._connection.throttled(node):
                     by_node.setdefault(node, []).append(cursor.fetch_position())
         self._rotation.rotate(-1)
-        needed = max(self._allowance.fetch, self._largest)
+        needed = max(self._limits.fetch, self._largest)
         for node, wanted in by_node.items():
             reserved = needed * len(self._fetching)
-            if (held or reserved) and held + reserved + needed > self._allowance.held:
+            if (held or reserved) and held + reserved + needed > self._limits.held:
                 return
             self._submit(node, wanted)
 
     def abandon(self) -> None:
-        """Forget the fetches in flight: the cursors were thrown back."""
+        """Forget the fetches in flight: the cursors have gone back."""
         self._generation += 1
         self._fetching.clear()
         self._arrived.clear()
 
     def arrivals(self) -> list[tuple[PartitionCursor, list[ProduceBatch]]]:
-        """Batches of the responses that came in, in upstream order per partition; cursors are moved on."""
+        """The batches of the responses that have arrived, in upstream order per partition. Moves the cursors on."""
         found = []
         while self._arrived:
             asked, future = self._arrived.popleft()
@@ -130,17 +132,17 @@ class SourceFeed:
         return found
 
     def _note_silence(self, answers: Sequence[tuple[PartitionCursor, Fetched]]) -> None:
-        """Postpone partitions that got no whole batch though the source has more, unless other partitions filled the answer."""
+        """Postpone partitions that got no whole batch although the source has more, unless other partitions filled the response."""
         if any(cursor.fetched > fetched.asked.offset for cursor, fetched in answers):
             return
         for cursor, fetched in answers:
             unsaid = not fetched.error and cursor.failure is None and not cursor.doubted and cursor.fetched == fetched.asked.offset
             if unsaid and fetched.last_stable_offset > cursor.fetched:
-                what = f"offset {cursor.fetched}, though its last stable offset is {fetched.last_stable_offset}"
+                what = f"offset {cursor.fetched}, although its last stable offset is {fetched.last_stable_offset}"
                 self._postpone(cursor, f"the source sends no whole batch at {what}")
 
     async def mend(self, idle: Iterable[PartitionCursor]) -> None:
-        """Refresh leaders if asked to, and look into what the source contradicts (`idle`: nothing in flight)."""
+        """Refresh leaders if needed, and check offsets that the source contradicts. `idle`: cursors with nothing in flight."""
         if self._stale and self._leaders.rested and not self._connection.all_throttled():
             self._stale = False
             try:
@@ -157,8 +159,8 @@ class SourceFeed:
 
     def _submit(self, node: int, wanted: list[FetchPosition]) -> None:
         generation = self._generation
-        allowed = self._allowance
-        request = fetch_request(wanted, self._leaders, total_bytes=allowed.fetch, partition_bytes=allowed.partition_fetch)
+        limits = self._limits
+        request = fetch_request(wanted, self._leaders, total_bytes=limits.fetch, partition_bytes=limits.partition_fetch)
         self._fetching.add(node)
         future = self._connection.submit(request, node)
 
@@ -172,7 +174,7 @@ class SourceFeed:
 
     def _take(self, cursor: PartitionCursor, fetched: Fetched) -> list[ProduceBatch]:
         segment = cursor.segment
-        self._budget.spend(len(fetched.records))
+        self._rate_limiter.spend(len(fetched.records))
         self._largest = max(self._largest, len(fetched.records))
         if segment is None or cursor.failure is not None or fetched.asked.offset != cursor.fetched:
             return []
@@ -192,7 +194,7 @@ class SourceFeed:
                 excluded=task.excluded,
                 max_batch_bytes=task.batch_limit,
                 handling=self._handlings.get((task.topic, task.partition)),
-                max_opened_bytes=self._allowance.opened,
+                max_opened_bytes=self._limits.opened,
             )
         except HandlerStopped as problem:
             cursor.fail(HandlerFailed(task.topic, task.partition, str(problem)))
@@ -213,18 +215,14 @@ class SourceFeed:
         return transformed.batches
 
     def _without_leader(self, cursor: PartitionCursor) -> None:
-        task, code = cursor.task, self._leaders.refused(cursor.task.topic)
-        match METADATA.action(code):
-            case Action.DENIED:
-                self._denied(cursor, METADATA.right(code, topic=task.topic))
-            case Action.REFUSED:
-                cursor.fail(PartitionError(task.topic, task.partition, f"the source does not tell its leader: {METADATA.told(code)}"))
+        task = cursor.task
+        match without_leader(self._connection, self._leaders, task.topic, task.partition):
+            case NotAuthorized() as problem:
+                cursor.fail(PartitionError(task.topic, task.partition, str(problem)))
+            case PartitionError() as problem:
+                cursor.fail(problem)
             case _:
                 self._postpone(cursor, "it has no leader")
-
-    def _denied(self, cursor: PartitionCursor, right: str) -> None:
-        task = cursor.task
-        cursor.fail(PartitionError(task.topic, task.partition, f"the source refuses to read it: {self._connection.granting(right)}"))
 
     def _refused(self, cursor: PartitionCursor, code: int) -> None:
         task = cursor.task
@@ -232,7 +230,8 @@ class SourceFeed:
             case Action.BOUNDS:
                 cursor.doubted = True
             case Action.DENIED:
-                self._denied(cursor, FETCH.right(code, topic=task.topic))
+                granting = self._connection.granting(FETCH.right(code, topic=task.topic))
+                cursor.fail(PartitionError(task.topic, task.partition, f"the source refuses to read it: {granting}"))
             case Action.REFUSED:
                 problem = f"the source answers at offset {cursor.fetched}: {FETCH.told(code)}"
                 cursor.fail(UnreadableBatch(task.topic, task.partition, problem))
@@ -258,7 +257,7 @@ class SourceFeed:
             cursor.fail(PartitionUnavailable(task.topic, task.partition, f"not readable for {PATIENCE_SECONDS:.0f} s: {problem}"))
 
     def check_identities(self) -> None:
-        """Stop the cursors whose topic is another one now, or is gone. To be called after every refresh of the leaders."""
+        """Stop the cursors whose topic was deleted, or created again. Call it after every refresh of the leaders."""
         for cursor in self._cursors.values():
             task, found = cursor.task, self._leaders.topic_id(cursor.task.topic)
             if found is not None and found != task.topic_id:
@@ -271,10 +270,10 @@ class SourceFeed:
                 cursor.fail(SourceMissing(task.topic, task.partition, "the source topic was deleted while it was copied"))
 
     async def _look_at_source(self, cursor: PartitionCursor) -> None:
-        """See whether the log begins behind the offset, or was truncated before it. If not, ask for the offset again.
+        """Ask the source whether its log begins after the offset, or was truncated before it. If neither, fetch from the offset again.
 
-        Only leader epochs prove a truncation. Where they do not, a log that seems to end before the offset is asked again until patience
-        ends; the next run decides.
+        Only leader epochs prove a truncation. If they do not prove it and the log seems to end before the offset, the feed asks again for
+        PATIENCE_SECONDS; then the next run decides.
         """
         task, epoch = cursor.task, cursor.fetch_position().last_epoch
         key, diverged = TopicPartition(task.topic, task.partition), None
@@ -295,9 +294,9 @@ class SourceFeed:
         elif diverged is not None and diverged.proven:
             text = f"the source log was truncated to offset {diverged.end}; copied up to {cursor.fetched}"
             cursor.fail(SourceTruncated(*key, f"{text}; {WHERE_A_RESTART_GOES_ON}"))
-        elif cursor.fetched > end:  # a leader that lags behind tells such an end too
+        elif cursor.fetched > end:  # a leader that lags behind gives such an end too
             self._postpone(cursor, f"the source log ends at {end}, before the position {cursor.fetched}")
         elif epoch >= 0:
             cursor.forget_epoch()
         else:
-            self._postpone(cursor, f"the source does not give offset {cursor.fetched}, though its log goes from {start} to {end}")
+            self._postpone(cursor, f"the source does not give offset {cursor.fetched}, although its log goes from {start} to {end}")

@@ -186,7 +186,7 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
         yield failure(where, "partitions", str(stopped), next_step_of(stopped.error))
     if len(facts.status.stopped) > NAMES_SHOWN:
         yield failure(where, "partitions", f"{len(facts.status.stopped) - NAMES_SHOWN} more are stopped", "ferry status names them all")
-    for held in facts.status.held_back:
+    for held in facts.status.last_stable_lags:
         if held.overdue:
             yield failure(where, "open transactions", held.what, held.remedy)
     if facts.status.losses:

@@ -52,8 +52,8 @@ def status_measurements(status: FlowStatus, source: str, target: str) -> list[Me
     tags = {"source": source, "target": target}
     found = [one for partition in status.partitions for one in _lag_of(partition, tags)]
     counts = {
-        "open-transactions": len(status.held_back),
-        "hanging-transactions": sum(entry.overdue for entry in status.held_back),
+        "open-transactions": len(status.last_stable_lags),
+        "hanging-transactions": sum(entry.overdue for entry in status.last_stable_lags),
         "limits-broken": len(status.broken),
     }
     return [*found, *(Measurement(name, value, tags) for name, value in counts.items())]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import Lack
-from ferry.copying.last_stable_lag import HeldBack, held_back
+from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
@@ -45,7 +45,7 @@ class FlowStatus:
     flow: str
     partitions: tuple[PartitionStatus, ...]
     losses: tuple[LossReport, ...]
-    held_back: tuple[HeldBack, ...] = ()
+    last_stable_lags: tuple[LastStableLag, ...] = ()
     broken: tuple[BrokenLimit, ...] = ()
     lacking: tuple[Lack, ...] = ()
     stage: str = Stage.REPLICATING.value
@@ -65,12 +65,12 @@ class FlowStatus:
     def document(self) -> dict[str, Any]:
         """As JSON."""
         fields = asdict(self)
-        del fields["held_back"], fields["broken"]
+        del fields["last_stable_lags"], fields["broken"]
         fields["lacking"] = [lack._asdict() for lack in self.lacking]
         lag = self.lag
         totals = {"lag_records": lag.records, "lag_bytes": lag.known_bytes, "lag_seconds": lag.seconds}
         lists = {
-            "open_transactions": [entry.document() for entry in self.held_back],
+            "open_transactions": [entry.document() for entry in self.last_stable_lags],
             "limits_broken": [entry.document() for entry in self.broken],
         }
         return {"version": STATUS_VERSION, **fields, **lists, "totals": totals}
@@ -113,7 +113,11 @@ def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan 
 
 
 def _status(
-    flow: Flow, seen: FlowSnapshot, partitions: tuple[PartitionStatus, ...], losses: tuple[LossReport, ...], behind: tuple[HeldBack, ...]
+    flow: Flow,
+    seen: FlowSnapshot,
+    partitions: tuple[PartitionStatus, ...],
+    losses: tuple[LossReport, ...],
+    behind: tuple[LastStableLag, ...],
 ) -> FlowStatus:
     return FlowStatus(
         flow.name,
@@ -134,13 +138,13 @@ def _stage(seen: FlowSnapshot) -> tuple[str, int]:
 
 def _seen(
     flow: Flow, known: RunPlan | None = None, *, for_a_run: bool
-) -> tuple[FlowSnapshot, tuple[PartitionStatus, ...], tuple[HeldBack, ...]]:
+) -> tuple[FlowSnapshot, tuple[PartitionStatus, ...], tuple[LastStableLag, ...]]:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         if known is not None:
-            seen, behind = known.seen, known.held_back
+            seen, behind = known.seen, known.last_stable_lags
         else:
             seen = take_snapshot(flow, RunRequest(flow.name, "status"), source, target, settled=False, for_a_run=for_a_run)
-            behind = held_back(flow, seen, source, target)
+            behind = last_stable_lags(flow, seen, source, target)
         lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
         configs = _configs(flow, source, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run)
     ages = first_ages(flow, {(facts.topic, facts.partition): first_uncopied(facts) for facts in lagging})

@@ -107,7 +107,12 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         topics=topics[:TOPICS_SHOWN],
         lagging_topics=len(topics),
         losses=look.losses,
-        warnings=(*map(str, status.broken), *(held.what for held in status.held_back if held.overdue), *_stopped(status), *_unread(lag)),
+        warnings=(
+            *map(str, status.broken),
+            *(held.what for held in status.last_stable_lags if held.overdue),
+            *_stopped(status),
+            *_unread(lag),
+        ),
         run=look.run,
         outage_seconds=look.at - before.since if before is not None and before.state == UNREACHABLE else None,
         moved_at=moved_at,

@@ -49,7 +49,7 @@ class Overview:
 
     `losses`: as LossReport, with `run_id` and `acknowledged`; those that nobody acknowledged come first. `losses_open` counts these, and
     `losses_by_topic` counts them by topic. `stopped`: partitions that the next run will not copy, as PartitionFailure.
-    `open_transactions`: as of HeldBack.document. The lists may be cut; the totals count everything.
+    `open_transactions`: as of LastStableLag.document. The lists may be cut; the totals count everything.
     """
 
     partitions: tuple[PartitionStatus, ...]

@@ -32,7 +32,9 @@ def read_overview(flow: Flow) -> dict[str, Any]:
         "losses_open": len(unseen),
         "stopped": [asdict(failure) for failure in stopped[:STOPPED_NAMED]],
         "stopped_total": len(stopped),
-        "open_transactions": [entry.document() for entry in sorted(found.status.held_back, key=lambda held: not held.overdue)[:OPEN_NAMED]],
+        "open_transactions": [
+            entry.document() for entry in sorted(found.status.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]
+        ],
         "losses_by_topic": dict(Counter(loss["topic"] for loss in unseen)),
     }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.replication import broker_default
 from ferry.copying.driver import rules_of
-from ferry.copying.last_stable_lag import HeldBack, held_back, overdue
+from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overdue
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
@@ -39,7 +39,7 @@ class RunPlan:
     failed: tuple[PartitionFailure, ...]
     seen: FlowSnapshot = field(repr=False, compare=False)
     heartbeats: frozenset[str] = frozenset()
-    held_back: tuple[HeldBack, ...] = ()
+    last_stable_lags: tuple[LastStableLag, ...] = ()
     internal_topics_missing: bool = False
     few_replicas: tuple[FewReplicas, ...] = ()
 
@@ -69,7 +69,7 @@ class RunPlan:
             "partitions": [_planned(plan) for plan in self.partitions if plan.failure is None],
             "skipped": [vars(skipped) for skipped in self.skipped],
             "failed": [vars(failure) for failure in self.failed],
-            "open_transactions": [entry.document() for entry in self.held_back],
+            "open_transactions": [entry.document() for entry in self.last_stable_lags],
             "few_replicas": [{"topic": few.topic, "key": few.key, "has": few.has, "wanted": few.wanted} for few in self.few_replicas],
         }
 
@@ -80,7 +80,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         seen = take_snapshot(flow, request, source, target, settled=False, for_a_run=True)
         topics = plan_remote_topics(flow, seen, source, target)
         refused = why_missing(flow, topics, target) if topics.create or topics.unread else {}
-        behind = held_back(flow, seen, source, target)
+        behind = last_stable_lags(flow, seen, source, target)
         few = _few_replicas(flow, seen, target)
     plans = stopped_without_topic(plan_partitions(seen.facts, rules_of(flow, request)), refused)
     failed = [
@@ -99,7 +99,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         failed=tuple(failed),
         seen=seen,
         heartbeats=frozenset(topic for topic in seen.source_topics if flow.policy.is_heartbeats_topic(topic)),
-        held_back=behind,
+        last_stable_lags=behind,
         internal_topics_missing=not internal_topics(flow) <= set(seen.target_topics),
         few_replicas=few,
     )

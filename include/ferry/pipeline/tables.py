@@ -43,7 +43,7 @@ def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
     columns = ("topic", "partition", "remote topic", "position", "end", "offsets", "notes")
     yield Table(f"{planned.flow}: to copy", columns, rows)
     yield from map(str, planned.failed)
-    yield from (f"open: {held.what}" for held in planned.held_back if not held.overdue)
+    yield from (f"open: {held.what}" for held in planned.last_stable_lags if not held.overdue)
 
 
 def report_parts(report: RunReport) -> Iterator[str | Table]:

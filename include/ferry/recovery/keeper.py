@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.partitions import TopicPartition
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lanes import run_transactional_id
 from ferry.ledger.reading import refuse_newer_state
@@ -100,7 +101,7 @@ class RecoveryKeeper:
         return cut_of(self.state, self.record)
 
     def _write(self, entries: Iterable[RecoveryEntry]) -> None:
-        self._writer.write({(self._topic, 0): [encode_state(entry) for entry in entries]})
+        self._writer.write({TopicPartition(self._topic, 0): [encode_state(entry) for entry in entries]})
 
 
 def _now() -> int:

@@ -49,7 +49,8 @@ class NotCopied:
 def not_copied(planned: RunPlan) -> tuple[NotCopied, ...]:
     """By the plan of a run of now (pure); partitions of which everything is copied are left out."""
     # Where names stay as they are, the remote partition has the same name, and its open transactions do not matter here.
-    open_at = {(entry.topic, entry.partition): entry for entry in planned.held_back if planned.flow.startswith(f"{entry.cluster}->")}
+    lags = (entry for entry in planned.last_stable_lags if planned.flow.startswith(f"{entry.cluster}->"))
+    open_at = {(entry.topic, entry.partition): entry for entry in lags}
     found = []
     for plan in planned.partitions:
         facts = plan.facts

@@ -15,7 +15,7 @@ from uuid import UUID
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.fetching import log_bounds
 from ferry.clusters.leaders import Leaders
-from ferry.copying.buffer_limits import allowance_of
+from ferry.copying.buffer_limits import buffer_limits
 from ferry.errors import BatchTooLarge, FerryError, PartitionError, PartitionUnavailable, UnreadableBatch
 from ferry.verify.comparer import Comparer, Tally
 from ferry.verify.log_reader import LogMoved, LogReader, Place
@@ -75,7 +75,7 @@ def verify_ranges(job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[Ran
             await connection.open()
             await known.refresh()
 
-    opened = allowance_of(job.flow.memory_bytes, None, handled=False).opened
+    opened = buffer_limits(job.flow.memory_bytes, None, handled=False).opened
     try:
         loop.run(open_both)
         with ResultWriter(job.flow, job.run_id) as writer:
