@@ -26,7 +26,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.open_transactions import OpenTransaction, open_transactions
 from ferry.clusters.partitions import TopicPartition as Key
 from ferry.config import Flow, load_config
-from ferry.copying import last_stable_lag as held_back_module
+from ferry.copying import last_stable_lag as last_stable_lag_module
 from ferry.copying.lanes import transactional_id
 from ferry.copying.last_stable_lag import LastStableLag, _at_work, aged, aged_by_records, overdue, still_open
 from ferry.errors import ExitCode
@@ -91,7 +91,7 @@ def test_durations_are_told_roughly(age: int, text: str) -> None:
 
 
 @pytest.mark.unit
-def test_what_is_held_back_is_told_as_json_and_as_a_failure() -> None:
+def test_a_lag_as_json_and_as_a_failure() -> None:
     transaction = OpenTransaction(7, 3, 10, 4_000, "id", "Ongoing", 9_000, 60_000)
     entry = LastStableLag("t", 4, "A", "a:1", Key("A.t", 4), 10, 20, 130_000, transaction, others=2, overdue=True)
     assert entry.document() == {
@@ -155,8 +155,8 @@ def test_record_times_tell_the_age_of_what_cannot_be_seen() -> None:
 @pytest.mark.unit
 def test_what_ends_at_once_only_waited_for_its_markers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies of old records look old from the moment on in which they are written."""
-    monkeypatch.setattr(held_back_module, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(held_back_module, "MARKERS_SECONDS", 0.2)
+    monkeypatch.setattr(last_stable_lag_module, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(last_stable_lag_module, "MARKERS_SECONDS", 0.2)
     young, marked, hanging = (LastStableLag("t", number, "B", "b:1", Key("t", number), 10, 20, hidden="not allowed") for number in range(3))
     marked, hanging = replace(marked, overdue=True), replace(hanging, overdue=True)
     looks = iter([{marked.held: 10}, {marked.held: 20}])
