@@ -1,5 +1,5 @@
-"""Kafka for the floors above: connections, Fetch and Produce, coordinators, administration, internal topics.
+"""Requests to Kafka clusters: connections, Fetch and Produce, coordinators, administration, internal topics.
 
-Knows requests and answers of brokers. Knows nothing of flows' state.
+Knows the requests and answers of brokers. Does not know the state of flows.
 Begin with `connections.py` (data path) or `admin.py`; `answers.py` has every error code.
 """

@@ -15,10 +15,10 @@ class AclResource(StrEnum):
     GROUP = "group"
     TRANSACTIONAL_ID = "transactional-id"
     CLUSTER = "cluster"
-    OTHER = "other"  # delegation tokens, users, and what later brokers add
+    OTHER = "other"  # delegation tokens, users, and kinds that later brokers add
 
 
-# What librdkafka can write.
+# The operations that librdkafka can write.
 OPERATIONS = (
     "ALL",
     "READ",
@@ -44,7 +44,7 @@ class AclPattern(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class AclBinding:
-    """One ACL. `operation` and `permission` are Kafka's own names: ALL, READ, …; ALLOW, DENY; a number where it has none here."""
+    """One ACL. `operation` and `permission` are Kafka's names (ALL, READ, …; ALLOW, DENY), or the number of one that is not known here."""
 
     resource: AclResource
     name: str

@@ -1,7 +1,7 @@
-"""ACLs of one cluster: describe all of them, create, delete, each ACL on its own.
+"""ACLs of one cluster: describes all of them, and creates and deletes single ones.
 
-Describing goes over the raw data path: librdkafka (2.16) drops the error of a DescribeAcls response, so that a user who may see no ACLs, or
-a cluster without authorizer, looks like a cluster without ACLs.
+Ferry describes ACLs with kafka-python, because librdkafka (2.16) drops the error of a DescribeAcls response: a cluster that hides its ACLs
+from the user, or that has no authorizer, would look like a cluster without ACLs.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ferry.clusters.failures import denied
 from ferry.config import Cluster
 from ferry.errors import ClusterUnreachable, FerryError
 
-# A controller refuses requests that add more than 10,000 ACLs, and answers large ones late.
+# A controller refuses requests that add more than 10,000 ACLs, and needs long for large ones.
 ACLS_A_REQUEST = 500
-# A cluster with tens of thousands of ACLs answers within seconds; a broker that hangs must not hold up a run.
+# A cluster with tens of thousands of ACLs answers within seconds. A broker that hangs must not delay a run for longer.
 ANSWER_MILLISECONDS = 30_000
 # Codes of ResourceType, PatternType, AclOperation and AclPermissionType (org.apache.kafka.common.resource, …common.acl)
 ANY, PREFIXED = 1, 4
@@ -39,9 +39,9 @@ _KAFKA_RESOURCES = {
 
 
 def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBinding] | None:
-    """Every ACL of the cluster; None when it has no authorizer. NotAuthorized without Describe on the cluster, ClusterUnreachable.
+    """Every ACL of the cluster; None if it has no authorizer. NotAuthorized without Describe on the cluster, ClusterUnreachable.
 
-    `to_alter`: they will be changed, which needs another right that implies this one.
+    `to_alter`: the caller will change ACLs. So a message names Alter, which includes Describe.
     """
     request = DescribeAclsRequest(
         resource_type_filter=ANY,
@@ -75,21 +75,21 @@ class AclAdmin(ClusterAdmin):
     """Changes the ACLs of one cluster; a context manager like ClusterAdmin."""
 
     def create_acls(self, bindings: Iterable[AclBinding]) -> dict[AclBinding, FerryError]:
-        """Create ACLs of topics, groups and transactional ids, many a request; what went wrong by ACL. One that exists already is fine."""
+        """Create ACLs of topics, groups and transactional ids; the errors by ACL. An ACL that exists already is no error."""
         return self._each("creating", sorted(set(bindings)), "create_acls", KafkaAcl)
 
     def delete_acls(self, bindings: Iterable[AclBinding]) -> dict[AclBinding, FerryError]:
-        """Delete exactly these ACLs; what went wrong by ACL. One that is gone already is fine."""
+        """Delete exactly these ACLs; the errors by ACL. An ACL that does not exist is no error."""
         return self._each("deleting", sorted(set(bindings)), "delete_acls", AclBindingFilter)
 
     def _each(self, doing: str, bindings: Sequence[AclBinding], method: str, kind: type[KafkaAcl]) -> dict[AclBinding, FerryError]:
-        problems = {}
+        def explain(binding: AclBinding) -> tuple[str, str]:
+            return f"{doing} ACL {binding}", "Alter on the cluster"
+
+        problems: dict[AclBinding, FerryError] = {}
         for start in range(0, len(bindings), ACLS_A_REQUEST):
             asked = {binding: _kafka_acl(binding, kind) for binding in bindings[start : start + ACLS_A_REQUEST]}
-            for binding, answer in self._answers(method, asked).items():
-                problem = self._refusal(f"{doing} ACL {binding}", answer, "Alter on the cluster")
-                if problem is not None:
-                    problems[binding] = problem
+            problems |= self._changed(method, asked, explain)
         return problems
 
 

@@ -1,11 +1,11 @@
 """Administration of one cluster over confluent-kafka: listings, offsets, configs, topics, groups.
 
-Every call is bounded in time, and errors name the cluster, its address and what was asked. Errors of single partitions are returned beside
-the results, never left out.
+Every call has a time limit. Errors name the cluster, its address and the operation. Errors of single partitions are returned beside the
+results.
 
-librdkafka sends nearly all of this to the broker that it knows as the controller, even when that broker is dead. So a request that nobody
-answers, or that a broker cannot do now, is made again with a new client, which finds the brokers anew, until a controller is elected.
-Every request may be done twice: what was done already is no error.
+librdkafka sends nearly all of these requests to the broker that it knows as the controller, even if that broker is dead. So when nobody
+answers a request, or a broker cannot handle it now, Ferry sends it again with a new client, which looks for the brokers again, until a
+controller is elected. A request may therefore be executed twice: Ferry does not treat "already done" as an error.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError
 
 Key = TypeVar("Key")
 
-# A healthy controller answers within this; neither a dead one nor a wrong address may cost more. Later attempts get longer.
+# A healthy controller answers within this time. A dead controller or a wrong address must not cost more. Later attempts get longer.
 FIRST_ATTEMPT_SECONDS = 5.0
 # The longest attempt, for a controller that is busy with a large change.
 REQUEST_SECONDS = 30.0
 ATTEMPT_PAUSE_SECONDS = 0.5
-# Behind a first attempt without an answer any other broker is asked for as long, before the cluster counts as unreachable.
+# After a first attempt without an answer, Ferry asks any other broker for this long before the cluster counts as unreachable.
 ANY_BROKER_SECONDS = 5.0
-# The client tells of connections that fail only when asked; as long as this, the answer may be there already.
+# The client reports failed connections only in a poll; a poll waits for this long.
 CONTACT_POLL_SECONDS = 0.02
 # Large enough for few round trips, small enough for a broker to answer in time.
 TOPICS_A_REQUEST = 500
 # A controller refuses a request that creates more than 10,000 partitions.
 PARTITIONS_A_REQUEST = 2_000
-# Nobody has answered.
+# Codes that mean that nobody has answered.
 _UNANSWERED = frozenset(
     {
         KafkaError._TIMED_OUT,  # noqa: SLF001 - public names
@@ -122,7 +122,7 @@ class ClusterAdmin:
         return self._cluster.alias
 
     def cluster_id(self) -> str:
-        """The cluster's own id. The first contact: ClusterUnreachable within ten seconds, AuthenticationFailed sooner."""
+        """The cluster's id. Meant as the first contact: ClusterUnreachable within ten seconds, AuthenticationFailed sooner."""
         future = self._clients.admin.describe_cluster(request_timeout=FIRST_ATTEMPT_SECONDS)
         while not future.done():
             self._clients.admin.poll(CONTACT_POLL_SECONDS)
@@ -158,7 +158,7 @@ class ClusterAdmin:
         return found
 
     def denied_topics(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of `names` that the user may not describe, so that `topics` leaves them out, whether they exist or not."""
+        """The topics of `names` that the user may not describe, whether they exist or not. `topics` leaves them out."""
         denied = []
         for chunk in _chunks(sorted(names), TOPICS_A_REQUEST):
             for name, answer in self._answers("describe_topics", {name: name for name in chunk}, TopicCollection).items():
@@ -167,7 +167,7 @@ class ClusterAdmin:
         return tuple(denied)
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
-        """Effective config of topics; topics that are gone are absent. NotAuthorized when one may not be described."""
+        """Effective config of topics, without topics that do not exist. NotAuthorized if the user may not describe one."""
         found, problems = self.visible_configs(names)
         for problem in problems.values():
             raise problem
@@ -176,9 +176,9 @@ class ClusterAdmin:
     def visible_configs(
         self, names: Iterable[str], *, to_alter: bool = False
     ) -> tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]:
-        """Effective config of topics, and what went wrong by topic; topics that are gone are in neither.
+        """Effective config of topics, and the errors by topic; topics that do not exist are in neither.
 
-        `to_alter`: the caller alters them next. So where describing is refused, the message names the right to alter, which includes it.
+        `to_alter`: the caller will alter them. So a message names AlterConfigs, which includes DescribeConfigs.
         """
         found, problems = {}, {}
         for name, answer in self._configs(ResourceType.TOPIC, names, "AlterConfigs" if to_alter else "DescribeConfigs"):
@@ -203,17 +203,17 @@ class ClusterAdmin:
         return {}
 
     def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Log start offsets, and what went wrong by partition."""
+        """Log start offsets, and the errors by partition."""
         return self._list_offsets(partitions, EARLIEST, committed=False)
 
     def end_offsets(self, partitions: Iterable[TopicPartition], *, committed: bool = True) -> Offsets:
-        """Last stable offsets (high watermarks without `committed`), and what went wrong by partition."""
+        """Last stable offsets (high watermarks without `committed`), and the errors by partition."""
         return self._list_offsets(partitions, LATEST, committed=committed)
 
     def offsets_for_time(
         self, partitions: Iterable[TopicPartition], milliseconds: int, *, committed: bool = True
     ) -> tuple[dict[TopicPartition, int | None], dict[tuple[str, int], str]]:
-        """The first offset whose record is at or after the time (None: there is none), and what went wrong by partition.
+        """The first offset whose record is at or after the time (None: there is none), and the errors by partition.
 
         Without `committed` records of open transactions count too.
         """
@@ -229,39 +229,45 @@ class ClusterAdmin:
         return {key: offset if offset >= 0 else None for key, offset in found.items() if key not in overlooked}, problems
 
     def create_topics(self, wanted: Iterable[WantedTopic], *, dry_run: bool = False) -> dict[str, FerryError]:
-        """Create many topics, several a request; what went wrong by topic. One that exists already is fine.
+        """Create many topics; the errors by topic. A topic that exists already is no error.
 
-        `dry_run`: nothing is created; what would go wrong.
+        `dry_run`: creates nothing; the errors that creating would give.
         """
-        problems = {}
-        for chunk in _by_width(wanted):
+        listed = list(wanted)
+        rights = {one.name: one.rights for one in listed}
+
+        def explain(name: str) -> tuple[str, str]:
+            return f"creating topic {name}", f"{rights[name](name)} on topic {name}"
+
+        problems: dict[str, FerryError] = {}
+        for chunk in _by_width(listed):
             topics = {one.name: NewTopic(one.name, one.partitions, one.replication_factor, config=dict(one.config)) for one in chunk}
-            grants = {one.name: partial(_creating, one) for one in chunk}
-            for name, answer in self._answers("create_topics", topics, validate_only=dry_run).items():
-                problem = self._refusal(f"creating topic {name}", answer, grants[name], KafkaError.TOPIC_ALREADY_EXISTS)
-                if problem is not None:
-                    problems[name] = problem
+            problems |= self._changed("create_topics", topics, explain, KafkaError.TOPIC_ALREADY_EXISTS, validate_only=dry_run)
         return problems
 
     def create_partitions(self, widths: Mapping[str, int]) -> dict[str, FerryError]:
-        """Grow topics to so many partitions, several a request; what went wrong by topic."""
-        problems = {}
+        """Grow topics to so many partitions; the errors by topic."""
+
+        def explain(name: str) -> tuple[str, str]:
+            return f"growing topic {name} to {widths[name]} partitions", f"Alter on topic {name}"
+
+        problems: dict[str, FerryError] = {}
         for chunk in _chunks(sorted(widths), TOPICS_A_REQUEST):
-            growths = {name: NewPartitions(name, widths[name]) for name in chunk}
-            for name, answer in self._answers("create_partitions", growths).items():
-                problem = self._refusal(f"growing topic {name} to {widths[name]} partitions", answer, f"Alter on topic {name}")
-                if problem is not None:
-                    problems[name] = problem
-        # An attempt whose answer was lost may have grown them.
+            problems |= self._changed("create_partitions", {name: NewPartitions(name, widths[name]) for name in chunk}, explain)
+        # An attempt whose answer was lost may have grown these already.
         grown = self.topics(name for name, problem in problems.items() if isinstance(problem, ChangeRefused))
         return {name: problem for name, problem in problems.items() if name not in grown or grown[name].partitions != widths[name]}
 
     def alter_topic_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> dict[str, FerryError]:
-        """Set (None: remove) entries of topics' own configs by IncrementalAlterConfigs, several topics a request; what went wrong by topic.
+        """Set (None: remove) entries of topics' own configs by IncrementalAlterConfigs; the errors by topic.
 
-        A topic whose change is refused keeps all that it had.
+        A topic whose change is refused keeps its whole config.
         """
-        problems = {}
+
+        def explain(name: str) -> tuple[str, str]:
+            return f"changing {', '.join(sorted(changes[name]))} of topic {name}", f"AlterConfigs on topic {name}"
+
+        problems: dict[str, FerryError] = {}
         for chunk in _chunks(sorted(changes), TOPICS_A_REQUEST):
             resources = {
                 name: ConfigResource(
@@ -269,11 +275,7 @@ class ClusterAdmin:
                 )
                 for name in chunk
             }
-            for name, answer in self._answers("incremental_alter_configs", resources).items():
-                doing = f"changing {', '.join(sorted(changes[name]))} of topic {name}"
-                problem = self._refusal(doing, answer, f"AlterConfigs on topic {name}")
-                if problem is not None:
-                    problems[name] = problem
+            problems |= self._changed("incremental_alter_configs", resources, explain)
         return problems
 
     def _list_offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Offsets:
@@ -296,7 +298,7 @@ class ClusterAdmin:
                     yield name, self._explained(f"describing the config of {what}", answer, grant)
 
     def _answers(self, method: str, wanted: Mapping[Key, Any], gather: Callable[[list[Any]], Any] = list, **options: Any) -> dict[Key, Any]:
-        """What the client's `method` gave for each of the arguments `wanted`; a KafkaError where it failed."""
+        """The answers of the client's `method` for the arguments `wanted`, by key; a KafkaError where one failed."""
         answers: dict[Key, Any] = {}
         for seconds in self._attempts():
             left = {key: argument for key, argument in wanted.items() if key not in answers or _is_passing(answers[key])}
@@ -357,12 +359,19 @@ class ClusterAdmin:
         self._clients.answered = True
         return True
 
-    def _refusal(self, doing: str, answer: Any, grant: str | Callable[[], str], fine: int | None = None) -> FerryError | None:
-        """What a change met, the error code `fine` apart; ChangeRefused where the broker will not have it, whoever asks."""
-        if not isinstance(answer, KafkaError) or answer.code() == fine:
-            return None
-        told = grant if isinstance(grant, str) else grant()
-        return refusal(self._cluster, doing, answer, self._earlier_error(), grant=told)
+    def _changed(
+        self, method: str, wanted: Mapping[Key, Any], explain: Callable[[Key], tuple[str, str]], fine: int | None = None, **options: Any
+    ) -> dict[Key, FerryError]:
+        """The errors of a change, by key; ChangeRefused if the broker refuses it whoever asks. The error code `fine` is none.
+
+        `explain` gives for a key what Ferry does, and the right that this needs.
+        """
+        problems = {}
+        for key, answer in self._answers(method, wanted, **options).items():
+            if isinstance(answer, KafkaError) and answer.code() != fine:
+                doing, grant = explain(key)
+                problems[key] = refusal(self._cluster, doing, answer, self._earlier_error(), grant=grant)
+        return problems
 
     def _explained(self, doing: str, problem: KafkaError, grant: str = "") -> FerryError:
         return explained(self._cluster, doing, problem, self._earlier_error(), grant=grant)
@@ -380,7 +389,7 @@ def require_contact(*clusters: Cluster) -> None:
 
 
 def _settled(future: Future[Any], seconds: float) -> Any:
-    """What came of a request that was given `seconds`; a KafkaError also when the client itself does not end it in time."""
+    """The result of a request that was given `seconds`, or a KafkaError, also if the client itself does not end the request in time."""
     try:
         return future.result(seconds + 1.0)
     except KafkaException as problem:
@@ -390,15 +399,11 @@ def _settled(future: Future[Any], seconds: float) -> Any:
 
 
 def _is_passing(answer: Any) -> TypeGuard[KafkaError]:
-    """Whether asking again may help: nobody has answered, or the broker that did cannot do it now."""
+    """Whether another attempt may succeed: nobody has answered, or the broker cannot handle the request now."""
     if not isinstance(answer, KafkaError):
         return False
     known = ADMIN.meanings.get(answer.code())
     return answer.code() in _UNANSWERED or (known is not None and known.action is Action.AGAIN)
-
-
-def _creating(wanted: WantedTopic) -> str:
-    return f"{wanted.rights(wanted.name)} on topic {wanted.name}"
 
 
 def _alteration(name: str, value: str | None) -> ConfigEntry:

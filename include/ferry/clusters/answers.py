@@ -1,10 +1,10 @@
-"""What Ferry does for every error code that a broker may answer: one table for each kind of request.
+"""What Ferry does for every error code that a broker may answer: one table for each kind of request (pure).
 
-Kafka's own sources say which codes a request may get. The comment above each table names the classes: those that give the codes (Broker),
-and the one that acts on them in Kafka's client (Java). Ferry does what that client does; where it does not, a comment says why. For a code
-without a row `otherwise` holds: Ferry asks again for what it reads, until the caller's patience ends; a write may have happened (UNKNOWN).
+Kafka's sources say which codes a request may get. The comment above each table names the classes: those that give the codes (Broker), and
+the one in Kafka's client that handles them (Java). Ferry does the same as that client; where it does not, a comment says why. `otherwise`
+holds for a code without a row: Ferry repeats a read until the caller's time is over; a write may have happened (UNKNOWN).
 
-`docs/answers.md` shows all tables (tools/docs writes it). Pure: no requests are made here.
+`docs/answers.md` shows all tables (tools/docs writes it).
 """
 
 from __future__ import annotations
@@ -28,30 +28,32 @@ from ferry.errors import (
 
 
 class Action(Enum):
-    """What is done about one code; the values are the words of docs/answers.md."""
+    """What Ferry does about one code; the values are the words of docs/answers.md."""
 
     GO_ON = "goes on"
     NOTHING = "goes on as if there were nothing"
     AGAIN = "asks again"
     LEADER = "finds the leader, then asks again"
     COORDINATOR = "finds the coordinator, then asks again"
-    BOUNDS = "asks where the log begins and ends; then records a loss, stops with `SourceTruncated`, or asks again"
-    GONE = "asks again for 5 s, then takes the topic for deleted"
-    OUT_OF_ORDER = "sends the batch again after the one before it was accepted; if no batch waits before it, gives the transaction up"
-    TOO_LARGE = "divides the batch; a single record stops its partition, or is left out (`ferry.abort.on.send.failure=false`)"
-    RECORD_REFUSED = "stops the partition, or leaves the record out (with `ferry.abort.on.send.failure=false`)"
+    BOUNDS = "asks for the first and last offset of the log, then records a loss, stops with `SourceTruncated`, or asks again"
+    GONE = "asks again for 5 s, then treats the topic as deleted"
+    OUT_OF_ORDER = "sends the batch again after the batch before it was accepted; if there is none, gives up the transaction"
+    TOO_LARGE = (
+        "divides the batch; if one record is too large, stops the partition, or skips the record (`ferry.abort.on.send.failure=false`)"
+    )
+    RECORD_REFUSED = "stops the partition, or skips the record (`ferry.abort.on.send.failure=false`)"
     DENIED = "names the missing right"
-    REFUSED = "stops, and says why"
+    REFUSED = "stops and gives the reason"
     FENCED = "ends: a newer run holds the transactional id"
-    UNKNOWN = "cannot know whether it was done: gives the transaction up and reads what was committed"
+    UNKNOWN = "cannot know whether the broker did it: gives up the transaction and reads what was committed"
 
 
 ASKED_AGAIN = frozenset({Action.AGAIN, Action.LEADER, Action.COORDINATOR})
-# Coordinators answer these when an offset commit held too many offsets: since Kafka 3.7 the first, which may mean anything else too, before
-# that the other. Ferry then sends fewer at once. Only when a single offset is refused does the code's row hold.
+# Coordinators answer with these if an offset commit holds too many offsets: since Kafka 3.7 with the first, which may also mean something
+# else, before that with the other. Ferry then sends fewer at once. The code's row holds only if a single offset is refused.
 TOO_MANY_OFFSETS = frozenset({CODES["UNKNOWN_SERVER_ERROR"], CODES["INVALID_COMMIT_OFFSET_SIZE"]})
-# A leader answers Produce with these also when it has appended the batch and its replicas did not follow (DelayedProduce,
-# Partition.checkEnoughReplicasReachOffset). When the batch comes again with its sequence, the leader recognises it.
+# A leader answers Produce with these also if it has appended the batch but its replicas have not (DelayedProduce,
+# Partition.checkEnoughReplicasReachOffset). If the batch comes again with its sequence number, the leader recognises it.
 PERHAPS_APPENDED = frozenset(
     CODES[name]
     for name in (
@@ -59,7 +61,7 @@ PERHAPS_APPENDED = frozenset(
         *("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "KAFKA_STORAGE_ERROR"),
     )
 )
-# An answer holds a code for each partition; the gravest decides.
+# An answer holds a code for each partition; the most serious one decides.
 _GRAVEST_FIRST = (
     *(Action.FENCED, Action.DENIED, Action.REFUSED, Action.GONE, Action.UNKNOWN),
     *(Action.COORDINATOR, Action.LEADER, Action.AGAIN, Action.NOTHING, Action.GO_ON),
@@ -69,8 +71,8 @@ _GRAVEST_FIRST = (
 class Meaning(NamedTuple):
     """What one code means to one request.
 
-    `told`: for DENIED the right to grant, otherwise what the code means and what to do about it. The caller fills in names like `{topic}`.
-    `error`: the class of the error that REFUSED raises, where it is not the error of one partition.
+    `told`: for DENIED the right to grant, otherwise what the code means and what to do. The caller fills in names like `{topic}`. `error`:
+    the class of the error that REFUSED raises if it is not the error of one partition.
     """
 
     action: Action
@@ -92,7 +94,7 @@ class RequestKind:
         object.__setattr__(self, "meanings", {0: Meaning(Action.GO_ON), **by_code})
 
     def meaning(self, code: int) -> Meaning:
-        """The row of `code`, or what holds for codes without one."""
+        """The row of `code`, or `otherwise`."""
         return self.meanings.get(code) or Meaning(self.otherwise)
 
     def action(self, code: int) -> Action:
@@ -100,7 +102,7 @@ class RequestKind:
         return self.meaning(code).action
 
     def told(self, code: int, **names: object) -> str:
-        """The code's name and number, what it means here and what to do, for a message."""
+        """The code's name and number, what it means for this request and what to do, for a message."""
         action, text, _ = self.meaning(code)
         return f"{named(code)}: {text.format(**names)}" if text and action is not Action.DENIED else named(code)
 
@@ -109,12 +111,12 @@ class RequestKind:
         return self.meaning(code).told.format(**names)
 
     def gravest(self, codes: Iterable[int]) -> int:
-        """The code that decides about an answer with these (0: none)."""
+        """The code that decides about an answer with these codes (0: there is none)."""
         return min(codes, key=lambda code: _GRAVEST_FIRST.index(self.action(code)), default=0)
 
 
 _MOVED = "COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR"
-# Java retries these too (RetriableException), but asks the same coordinator: one that lags behind might answer them for ever.
+# Java retries these too (RetriableException), but asks the same coordinator, which may answer the same for ever if it lags behind.
 _ANY_MOVED = f"{_MOVED} LEADER_NOT_AVAILABLE NOT_LEADER_OR_FOLLOWER REQUEST_TIMED_OUT NETWORK_EXCEPTION"
 _FENCED = "INVALID_PRODUCER_EPOCH PRODUCER_FENCED INVALID_PRODUCER_ID_MAPPING"
 _MEMBERS = "ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS FENCED_INSTANCE_ID FENCED_MEMBER_EPOCH STALE_MEMBER_EPOCH"
@@ -133,12 +135,12 @@ _METADATA = "the text beside an offset is longer than offset.metadata.max.bytes 
 _COORDINATOR_LOG = f"the coordinator's log says why; from Kafka 3.7 on it may be that {_TOO_MANY}"
 
 # Broker: KafkaApis.handleApiVersionsRequest, SaslServerAuthenticator.handleApiVersionsRequest.
-# Java: NetworkClient.handleApiVersionsResponse, which closes the connection and asks on the next one. So does kafka-python at the beginning
-# of each connection; this table is for Ferry's own question.
+# Java: NetworkClient.handleApiVersionsResponse, which closes the connection and asks on the next one. kafka-python does the same at the
+# beginning of each connection; this table is for Ferry's own request.
 API_VERSIONS = RequestKind("ApiVersions", Action.AGAIN, {"UNSUPPORTED_VERSION INVALID_REQUEST REBOOTSTRAP_REQUIRED": Meaning(Action.AGAIN)})
 
-# Broker: SaslServerAuthenticator, and KafkaApis on listeners without SASL. Java: SaslClientAuthenticator, for which any code is a refused
-# login. kafka-python logs in and gives Ferry the code; it makes SASL_AUTHENTICATION_FAILED of any error that answers SaslAuthenticate.
+# Broker: SaslServerAuthenticator, and KafkaApis on listeners without SASL. Java: SaslClientAuthenticator, which treats any code as a
+# refused login. kafka-python logs in and gives Ferry the code; it turns any error of SaslAuthenticate into SASL_AUTHENTICATION_FAILED.
 SASL = RequestKind(
     "SaslHandshake and SaslAuthenticate",
     Action.AGAIN,
@@ -152,8 +154,9 @@ SASL = RequestKind(
 )
 
 # Broker: ReplicaManager.readFromLog, KafkaApis.handleFetchRequest, FetchResponse. Java: FetchCollector.handleInitializeErrors, which ends
-# its application with codes that have no row here (INVALID_TOPIC_EXCEPTION and UNSUPPORTED_COMPRESSION_TYPE among them). In a cluster that
-# is being upgraded the next leader may know better, and in the end the partition stops alone, by the code's name.
+# the application for codes that have no row here (for example INVALID_TOPIC_EXCEPTION and UNSUPPORTED_COMPRESSION_TYPE). Ferry asks again,
+# because in a cluster that is being upgraded the next leader may know the request. In the end only this partition stops, with the code's
+# name.
 FETCH = RequestKind(
     "Fetch",
     Action.LEADER,
@@ -176,8 +179,8 @@ LIST_OFFSETS = RequestKind(
         "NOT_LEADER_OR_FOLLOWER REPLICA_NOT_AVAILABLE KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE "
         "LEADER_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_SERVER_ERROR REQUEST_TIMED_OUT NETWORK_EXCEPTION": Meaning(Action.LEADER),
         "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on topic {topic}"),
-        # Java answers that no record is that young. A run would then begin at the wrong place.
-        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Meaning(Action.REFUSED, "records of this old message format have no timestamps to search by"),
+        # Java takes this for "no record is that young". A run would then begin at the wrong offset.
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Meaning(Action.REFUSED, "records of this old message format have no timestamps"),
     },
 )
 
@@ -211,16 +214,16 @@ PRODUCE = RequestKind(
             Action.RECORD_REFUSED, "widen message.timestamp.before.max.ms / message.timestamp.after.max.ms of the remote topic"
         ),
         "POLICY_VIOLATION": Meaning(Action.RECORD_REFUSED, "a policy of the target refuses it"),
-        "INVALID_RECORD": Meaning(Action.RECORD_REFUSED, "the remote topic does not take such records (a compacted topic needs keys)"),
+        "INVALID_RECORD": Meaning(Action.RECORD_REFUSED, "the remote topic does not accept such records (a compacted topic needs keys)"),
         "INVALID_TOPIC_EXCEPTION": Meaning(Action.REFUSED, "the broker does not let clients write to this topic"),
         "UNSUPPORTED_COMPRESSION_TYPE": Meaning(Action.REFUSED, "the target does not know this codec"),
         "UNSUPPORTED_FOR_MESSAGE_FORMAT": Meaning(Action.REFUSED, "raise message.format.version of the remote topic to 0.11 or newer"),
         "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Write on topic {topic}"),
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NO_ID,
         "CLUSTER_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "IdempotentWrite on the cluster"),
-        # Java aborts and goes on with INVALID_PRODUCER_EPOCH. A lane never shares its id: whoever raised the epoch has taken the lane over.
+        # After INVALID_PRODUCER_EPOCH Java aborts and continues. A lane does not share its id: whoever raised the epoch has replaced it.
         _FENCED: Meaning(Action.FENCED),
-        # Java takes DUPLICATE_SEQUENCE_NUMBER for success. The offset is not told, and a receipt needs it.
+        # Java treats DUPLICATE_SEQUENCE_NUMBER as success. The answer then lacks the offset, which a receipt needs.
         "DUPLICATE_SEQUENCE_NUMBER UNKNOWN_PRODUCER_ID INVALID_TXN_STATE TRANSACTION_ABORTABLE UNKNOWN_SERVER_ERROR": Meaning(
             Action.UNKNOWN
         ),
@@ -240,7 +243,7 @@ FIND_COORDINATOR = RequestKind(
 )
 
 # Broker: TransactionCoordinator.handleInitProducerId, TransactionStateManager, ProducerIdManager. Java: InitProducerIdHandler, which ends
-# its application with codes that have no row; a run can wait, and an init may be repeated.
+# the application for codes that have no row; a run can wait, and may repeat an init.
 INIT_PRODUCER_ID = RequestKind(
     "InitProducerId",
     Action.AGAIN,
@@ -261,7 +264,7 @@ ADD_PARTITIONS_TO_TXN = RequestKind(
     Action.UNKNOWN,
     {
         **_IN_A_TRANSACTION,
-        # OPERATION_NOT_ATTEMPTED stands beside the code of the partition that is to blame.
+        # OPERATION_NOT_ATTEMPTED comes beside the code of the partition that caused the failure.
         "OPERATION_NOT_ATTEMPTED": Meaning(Action.AGAIN),
         "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID": Meaning(Action.GONE),
         "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Write on topic {topic}"),
@@ -285,12 +288,12 @@ TXN_OFFSET_COMMIT = RequestKind(
     Action.UNKNOWN,
     {
         **_IN_A_TRANSACTION,
-        # Java asks again until its time is over; here the other partitions wait.
+        # Java asks again until its time is over; in Ferry the other partitions would have to wait.
         "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID": Meaning(Action.GONE),
         "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Read on topic {topic}"),
         "GROUP_AUTHORIZATION_FAILED": _NO_GROUP_READ,
         _MEMBERS: Meaning(
-            Action.REFUSED, "somebody consumes with group {group}, which holds Ferry's positions: stop its members", ReplicatorActive
+            Action.REFUSED, "a consumer uses group {group}, which holds Ferry's positions: stop the members of that group", ReplicatorActive
         ),
         "OFFSET_METADATA_TOO_LARGE": Meaning(Action.REFUSED, _METADATA, ConfigError),
         "INVALID_COMMIT_OFFSET_SIZE": Meaning(Action.REFUSED, _TOO_MANY, ConfigError),
@@ -312,7 +315,7 @@ OFFSET_FETCH = RequestKind(
     {
         _ANY_MOVED: Meaning(Action.COORDINATOR),
         "UNSTABLE_OFFSET_COMMIT": Meaning(Action.AGAIN),
-        # A partition that was deleted has lost its offsets too.
+        # The offsets of a deleted partition are deleted too.
         "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID GROUP_ID_NOT_FOUND": Meaning(Action.NOTHING),
         "GROUP_AUTHORIZATION_FAILED": _NO_GROUP,
         "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on every topic of these offsets"),
@@ -321,7 +324,7 @@ OFFSET_FETCH = RequestKind(
 )
 
 # Broker: OffsetMetadataManager.validateOffsetCommit, GroupCoordinator.doCommitOffsets, KafkaApis.handleOffsetCommitRequest.
-# Java: AlterConsumerGroupOffsetsHandler. Without members' ids: a group that has members refuses (ClassicGroup, ConsumerGroup).
+# Java: AlterConsumerGroupOffsetsHandler. Ferry names no member, so a group that has members refuses (ClassicGroup, ConsumerGroup).
 OFFSET_COMMIT = RequestKind(
     "OffsetCommit",
     Action.UNKNOWN,
@@ -338,7 +341,7 @@ OFFSET_COMMIT = RequestKind(
     },
 )
 
-# Broker: GroupCoordinatorService.listGroups. Groups that may not be described are left out without a word.
+# Broker: GroupCoordinatorService.listGroups. Brokers leave out groups that the user may not describe.
 LIST_GROUPS = RequestKind("ListGroups", Action.AGAIN, {_MOVED: Meaning(Action.AGAIN)})
 
 # Broker: GroupCoordinatorService.describeGroups. Java: DescribeConsumerGroupsHandler.
@@ -353,7 +356,7 @@ DESCRIBE_GROUPS = RequestKind(
     },
 )
 
-# As DescribeGroups; brokers without the feature group.version answer UNSUPPORTED_VERSION: there are no such groups.
+# As DescribeGroups. Brokers without the feature group.version answer UNSUPPORTED_VERSION; they have no such groups.
 CONSUMER_GROUP_DESCRIBE = RequestKind(
     "ConsumerGroupDescribe",
     Action.AGAIN,
@@ -376,8 +379,8 @@ DESCRIBE_PRODUCERS = RequestKind(
     },
 )
 
-# Broker: KafkaApis.handleOffsetForLeaderEpochRequest, ReplicaManager.lastOffsetForLeaderEpoch. Java: OffsetsForLeaderEpochUtils. Who may
-# fetch may ask, so a right that is missing is told by Fetch.
+# Broker: KafkaApis.handleOffsetForLeaderEpochRequest, ReplicaManager.lastOffsetForLeaderEpoch. Java: OffsetsForLeaderEpochUtils. A user who
+# may fetch may ask, so Fetch reports a missing right.
 OFFSET_FOR_LEADER_EPOCH = RequestKind(
     "OffsetForLeaderEpoch",
     Action.LEADER,
@@ -387,8 +390,9 @@ OFFSET_FOR_LEADER_EPOCH = RequestKind(
     },
 )
 
-# Broker: TransactionCoordinator.handleListTransactions, handleDescribeTransactions. Ferry shows what these say beside an open transaction
-# that it found already. If a coordinator does not answer now, that stays unknown until the next look. Java asks again at once.
+# Broker: TransactionCoordinator.handleListTransactions, handleDescribeTransactions. Ferry shows their answers beside an open transaction
+# that it has found already. If a coordinator does not answer, Ferry does not ask again until it next reads open transactions; Java asks at
+# once.
 LIST_TRANSACTIONS = RequestKind("ListTransactions", Action.NOTHING, {_MOVED: Meaning(Action.NOTHING)})
 DESCRIBE_TRANSACTIONS = RequestKind(
     "DescribeTransactions",
@@ -396,7 +400,7 @@ DESCRIBE_TRANSACTIONS = RequestKind(
     {f"{_MOVED} TRANSACTIONAL_ID_NOT_FOUND TRANSACTIONAL_ID_AUTHORIZATION_FAILED INVALID_REQUEST": Meaning(Action.NOTHING)},
 )
 
-# Broker: KafkaRaftClient.handleDescribeQuorumRequest. Only the cluster's clock is asked for, and a run does without.
+# Broker: KafkaRaftClient.handleDescribeQuorumRequest. Ferry asks only for the cluster's clock, which a run does not need.
 DESCRIBE_QUORUM = RequestKind(
     "DescribeQuorum",
     Action.NOTHING,
@@ -416,9 +420,9 @@ DESCRIBE_ACLS = RequestKind(
     },
 )
 
-# Requests of confluent-kafka's admin client, and what its consumers and producers meet; librdkafka's own codes are below -1 and not here.
+# Requests of confluent-kafka's admin client, and errors of its consumers and producers; librdkafka's own codes are below -1 and not here.
 # Broker: ReplicationControlManager, ConfigurationControlManager, AclControlManager, ZkAdminManager. A change that these refuse would be
-# refused again as it is; an old broker lacks the request altogether.
+# refused again; an old broker does not have the request.
 ADMIN = RequestKind(
     "requests over librdkafka",
     Action.AGAIN,

@@ -15,7 +15,7 @@ from confluent_kafka.admin import ConfigEntry, ConfigSource
 class TopicDescription:
     """One topic. `topic_id` in the text form of uuids, None on clusters older than 2.8; `led`: every partition has a leader.
 
-    `replicas`: ids of the brokers that hold each partition, those that are down too, the preferred leader first.
+    `replicas`: ids of the brokers that hold each partition, including brokers that are down; the preferred leader is first.
     """
 
     name: str
@@ -27,7 +27,7 @@ class TopicDescription:
 
     @property
     def replication_factor(self) -> int:
-        """The replicas of the partition that has the fewest; 0: not known."""
+        """The number of replicas of the partition with the fewest; 0: not known."""
         return min(map(len, self.replicas), default=0)
 
 

@@ -1,8 +1,8 @@
 """Fetch and ListOffsets on the source, as plain values.
 
-Fetches go by topic id and carry the current leader epoch and the epoch of the last record that was copied, so that the broker itself
-detects recreated topics (KIP-516) and truncated logs (KIP-320). Every fetch is a full one: a lane's set of partitions changes too quickly
-for fetch sessions to pay.
+A fetch names the topic by its id and carries the current leader epoch and the epoch of the last copied record. So the broker itself detects
+recreated topics (KIP-516) and truncated logs (KIP-320). Ferry uses no fetch sessions, because a lane's set of partitions changes too
+quickly.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.errors import PartitionError
 from ferry.wire.batch import read_entry
 
-# How long a broker may hold an empty answer; bounded copies always have something to read, unless a leader is changing.
+# How long a broker may wait before it answers without records. A copy always has something to read, unless a leader is changing.
 FETCH_WAIT_MILLISECONDS = 500
 LIST_OFFSETS_MILLISECONDS = 30_000
 
@@ -31,7 +31,7 @@ _PARTITION = FetchRequest.FetchTopic.FetchPartition
 class FetchPosition(NamedTuple):
     """What to fetch next of a partition: an upstream offset, and the leader epoch to fetch it with (-1 unknown, see ProduceBatch).
 
-    `limit`: bytes that are enough, where less than usual will do.
+    `limit`: bytes that are enough, if fewer than usual are enough.
     """
 
     topic: str
@@ -42,7 +42,7 @@ class FetchPosition(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """One partition's share of a fetch response. `diverged`: the leader's epochs contradict offset and epoch (see leader_epochs)."""
+    """The part of a fetch response about one partition. `diverged`: the leader's epochs contradict offset and epoch (see leader_epochs)."""
 
     asked: FetchPosition
     error: int
@@ -90,7 +90,7 @@ def fetch_request(
 
 
 def fetched_partitions(answer: Any, asked: Iterable[FetchPosition], leaders: Leaders) -> list[Fetched]:
-    """The partitions of a fetch response, in the order of the response; a request-level error counts for every partition."""
+    """The partitions of a fetch response, in the order of the response. An error of the whole request applies to every partition."""
     wanted = {(position.topic, position.partition): position for position in asked}
     if answer.error_code:
         return [Fetched(position, answer.error_code, memoryview(b""), [], False, -1) for position in wanted.values()]
@@ -139,14 +139,14 @@ def without_leader(connection: ClusterConnection, leaders: Leaders, topic: str, 
 async def epoch_before(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int, offset: int) -> int | None:
     """The leader epoch of the entry that holds the last offset before `offset`; None where compaction or retention left none.
 
-    Needed where the leader's list of epochs cannot say whether the log still holds the records that were read (see leader_epochs).
+    Needed if the leader's list of epochs cannot say whether the log still holds the records that were read (see leader_epochs).
     RequestNotSent or RequestLost.
     """
     leader = leaders.of(topic, partition)
     if leader.node < 0:
         raise RequestNotSent(f"Fetch of {topic}-{partition}: it has no leader")
     asked = [FetchPosition(topic, partition, offset - 1, -1)]
-    # A broker answers with one whole batch at least. Not only what is committed: it lies below the high watermark.
+    # A broker answers with at least one whole batch. Uncommitted reads see every record below the high watermark.
     request = fetch_request(asked, leaders, total_bytes=1, partition_bytes=1, isolation=READ_UNCOMMITTED)
     for found in fetched_partitions(await connection.send(request, leader.node), asked, leaders):
         if FETCH.action(found.error) is Action.BOUNDS:

@@ -1,4 +1,4 @@
-"""Frames of Kafka's protocol, without copies of what they carry.
+"""Frames of Kafka's protocol, without copies of their content.
 
 kafka-python copies the bytes of a response five times between the socket and the records. Here a response is received straight into the
 frame that it is decoded from, and a request may be several buffers, which are sent one after the other.
@@ -13,24 +13,24 @@ from kafka.errors import KafkaProtocolError
 from kafka.protocol.parser import KafkaProtocol
 
 SIZE_BYTES = 4
-# Smaller rests of a frame are worth no read of their own: what follows them is read along.
+# A smaller rest of a frame gets no read of its own: one read also takes what follows it.
 DIRECT_MINIMUM_BYTES = 64 * 1024
 
-# What decoders raise for bytes that are no response.
+# Errors that decoders raise for bytes that are not a response.
 MALFORMED = (ValueError, struct.error, OverflowError, IndexError, TypeError, AttributeError)
 
 Buffer = bytes | bytearray | memoryview
 
 
 class Meter:
-    """Bytes of responses that are in memory: those that arrive, and those that anything still refers to."""
+    """Counts the bytes of responses in memory: of those that are arriving, and of those that something still refers to."""
 
     def __init__(self) -> None:
         self.held = 0
 
 
 class _Room(bytearray):
-    """A response's bytes; they count until nobody refers to them any more."""
+    """A response's bytes. The meter counts them until nothing refers to them."""
 
     __slots__ = ("_meter",)
 
@@ -66,7 +66,7 @@ class Frame:
 
 
 class FrameParser(KafkaProtocol):  # type: ignore[misc]
-    """Takes the place of a connection's parser, with its requests in flight."""
+    """Replaces a connection's parser and takes over its requests in flight."""
 
     def __init__(self, replaced: KafkaProtocol, meter: Meter | None = None) -> None:
         self.__dict__.update(replaced.__dict__)
@@ -83,17 +83,17 @@ class FrameParser(KafkaProtocol):  # type: ignore[misc]
         return [buffer for request in waiting for buffer in (request if isinstance(request, list) else (request,))]
 
     def room(self) -> memoryview | None:
-        """Where the rest of a large response belongs; None when the next bytes may be anything."""
+        """The buffer for the rest of a large response; None if the next bytes may belong to something else."""
         if self._frame is None or len(self._frame) - self._filled < DIRECT_MINIMUM_BYTES:
             return None
         return self._frame[self._filled :]
 
     def received(self, count: int) -> None:
-        """So many bytes were read into the room."""
+        """The caller read so many bytes into that buffer."""
         self._filled += count
 
     def receive_bytes(self, data: Buffer) -> list[tuple[int, Any]]:
-        """The responses that `data` completes; empty `data` after the room was filled."""
+        """The responses that `data` completes. After a read into `room`, `data` is empty."""
         responses: list[tuple[int, Any]] = []
         view, at = memoryview(data), 0
         while True:
@@ -119,6 +119,6 @@ class FrameParser(KafkaProtocol):  # type: ignore[misc]
     def _decoded(self, frame: memoryview) -> tuple[int, Any]:
         try:
             response: tuple[int, Any] = self._process_response(Frame(frame))
-        except MALFORMED as problem:  # anything but a protocol error would leave the connection deaf
+        except MALFORMED as problem:  # after any other error the connection would stop reading
             raise KafkaProtocolError(f"response of {len(frame)} bytes: {problem}") from problem
         return response
