@@ -111,6 +111,7 @@ mutants: setup ## One change at a time that a unit test must notice: make mutant
 
 bench: setup ## Side by side with MirrorMaker 2
 	python -m benchmarks.run
+	python -m benchmarks.idle
 
 scale: setup ## 10,000 partitions and 2,000 groups, and the ledger of a year of runs: tables
 	python -m benchmarks.scale
