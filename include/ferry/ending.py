@@ -14,8 +14,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -46,6 +46,25 @@ def run_and_end(main: Callable[[], int | None]) -> NoReturn:
     if not _flushed() and code == ExitCode.DONE:
         code = ExitCode.OTHER
     os._exit(code)
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """Inside, SIGTERM and a closed terminal (SIGHUP) raise KeyboardInterrupt, as Ctrl-C does, so that `finally` clauses run.
+
+    An ignored signal, as after nohup, stays ignored.
+    """
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, interrupt) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _replace_closed_streams() -> None:

@@ -86,7 +86,7 @@ def test_a_stopped_cluster_and_one_with_an_authorizer(
     told = doctor(path, code=5)  # without Describe on the cluster it cannot see ACLs
     assert [entry["verdict"] for entry in of(told, flow.target.alias, "clock")] == ["warning"]
     assert "Describe on the cluster" in of(told, flow.target.alias, "clock")[0]["found"]
-    assert any("cannot be told" in entry["found"] for entry in of(told, flow.name, "rights at the target"))
+    assert any("could not be checked" in entry["found"] for entry in of(told, flow.name, "rights at the target"))
     assert of(told, flow.name, "rights at the source")[0]["verdict"] == "ok"
 
     allow(admin, ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE)
@@ -108,7 +108,7 @@ def test_a_stopped_cluster_and_one_with_an_authorizer(
     told = doctor(path, code=ExitCode.UNREACHABLE)
     (dead,) = [entry for entry in told if entry["verdict"] == "failure"]
     assert (dead["where"], guarded.bootstrap in dead["found"]) == (f"cluster {flow.target.alias}", True)
-    assert "not looked at" in of(told, flow.name, "everything else")[0]["found"]
+    assert "not checked" in of(told, flow.name, "everything else")[0]["found"]
 
 
 def test_a_bad_config_and_no_config(config_file: ConfigFile) -> None:

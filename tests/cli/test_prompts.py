@@ -13,13 +13,13 @@ import pytest
 import typer
 from tests.cli.terminal import Terminal
 
-from ferry.cli import init_dialog as beginning
-from ferry.cli.init_dialog import Beginning, SideOptions
-from ferry.cli.interruption import interrupted_by_signals
+from ferry.cli import init_dialog
+from ferry.cli.init_dialog import InitDialog, SideOptions
 from ferry.cli.new_file import check_new_file
 from ferry.cli.prompts import Asker
 from ferry.config.first_file import FirstFile
 from ferry.doctor.cluster_facts import ClusterFacts
+from ferry.ending import interrupted_by_signals
 from ferry.errors import ArgumentError, ConfigError, ExitCode
 
 pytestmark = pytest.mark.unit
@@ -44,7 +44,7 @@ def conversation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     def converse(source: SideOptions, target: SideOptions, *answers: str) -> tuple[FirstFile, str]:
         typed = iter(answers)
         monkeypatch.setattr(typer, "prompt", lambda *_, **__: next(typed))
-        found = Beginning(tmp_path / "mm2.properties", Asker(no_input=False), tests=False).ask(source, target, "x", "")
+        found = InitDialog(tmp_path / "mm2.properties", Asker(no_input=False), tests=False).ask(source, target, "x", "")
         assert next(typed, None) is None
         return found, capsys.readouterr().err
 
@@ -62,7 +62,7 @@ def test_servers_are_checked_when_they_are_answered(conversation: Told) -> None:
 
 
 def test_servers_by_options_end_it_where_nobody_may_be_asked(tmp_path: Path) -> None:
-    trial = Beginning(tmp_path / "mm2.properties", Asker(no_input=True), tests=False)
+    trial = InitDialog(tmp_path / "mm2.properties", Asker(no_input=True), tests=False)
     with pytest.raises(ArgumentError, match="--target: a:1 is the source"):
         trial.ask(side("source", "a:1"), side("target", "a:1"), "x", "")
     with pytest.raises(ArgumentError, match="--source: 65536 is no port"):
@@ -77,8 +77,8 @@ def test_a_password_that_would_be_looked_up_is_refused_unseen(conversation: Told
 
 def test_what_no_answer_mends_is_told_of_the_file_to_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "mm2.properties"
-    trial = Beginning(file, Asker(no_input=False), tests=False)
-    monkeypatch.setattr(beginning, "_servers", lambda text, **_: text)
+    trial = InitDialog(file, Asker(no_input=False), tests=False)
+    monkeypatch.setattr(init_dialog, "_servers", lambda text, **_: text)
     with pytest.raises(ConfigError) as caught:
         trial.ask(side("source", "a:1"), side("target", "a:1"), None, "")
     assert str(caught.value).startswith(f"{file}: T.bootstrap.servers: is the same as")
@@ -86,10 +86,10 @@ def test_what_no_answer_mends_is_told_of_the_file_to_be_written(tmp_path: Path, 
 
 def test_both_clusters_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     gone = ConfigError("no such login")
-    monkeypatch.setattr(beginning, "gather_cluster", lambda cluster: ClusterFacts(cluster.alias, "", "", gone))
+    monkeypatch.setattr(init_dialog, "gather_cluster", lambda cluster: ClusterFacts(cluster.alias, "", "", gone))
     monkeypatch.setattr(typer, "confirm", lambda *_, **__: True)
-    monkeypatch.setattr(beginning.Beginning, "_offer_topics", lambda *_: ())
-    trial = Beginning(tmp_path / "mm2.properties", Asker(no_input=False))
+    monkeypatch.setattr(init_dialog.InitDialog, "_offer_topics", lambda *_: ())
+    trial = InitDialog(tmp_path / "mm2.properties", Asker(no_input=False))
     answers = trial.ask(side("source", "a:1"), side("target", "b:1"), "x", "")
     assert (answers.flow, "ferry-init-" in capsys.readouterr().err) == ("S->T", False)
 
@@ -136,11 +136,11 @@ def test_signals_that_are_ignored_stay_ignored() -> None:
 
 
 def test_a_path_that_cannot_be_looked_at_is_no_defect(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="no directory that you may write to"):
+    with pytest.raises(ArgumentError, match="no directory in which you may write"):
         check_new_file(tmp_path / ("x" * 300) / "mm2.properties", force=False)
     check_new_file(tmp_path / ("x" * 300), force=False)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(ArgumentError, match="is there already"):
+    with pytest.raises(ArgumentError, match="exists already"):
         check_new_file(tmp_path / "link", force=False)
     with pytest.raises(ArgumentError, match="is no file that you can read"):
-        Asker(no_input=True).ask("File", "--source-truststore", "x" * 300, check=beginning._existing_file)
+        Asker(no_input=True).ask("File", "--source-truststore", "x" * 300, check=init_dialog._existing_file)

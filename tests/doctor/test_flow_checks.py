@@ -159,9 +159,9 @@ def test_missing_rights_come_with_the_command_that_grants_them(flow_of: FlowOf) 
     assert exit_code(found) == ExitCode.PARTLY_FAILED
 
 
-def test_rights_that_cannot_be_told_are_a_warning(flow_of: FlowOf) -> None:
+def test_rights_that_could_not_be_checked_are_a_warning(flow_of: FlowOf) -> None:
     (found,) = bad(flow_of(), replace(FACTS, target_rights=RightsFacts(True, None, frozenset({"DESCRIBE_CONFIGS", "ALTER"}))))
-    assert (found.verdict, "cannot be told" in found.found, "ferry acls" in found.fix) == (Verdict.WARNING, True, True)
+    assert (found.verdict, "could not be checked" in found.found, "ferry acls" in found.fix) == (Verdict.WARNING, True, True)
 
 
 def test_memory(flow_of: FlowOf) -> None:

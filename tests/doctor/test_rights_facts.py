@@ -88,7 +88,7 @@ def test_the_name_that_brokers_make_of_a_certificate_is_not_known(flow: Flow) ->
     assert fixes, "orders shows that it is missing"
     assert all("User:NAME" in fix and ME not in fix for fix in fixes)
     (warned,) = rights_findings("rights", flow, flow.source, needed, RightsFacts(True, frozenset(), frozenset(), renamed=True))
-    assert (warned.verdict, "known to brokers only" in warned.found) == (Verdict.WARNING, True)
+    assert (warned.verdict, "only brokers know" in warned.found) == (Verdict.WARNING, True)
 
 
 @pytest.mark.parametrize(

@@ -21,24 +21,26 @@ CHANGE_VERSION = 1
 
 FromFile = Annotated[Path | None, typer.Option("--from-file", help="CSV: topic,partition,position (the next source offset to copy).")]
 
-OffsetsTopic = Annotated[str | None, typer.Option("--offsets-topic", help="Connect's offsets topic; default mm2-offsets.A.internal.")]
-Connector = Annotated[str | None, typer.Option("--connector", help="The connector's name, where there are several.")]
+OffsetsTopic = Annotated[str | None, typer.Option("--offsets-topic", help="Connect's offsets topic; default: mm2-offsets.A.internal.")]
+Connector = Annotated[str | None, typer.Option("--connector", help="The connector's name, if the topic has several.")]
 
 
 def seed(
     config: Config,
     flow: FlowName,
     from_file: FromFile = None,
-    from_mm2: Annotated[bool, typer.Option("--from-mm2", help="MirrorMaker 2's offsets, once it has stopped.")] = False,
+    from_mm2: Annotated[bool, typer.Option("--from-mm2", help="Take MirrorMaker 2's offsets; it must have stopped.")] = False,
     offsets_topic: OffsetsTopic = None,
     connector: Connector = None,
-    from_group: Annotated[str | None, typer.Option("--from-group", help="A group at the source that copied until now.")] = None,
-    foreign: Annotated[bool, typer.Option("--foreign", help="Declare what is in remote topics as another replicator's.")] = False,
+    from_group: Annotated[
+        str | None, typer.Option("--from-group", help="Take the offsets of a group on the source, which copied until now.")
+    ] = None,
+    foreign: Annotated[bool, typer.Option("--foreign", help="Declare that the records in remote topics are another replicator's.")] = False,
     topic: Topics = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say where partitions go on, or what is not Ferry's. A run that is under way is superseded."""
+    """Set the positions of partitions, or declare records that Ferry did not copy. A run that is active is superseded."""
     from ferry.recovery.seeding import declare_foreign  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.recovery.seeding import seed as write_seeds  # noqa: PLC0415 - see above
 
@@ -105,10 +107,10 @@ def export_offsets(
     offsets_topic: OffsetsTopic = None,
     connector: Connector = None,
     topic: Topics = None,
-    write: Annotated[bool, typer.Option("--write", help="Write them to that topic, instead of only printing them.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the records to that topic too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Where MirrorMaker 2 would have to go on after Ferry, as records of its offsets topic."""
+    """Print where MirrorMaker 2 would continue after Ferry, as records of its offsets topic."""
     from ferry.recovery.exporting import export_offsets as export  # noqa: PLC0415 - see seed
 
     request = RunRequest(flow, run_id("export"), topics=tuple(topic or ()))
@@ -124,7 +126,7 @@ def export_offsets(
 
 
 def acknowledge_losses(config: Config, flow: FlowName, as_json: AsJson = False) -> None:
-    """Mark all losses of the flow as seen: they stay in the ledger, and `ferry status` no longer fails for them."""
+    """Acknowledge all losses of the flow. They stay in the ledger, but `ferry status` no longer fails because of them."""
     from ferry.ledger.acknowledgements import acknowledge_losses as acknowledge  # noqa: PLC0415 - see seed
 
     losses = acknowledge(load_flow(config, flow))

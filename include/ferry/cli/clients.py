@@ -11,24 +11,24 @@ import typer
 from typer.core import TyperGroup
 
 from ferry.cli.completing import cluster_names
-from ferry.cli.copies import AsJson, Config
-from ferry.cli.output import document, line, notice, table
+from ferry.cli.copies import AsJson, Config, load
+from ferry.cli.output import document, line, table
 from ferry.errors import ArgumentError
 
 if TYPE_CHECKING:
     from ferry.client import MirrorClient
 
 CLIENT_VERSION = 1
-# As long as one wants to look at a prompt; the topic is small.
+# A person waits for the answer; the topic is small.
 DEFAULT_SECONDS = 30.0
 
 
 class ConfigFirst(TyperGroup):
-    """Lets CONFIG stand before the group's own options, as in all other commands: a group by itself ends its options at it."""
+    """Lets CONFIG stand before the options of the group, as in all other commands. A plain group takes no options after an argument."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put a leading CONFIG behind the options in front of the sub-command."""
-        if ctx.resilient_parsing and args and args[-1] in {"--cluster", "-c"}:  # the shell asks for the value that comes next
+        """Move a leading CONFIG behind the options of the group."""
+        if ctx.resilient_parsing and args and args[-1] in {"--cluster", "-c"}:  # the shell asks how to complete the option's value
             return super().parse_args(ctx, args)
         asked = next((place for place, word in enumerate(args) if word in self.commands), len(args))
         if args and not args[0].startswith("-") and asked:
@@ -38,27 +38,23 @@ class ConfigFirst(TyperGroup):
 
 @dataclass(frozen=True)
 class Asked:
-    """Which cluster of which file."""
+    """The cluster of which the user asks, and the config file."""
 
     config: Path
     cluster: str
 
     def connect(self, upstream: str | None = None) -> MirrorClient:
-        """A client of it."""
+        """A client of the cluster."""
         from ferry.client.remote_cluster import connect  # noqa: PLC0415 - keeps `ferry --help` quick
-        from ferry.config import load_config  # noqa: PLC0415 - see above
 
-        loaded = load_config(self.config)
-        for warning in loaded.warnings:
-            notice(f"warning: {warning}")
-        return connect(loaded, self.cluster, upstream)
+        return connect(load(self.config), self.cluster, upstream)
 
     def document(self, **answer: object) -> None:
         """The answer as JSON."""
         document({"version": CLIENT_VERSION, "cluster": self.cluster, **answer})
 
     def names(self, key: str, names: Iterable[str], *, as_json: bool, **asked: object) -> None:
-        """A set of names, a line each."""
+        """Print names, each on a line."""
         found = sorted(names)
         if as_json:
             self.document(**asked, **{key: found})
@@ -68,7 +64,7 @@ class Asked:
 
 
 app = typer.Typer(
-    help="What a cluster tells about replication into it, as MM2's RemoteClusterUtils.", cls=ConfigFirst, no_args_is_help=True
+    help="What a cluster knows about replication into it, like MM2's RemoteClusterUtils.", cls=ConfigFirst, no_args_is_help=True
 )
 Source = Annotated[str, typer.Option("--source", "-s", help="Alias of the cluster upstream.", autocompletion=cluster_names)]
 
@@ -81,13 +77,13 @@ def ask(
         str, typer.Option("--cluster", "-c", help="Alias of the cluster to ask, normally a target.", autocompletion=cluster_names)
     ],
 ) -> None:
-    """What a cluster tells about replication into it, as MM2's RemoteClusterUtils."""
+    """What a cluster knows about replication into it, like MM2's RemoteClusterUtils."""
     context.obj = Asked(config, cluster)
 
 
 @app.command("replication-hops")
 def replication_hops(context: typer.Context, source: Source, as_json: AsJson = False) -> None:
-    """How many flows lie between a cluster upstream and this one; -1 when no heartbeat arrives from there."""
+    """The number of flows between an upstream cluster and this one; -1 if no heartbeats of it arrive."""
     asked: Asked = context.obj
     with asked.connect(source) as client:
         hops = client.replication_hops(source)
@@ -99,7 +95,7 @@ def replication_hops(context: typer.Context, source: Source, as_json: AsJson = F
 
 @app.command("heartbeat-topics")
 def heartbeat_topics(context: typer.Context, as_json: AsJson = False) -> None:
-    """Topics with heartbeats: the cluster's own and copies of others."""
+    """Topics with heartbeats: the cluster's own, and copies of those of other clusters."""
     asked: Asked = context.obj
     with asked.connect() as client:
         asked.names("topics", client.heartbeat_topics(), as_json=as_json)
@@ -140,11 +136,11 @@ def translate_offsets(
     group: Annotated[str | None, typer.Option("--group", "-g", help="A consumer group of the cluster upstream.")] = None,
     group_pattern: Annotated[str | None, typer.Option("--group-pattern", help="A Java regular expression for whole group names.")] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0, help="Read for at most so many seconds, complete or not.")
+        float, typer.Option("--timeout", min=0, help="Read for at most so many seconds, even if that is not all.")
     ] = DEFAULT_SECONDS,
     as_json: AsJson = False,
 ) -> None:
-    """Where groups go on at this cluster, by the newest checkpoints."""
+    """The offsets at which groups continue on this cluster, by the newest checkpoints."""
     if (group is None) == (group_pattern is None):
         raise ArgumentError("translate-offsets needs one of --group NAME and --group-pattern REGEX")
     asked: Asked = context.obj

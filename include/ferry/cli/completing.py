@@ -1,8 +1,8 @@
-"""What the shell offers at the TAB key: flows, clusters and topics of the CONFIG that stands in the command line.
+"""What the shell offers at the TAB key: flows, clusters and topics of the CONFIG in the command line.
 
-Flows and clusters come from the file alone. Topics too, where `topics` names them; else the source is asked, for a moment only. Nothing
-here may fail or speak: whatever goes wrong offers nothing. Bash inserts what it is offered as it stands, and `A->B` would write to a file
-named B, so there it is offered in quotes.
+Flows and clusters come from the file, topics too if `topics` names them. Else Ferry asks the source, for a short time. Nothing here may
+raise or print: after any error the shell offers nothing. Bash inserts names without quotes, and `A->B` would redirect output to a file B;
+so Bash gets names in quotes.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 COMPLETION_VERSION = 1
 PROGRAM = "ferry"
-# By click's rule, from the program's name; the shells' scripts set it.
+# The shells' scripts set it; click derives the name from the program's.
 COMPLETE_VARIABLE = "_FERRY_COMPLETE"
 CONFIG_VARIABLE = "FERRY_CONFIG"
-# Whoever presses TAB waits for it.
+# A person who presses TAB waits for so long.
 TOPICS_SECONDS = 1.5
 MOST_AT_ONCE = 8
 _PLAIN_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
-# Names of a cluster with thousands of topics would only fill the screen.
+# More names would only fill the screen.
 MOST_TOPICS = 200
 
 
 class Shell(StrEnum):
-    """Shells that there is a script for."""
+    """Shells for which there is a script."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -49,7 +49,7 @@ def completion(
     shell: Annotated[Shell, typer.Argument(help="Your shell.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the script alone.")] = False,
 ) -> None:
-    """Print the completion script of a shell, to source or to keep where it looks. --install-completion does that for you."""
+    """Print the completion script of a shell, to be sourced or installed. `ferry --install-completion` installs it for you."""
     from typer._completion_shared import get_completion_script  # noqa: PLC0415 - keeps `ferry --help` quick
 
     script = get_completion_script(prog_name=PROGRAM, complete_var=COMPLETE_VARIABLE, shell=shell.value)
@@ -60,12 +60,12 @@ def completion(
 
 
 def answer_the_shell(app: typer.Typer) -> None:
-    """Speak the completion protocol that the environment asks for; does not return."""
+    """Answer a request for completion, which the environment holds. Does not return."""
     from typer._click.shell_completion import add_completion_class  # noqa: PLC0415 - typer has no public name for it
     from typer._completion_classes import BashComplete  # noqa: PLC0415 - likewise
 
     class QuotingBash(BashComplete):
-        """Bash's, with quotes around what the shell would take apart."""
+        """Completion for Bash, with quotes around special characters."""
 
         def format_completion(self, item: Any) -> str:
             value = str(super().format_completion(item))
@@ -79,7 +79,7 @@ def answer_the_shell(app: typer.Typer) -> None:
                 return False
             return True
 
-    command = typer.main.get_command(app)  # which makes typer's own class known
+    command = typer.main.get_command(app)  # this registers typer's own class
     add_completion_class(QuotingBash, Shell.BASH.value)
     command()
 
@@ -97,7 +97,7 @@ def cluster_names(context: typer.Context) -> list[tuple[str, str]]:
 
 
 def topic_names(context: typer.Context, incomplete: str) -> list[str]:
-    """Source topics of the flow that the command line names, or of all."""
+    """Source topics of the flow in the command line, or of all flows."""
     loaded = _config(context)
     if loaded is None:
         return []
@@ -112,7 +112,7 @@ def _begun(incomplete: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _topics_of_all(flows: Iterable[Flow]) -> Iterator[str]:
-    """All sources are asked at the same time, and have the same TOPICS_SECONDS."""
+    """Asks all sources at the same time, for TOPICS_SECONDS together."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - keeps the other completions quick
 
     end = time.monotonic() + TOPICS_SECONDS
@@ -122,7 +122,7 @@ def _topics_of_all(flows: Iterable[Flow]) -> Iterator[str]:
 
 
 def _topics_of(flow: Flow, seconds: float) -> Iterable[str]:
-    """What the source has and the flow copies; nothing when it does not answer within `seconds`."""
+    """Topics of the source that the flow copies; none if the source does not answer within `seconds`."""
     if seconds <= 0:
         return ()
     with suppress(Exception):  # see the module's text
@@ -148,7 +148,7 @@ def _config(context: typer.Context) -> FerryConfig | None:
 
 
 def _config_paths(context: Any) -> Iterator[Path]:
-    """What may be it, best first: click forgets arguments in front of an option whose value is still to come."""
+    """Paths that may be the CONFIG, the best first: click drops arguments in front of an option without a value yet."""
     while context is not None:
         if context.params.get("config"):
             yield Path(context.params["config"]).expanduser()

@@ -19,15 +19,15 @@ from ferry.errors import ArgumentError, ExitCode, FerryError, worst_exit_code
 from ferry.pipeline.tables import plan_parts, report_parts
 
 if TYPE_CHECKING:
-    from ferry.config import Flow
+    from ferry.config import FerryConfig, Flow
     from ferry.ledger.run_report import RunReport
     from ferry.monitoring.limits import BrokenLimit
     from ferry.pipeline.run import Run
     from ferry.syncs.topics import TopicChanges
 
-# Runs the lanes in this process: for small jobs where starting Spark would take longer than the copy.
+# Copies in this process: for small jobs, for which the start of Spark would take longer than the copy.
 INLINE = "inline"
-# A run names so many topics with too few replicas; ferry plan names them all.
+# A run names so many topics with too few replicas; ferry plan names all.
 FEW_NAMED = 5
 
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="An mm2.properties file.")]
@@ -45,13 +45,15 @@ ReportFile = Annotated[Path | None, typer.Option("--report", help="Also write th
 def run(
     config: Config,
     flow: FlowName,
-    until: Annotated[str, typer.Option(help="'latest' (the last stable offset now), or an ISO time of records.")] = "latest",
+    until: Annotated[
+        str, typer.Option(help="'latest' (the last stable offset now), or an ISO time: copy the records before it.")
+    ] = "latest",
     topic: Topics = None,
     master: Master = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """One whole run: plan, topics, copy up to a bound, then everything around the records that is enabled and due."""
+    """One whole run: plan, prepare topics, copy up to a bound, then the enabled syncs that are due."""
     bound = None if until == "latest" else moment("--until", until)
     request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()))
     carry_out(config, request, master, report, as_json=as_json, syncs=True)
@@ -60,14 +62,14 @@ def run(
 def backfill(
     config: Config,
     flow: FlowName,
-    since: Annotated[str, typer.Option("--from", help="Begin of the interval, ISO time of records.")],
-    until: Annotated[str, typer.Option(help="End of the interval (exclusive), ISO time of records.")],
+    since: Annotated[str, typer.Option("--from", help="Start of the interval, as an ISO time of records.")],
+    until: Annotated[str, typer.Option(help="End of the interval (exclusive), as an ISO time of records.")],
     topic: Topics = None,
     master: Master = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Copy what the ledger does not cover in an interval of record time. Doing it twice copies nothing the second time."""
+    """Copy what the ledger does not cover in an interval of record time. A second backfill of the interval copies nothing."""
     request = RunRequest(
         flow,
         run_id("backfill"),
@@ -82,11 +84,11 @@ def backfill(
 def plan(
     config: Config,
     flow: FlowName,
-    until: Annotated[str, typer.Option(help="'latest', or an ISO time of records.")] = "latest",
+    until: Annotated[str, typer.Option(help="'latest', or an ISO time: plan for the records before it.")] = "latest",
     topic: Topics = None,
     as_json: AsJson = False,
 ) -> None:
-    """What a run would do. Writes nothing."""
+    """Show what a run would do. Writes nothing."""
     from ferry.pipeline.plan import plan_run  # noqa: PLC0415 - keeps `ferry --help` quick
 
     bound = None if until == "latest" else moment("--until", until)
@@ -101,7 +103,7 @@ def plan(
 def carry_out(
     config: Path, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool, syncs: bool = False
 ) -> None:
-    """One run of a flow of the file, its report on stdout; always ends in typer.Exit with the exit code."""
+    """One run of a flow of the file, with its report on stdout. Always raises typer.Exit with the exit code."""
     from ferry.pipeline.run import Run  # noqa: PLC0415 - see plan
 
     flow = load_flow(config, request.flow)
@@ -116,7 +118,7 @@ def carry_out(
             check_master(master)  # before anything is created
         _warn(run)
         run.move_records(lambda: codes.append(_copy(config, run, master)), _show_changes)
-        if syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes):  # else the newer run does them, or nobody can
+        if syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes):  # else a newer run does the syncs, or a cluster is away
             _sync(run)
         outcome = run.report()
         codes.append(outcome.exit_code)
@@ -132,14 +134,14 @@ def carry_out(
 
 
 def copied(config: Path, flow: Flow, request: RunRequest, master: str) -> RunReport:
-    """One copy without syncs; its report."""
+    """The report of one copy without syncs."""
     from ferry.pipeline.run import copied  # noqa: PLC0415 - see plan
 
     return copied(flow, request, lambda run: _copy(config, run, master), _show_changes)
 
 
 def check_report_file(path: Path) -> None:
-    """ArgumentError when `path` cannot be written: said before a run, not after it. Leaves no file that was not there."""
+    """ArgumentError when `path` cannot be written, so that the user learns it before a run. Creates no file."""
     new = not path.exists()
     with _naming(path), path.open("a", encoding="utf-8"):
         pass
@@ -148,7 +150,7 @@ def check_report_file(path: Path) -> None:
 
 
 def write_report_file(path: Path | None, content: Mapping[str, Any]) -> None:
-    """The document, where a file was named. ArgumentError when it cannot be written."""
+    """Write the document, if `path` is given. ArgumentError when that fails."""
     if path is not None:
         with _naming(path):
             path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
@@ -188,7 +190,7 @@ def _sync(run: Run) -> None:
 
 
 def _look_back(run: Run, outcome: RunReport, *, judge: bool) -> ExitCode:
-    """How far behind the flow is now: for the history, and, with `judge`, for whom the config names when it is beyond its limits."""
+    """Measure the lag now, for the history. With `judge`, also check the config's limits, and call the alert callbacks."""
     from ferry.monitoring.status import status_after_run  # noqa: PLC0415 - see plan
     from ferry.pipeline.history import NOT_KNOWN, keep_run  # noqa: PLC0415 - see plan
 
@@ -201,7 +203,7 @@ def _look_back(run: Run, outcome: RunReport, *, judge: bool) -> ExitCode:
         if judge and status.broken:
             code = _tell_limits(flow, outcome, status.broken)
     except FerryError as problem:
-        notice(f"warning: how far behind {flow.name} is now was not found out: {problem}; next: {problem.next_step}")
+        notice(f"warning: the lag of {flow.name} could not be measured: {problem}; next: {problem.next_step}")
         code = problem.exit_code if judge else code
     if trouble := keep_run(flow, outcome, lag):
         notice(trouble)
@@ -209,7 +211,7 @@ def _look_back(run: Run, outcome: RunReport, *, judge: bool) -> ExitCode:
 
 
 def _tell_limits(flow: Flow, outcome: RunReport, broken: tuple[BrokenLimit, ...]) -> ExitCode:
-    """Whom the config names is told when lag or headroom is beyond its limits; what was copied stays."""
+    """Report broken limits on stderr and to the alert callbacks. The copied records stay."""
     from ferry.alerting.delivering import deliver  # noqa: PLC0415 - see plan
     from ferry.monitoring.limits import limit_alerts, limits_broken  # noqa: PLC0415 - see plan
 
@@ -236,30 +238,32 @@ def _copy(config: Path, run: Run, master: str) -> ExitCode:
     return ExitCode(code) if code in set(ExitCode) else ExitCode.OTHER
 
 
-def load_flow(config: Path, name: str) -> Flow:
-    """The flow of a config file. ConfigError, ArgumentError."""
+def load(config: Path) -> FerryConfig:
+    """The config of a file; its warnings go to stderr. ConfigError."""
     from ferry.config import load_config  # noqa: PLC0415 - see plan
 
     loaded = load_config(config)
     for warning in loaded.warnings:
         notice(f"warning: {warning}")
-    return loaded.flow(name)
+    return loaded
+
+
+def load_flow(config: Path, name: str) -> Flow:
+    """A flow of a config file. ConfigError, ArgumentError."""
+    return load(config).flow(name)
 
 
 def load_both(config: Path, name: str) -> tuple[Flow, Flow | None]:
-    """The flow, and the one in the other direction if the file has it. ConfigError, ArgumentError."""
-    from ferry.config import load_config  # noqa: PLC0415 - see plan
+    """A flow, and the flow in the other direction if the file has it. ConfigError, ArgumentError."""
     from ferry.recovery.reverse import find_reverse  # noqa: PLC0415 - see plan
 
-    loaded = load_config(config)
-    for warning in loaded.warnings:
-        notice(f"warning: {warning}")
+    loaded = load(config)
     flow = loaded.flow(name)
     return flow, find_reverse(loaded, flow)
 
 
 def moment(option: str, text: str) -> datetime:
-    """The time that an option gives; ArgumentError when it is none."""
+    """The time that an option gives. ArgumentError if it is no time."""
     try:
         return parse_time(text)
     except ValueError as problem:
@@ -267,5 +271,5 @@ def moment(option: str, text: str) -> datetime:
 
 
 def run_id(kind: str) -> str:
-    """A run id of its own, as Airflow's look."""
+    """A new run id, in the form of Airflow's."""
     return f"{kind}__{datetime.now(UTC).isoformat(timespec='seconds')}__{secrets.token_hex(4)}"

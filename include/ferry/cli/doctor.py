@@ -1,4 +1,4 @@
-"""`ferry doctor`: what keeps Ferry from working, and what to do about each."""
+"""`ferry doctor`: finds what keeps Ferry from working, and says what to do."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ DOCTOR_VERSION = 1
 _COLOURS = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
 OptionalConfig = Annotated[
-    Path | None, typer.Argument(metavar="[CONFIG]", help="An mm2.properties file; without one only this machine is examined.")
+    Path | None, typer.Argument(metavar="[CONFIG]", help="An mm2.properties file; without one, Ferry checks this machine only.")
 ]
 
 
 def doctor(config: OptionalConfig = None, flow: AnyFlow = None, as_json: AsJson = False) -> None:
-    """Examine this machine, the clusters and the flows: versions, logins, rights, limits, clocks. Each finding has its fix."""
-    from ferry.doctor.diagnosis import examine  # noqa: PLC0415 - keeps `ferry --help` quick
+    """Check this machine, the clusters and the flows: versions, logins, rights, limits, clocks. Every problem comes with a fix."""
+    from ferry.doctor.diagnosis import diagnose  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.doctor.finding import Verdict, exit_code  # noqa: PLC0415 - see above
 
     findings = []
-    for finding in examine(config, flow):
+    for finding in diagnose(config, flow):
         findings.append(finding)
         if not as_json and (len(findings) == 1 or findings[-2].where != finding.where):
-            notice(f"examining {finding.where} …")
+            notice(f"checking {finding.where} …")
     code = exit_code(findings)
     counts = {verdict.value: sum(entry.verdict is verdict for entry in findings) for verdict in Verdict}
     if as_json:

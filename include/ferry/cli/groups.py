@@ -21,7 +21,7 @@ def explain(
     group: Annotated[str, typer.Option("--group", "-g", help="The consumer group.")],
     as_json: AsJson = False,
 ) -> None:
-    """Why a consumer group is or is not synced: both sides, the translation, and what is decided for each partition."""
+    """Explain why a group is synced or not: its state on both sides, its translated offsets, and what is decided for each partition."""
     from ferry.syncs.group_explanation import explain_group  # noqa: PLC0415 - keeps `ferry --help` quick
 
     found = explain_group(load_flow(config, flow), group)

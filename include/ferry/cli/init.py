@@ -1,4 +1,4 @@
-"""`ferry init`: asks for two clusters, tries both, and writes a commented mm2.properties, whole or not at all."""
+"""`ferry init`: asks for two clusters, tries both connections, and writes an mm2.properties with comments."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ferry.cli.copies import AsJson
-from ferry.cli.interruption import interrupted_by_signals
 from ferry.cli.output import document, line, notice
 from ferry.cli.prompts import Asker
+from ferry.ending import interrupted_by_signals
 
 if TYPE_CHECKING:
-    from ferry.cli.init_dialog import Beginning
+    from ferry.cli.init_dialog import InitDialog
 
 INIT_VERSION = 1
 DEFAULT_FILE = Path("mm2.properties")
 
 File = Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write.")]
-Alias = Annotated[str | None, typer.Option(help="Its alias: topics of the source get it in front of their names.")]
+Alias = Annotated[str | None, typer.Option(help="Its alias. Names of remote topics begin with the alias of the source.")]
 Servers = Annotated[str | None, typer.Option(help="Its servers: host:port, separated by commas.")]
 Protocol = Annotated[str | None, typer.Option(help="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.")]
 Mechanism = Annotated[str | None, typer.Option(help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")]
-User = Annotated[str | None, typer.Option(help="As whom to log in.")]
+User = Annotated[str | None, typer.Option(help="The user name.")]
 Password = Annotated[str | None, typer.Option(help="Where its password is: '${env:NAME}' or '${file:/path:key}'; never the password.")]
-Truststore = Annotated[str | None, typer.Option(help="PEM file of the authorities to trust; default: the system's.")]
+Truststore = Annotated[str | None, typer.Option(help="PEM file of trusted authorities; default: those of the system.")]
 
 
 def init(
@@ -46,34 +46,34 @@ def init(
     target_truststore: Truststore = None,
     topics: Annotated[str | None, typer.Option(help="Names and Java regular expressions, separated by commas.")] = None,
     schedule: Annotated[str | None, typer.Option(help="Cron expression in UTC for Airflow; '' for none.")] = None,
-    no_input: Annotated[bool, typer.Option("--no-input", help="Ask nothing: what no option gives has its default.")] = False,
+    no_input: Annotated[bool, typer.Option("--no-input", help="Ask nothing; use the defaults of missing options.")] = False,
     no_test: Annotated[bool, typer.Option("--no-test", help="Do not connect to the clusters.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Ask for two clusters, try both connections, and write a first mm2.properties with comments. Ctrl-C leaves nothing."""
-    from ferry.cli.init_dialog import Beginning, SideOptions  # noqa: PLC0415 - keeps `ferry --help` quick
+    """Ask for two clusters, try both connections, and write a first mm2.properties with comments. Ctrl-C leaves no file."""
+    from ferry.cli.init_dialog import InitDialog, SideOptions  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.cli.new_file import check_new_file, write_new_file  # noqa: PLC0415 - see above
     from ferry.config.first_file import first_file  # noqa: PLC0415 - see above
 
     check_new_file(file, force=force)
     left = SideOptions("source", source, source_alias, source_protocol, source_mechanism, source_user, source_password, source_truststore)
     right = SideOptions("target", target, target_alias, target_protocol, target_mechanism, target_user, target_password, target_truststore)
-    beginning = Beginning(file, Asker(no_input), tests=not no_test)
-    with interrupted_by_signals():  # trial files may hold a password
-        answers = beginning.ask(left, right, topics, schedule)
-        beginning.look_at_rights(answers)
+    dialog = InitDialog(file, Asker(no_input), tests=not no_test)
+    with interrupted_by_signals():  # temporary files may hold a password
+        answers = dialog.ask(left, right, topics, schedule)
+        dialog.look_at_rights(answers)
         write_new_file(file, first_file(answers), force=force)
-    warnings = beginning.warnings_of(file)
+    warnings = dialog.warnings_of(file)
     if as_json:
-        told = [entry.document() for entry in beginning.findings]
+        told = [entry.document() for entry in dialog.findings]
         document({"version": INIT_VERSION, "file": file, "flow": answers.flow, "findings": told, "warnings": warnings})
         return
-    _show(beginning, file, answers.flow)
+    _show(dialog, file, answers.flow)
 
 
-def _show(beginning: Beginning, file: Path, flow: str) -> None:
-    for text in beginning.warnings_of(file):
+def _show(dialog: InitDialog, file: Path, flow: str) -> None:
+    for text in dialog.warnings_of(file):
         notice(f"warning: {text}")
     line(f"{file}: written, readable by you only")
     line(f"next: ferry doctor {file}")

@@ -1,4 +1,4 @@
-"""The conversation of `ferry init`: each cluster is asked for and tried until it answers, then topics and schedule."""
+"""The questions of `ferry init`: for each cluster until a connection works, then for topics and schedule."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _PORT = re.compile(r":(\d+)(?=\s*(?:,|$))")
 LAST_PORT = 65_535
 _ELSEWHERE = ClusterAnswers("ferry-elsewhere", "elsewhere.invalid:9092")
 TOPICS_SHOWN = 12
-# What MirrorMaker 2's users know as safe; fewer brokers hold fewer.
+# The usual safe number; a cluster with fewer brokers gets fewer.
 WANTED_REPLICAS = 3
 
 
 @dataclass(frozen=True)
 class SideOptions:
-    """What the command line gave of one side (`source` or `target`)."""
+    """The options of the command line for one side (`source` or `target`)."""
 
     side: str
     servers: str | None = None
@@ -56,8 +56,8 @@ class SideOptions:
 
 
 @dataclass
-class Beginning:
-    """One conversation. `findings` are what trying the clusters told."""
+class InitDialog:
+    """One dialog. `findings`: results of the connections that were tried."""
 
     file: Path
     asker: Asker
@@ -65,7 +65,7 @@ class Beginning:
     findings: list[Finding] = field(default_factory=list)
 
     def ask(self, left: SideOptions, right: SideOptions, topics: str | None, schedule: str | None) -> FirstFile:
-        """Every answer, each of which works. ArgumentError or ClusterUnreachable when nobody may be asked again."""
+        """All answers; each was checked. ArgumentError or ClusterUnreachable if a wrong answer cannot be asked for again."""
         source, source_facts = self._cluster(left, "A", None)
         target, target_facts = self._cluster(right, "B", source)
         while source_facts.cluster_id and source_facts.cluster_id == target_facts.cluster_id:
@@ -73,7 +73,7 @@ class Beginning:
             target, target_facts = self._cluster(SideOptions("target", alias=target.alias), "B", source)
         replicas = min(WANTED_REPLICAS, target_facts.known_brokers or WANTED_REPLICAS)
         answers = FirstFile(source, target, replication_factor=replicas)
-        # What is wrong with it now, no answer about topics mends.
+        # Errors of the answers so far must not look like errors of the topics.
         with self._loaded(answers):
             pass
         names = self._offer_topics(answers) if self.tests else ()
@@ -86,7 +86,7 @@ class Beginning:
         return replace(answers, schedule=self.asker.ask("Schedule for Airflow (cron, UTC; empty: none)", "--schedule", schedule, "", _cron))
 
     def look_at_rights(self, answers: FirstFile) -> None:
-        """Which rights are missing on either side, as far as it is told; nothing is refused for it."""
+        """Tell which rights are missing on both sides, as far as the clusters say. Missing rights are no error."""
         if not self.tests:
             return
         with self._loaded(answers) as loaded:
@@ -102,7 +102,7 @@ class Beginning:
                     self._tell([replace(entry, fix=self._own(entry.fix)) for entry in found])
 
     def warnings_of(self, file: Path) -> tuple[str, ...]:
-        """What loading the written file warns of: nothing, or something is wrong here."""
+        """The warnings of the written file."""
         return load_config(file).warnings
 
     def _cluster(self, given: SideOptions, default_alias: str, other: ClusterAnswers | None) -> tuple[ClusterAnswers, ClusterFacts]:
@@ -131,7 +131,7 @@ class Beginning:
         protocol = ask(f"security.protocol of {name}", f"--{side}-protocol", given.protocol, "PLAINTEXT", one_of(PROTOCOLS))
         answers = ClusterAnswers(name, servers, protocol)
         if protocol.endswith("SSL"):
-            question = f"PEM file of the authorities that {name} is trusted by (empty: the system's)"
+            question = f"PEM file of the authorities that certify {name} (empty: those of the system)"
             answers = replace(answers, truststore=ask(question, f"--{side}-truststore", given.truststore, "", _existing_file))
         if protocol.startswith("SASL"):
             mechanism = ask(f"sasl.mechanism of {name}", f"--{side}-mechanism", given.mechanism, "SCRAM-SHA-512", one_of(PASSWORD_MODULES))
@@ -196,12 +196,12 @@ class Beginning:
             raise ValueError(self._own(problem)) from problem
 
     def _again(self, problem: FerryError, *, keep: bool = False) -> bool:
-        """Tell what is wrong; whether to ask once more. Raises where nobody may be asked."""
+        """Tell what is wrong, and return whether to ask once more. Raises with --no-input."""
         if self.asker.no_input:
             kind = ConfigError if isinstance(problem, ConfigError) else type(problem)
             raise kind(self._own(problem)) from problem
         notice(f"  {self._own(problem)}")
-        return not (keep and self.asker.agree("Write it all the same?", "--no-test", default=False))
+        return not (keep and self.asker.agree("Write the file anyway?", "--no-test", default=False))
 
     def _tell(self, findings: list[Finding]) -> None:
         self.findings += findings
@@ -210,12 +210,12 @@ class Beginning:
             notice(f"  {mark}{entry.check}: {entry.found}" + (f"\n    → {entry.fix}" if entry.fix else ""))
 
     def _own(self, told: object) -> str:
-        """A text about the trial file, as if it were the one to be written."""
+        """`told` with the name of the file to be written instead of the temporary file's."""
         return re.sub(rf"\S*ferry-init-\w+/{re.escape(self.file.name)}(:\d+)?", str(self.file), str(told))
 
     @contextmanager
     def _loaded(self, answers: FirstFile) -> Iterator[FerryConfig]:
-        """The configuration that the file would be. ConfigError, which tells of the file that is to be written."""
+        """The config that the file would hold, from a temporary file. ConfigError names the file to be written."""
         with tempfile.TemporaryDirectory(prefix="ferry-init-") as directory:
             path = Path(directory) / self.file.name
             write_new_file(path, first_file(answers), force=False)
@@ -242,14 +242,14 @@ def _each(servers: str) -> frozenset[str]:
 
 def _user(text: str) -> str:
     if has_reference(anything(text)):
-        raise ValueError("write the name itself: Ferry looks up passwords only")
+        raise ValueError("write the name itself: Ferry resolves ${…:…} for passwords only")
     return text
 
 
 def _password(text: str) -> str:
-    """The reason shows no part of it."""
+    """The password, checked. The error shows no part of it."""
     if has_reference(text):
-        raise ValueError("it holds ${…:…}, which would be looked up and not be the password: answer env or file to where the password is")
+        raise ValueError("it holds ${…:…}, which Ferry would resolve: answer env or file to the question where the password is")
     return text
 
 

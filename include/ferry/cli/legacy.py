@@ -1,7 +1,7 @@
-"""`ferry legacy`: the command line of the first MirrorMaker, over Ferry's whole run.
+"""`ferry legacy`: MirrorMaker 1's command line, for a whole run of Ferry.
 
-Its options are written into a legacy file (see config.legacy_file), which holds no secrets, and that file is the config of the run: a Spark
-job reads it as this process does. What an option cannot mean here is said in a notice, or refused with what to write instead.
+The options are written into a legacy file (see config.legacy_file) without secrets. That file is the config of the run, which a Spark job
+reads too. An option that has no meaning here gets a warning, or an error that says what to write instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ferry.cli.output import notice
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ConfigError
 
-# kafka.tools.MirrorMaker of several releases: options that mean nothing here, and why.
+# Options of several releases of kafka.tools.MirrorMaker that have no effect here, and why.
 _NO_EFFECT = {
     "--new.consumer": "there is one kind of consumer",
     "--num.producers": "each lane has its own writer (ferry.lanes)",
@@ -28,14 +28,18 @@ _NO_EFFECT = {
 
 
 def legacy(
-    consumer_config: Annotated[Path, typer.Option("--consumer.config", "--consumer", help="Properties of the consumer on the source.")],
-    producer_config: Annotated[Path, typer.Option("--producer.config", "--producer", help="Properties of the producer on the target.")],
+    consumer_config: Annotated[
+        Path, typer.Option("--consumer.config", "--consumer", help="Properties file of the consumer, on the source.")
+    ],
+    producer_config: Annotated[
+        Path, typer.Option("--producer.config", "--producer", help="Properties file of the producer, on the target.")
+    ],
     include: Annotated[str | None, typer.Option("--include", help="Regular expression of the topics to copy.")] = None,
     whitelist: Annotated[str | None, typer.Option("--whitelist", help="Older name of --include.")] = None,
     blacklist: Annotated[str | None, typer.Option("--blacklist", help="Copy all topics but these.")] = None,
     num_streams: Annotated[str | None, typer.Option("--num.streams", help="Spark tasks.")] = None,
     offset_commit_interval: Annotated[
-        str | None, typer.Option("--offset.commit.interval.ms", help="Age at which a transaction is committed, 1 to 50 s.")
+        str | None, typer.Option("--offset.commit.interval.ms", help="How long a transaction stays open: 1 to 50 s, in ms.")
     ] = None,
     abort_on_send_failure: Annotated[
         str | None, typer.Option("--abort.on.send.failure", help="false: leave out records that the target refuses, and report them.")
@@ -51,12 +55,12 @@ def legacy(
     queue_size: Annotated[str | None, typer.Option("--queue.size", help="Without effect.")] = None,
     source_alias: Annotated[str, typer.Option("--source.alias", help="What Ferry calls the source.")] = "source",
     target_alias: Annotated[str, typer.Option("--target.alias", help="What Ferry calls the target.")] = "target",
-    save: Annotated[Path | None, typer.Option("--save", help="Only write the options as a CONFIG for every other command.")] = None,
+    save: Annotated[Path | None, typer.Option("--save", help="Only write a file that all other commands take as CONFIG.")] = None,
     master: Master = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """MirrorMaker 1's command line: one whole run under the same topic names, records only."""
+    """One whole run by MirrorMaker 1's command line: topics keep their names, and only records are copied."""
     given = {"--new.consumer": new_consumer, "--num.producers": num_producers, "--queue.size": queue_size}
     for option, why in _NO_EFFECT.items():
         if given[option]:
@@ -103,7 +107,7 @@ def legacy_text(options: dict[str, str | None]) -> str:
 
 
 def _load(config: Path) -> None:
-    """Errors of the options name them as they were given."""
+    """Check the file. Errors name the options of the command line."""
     from ferry.config import load_config  # noqa: PLC0415 - keeps `ferry --help` quick
 
     try:

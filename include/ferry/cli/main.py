@@ -1,7 +1,7 @@
-"""`ferry`: the commands, and the one place where errors become exit codes.
+"""`ferry`: the commands, and the place where errors become exit codes.
 
-Every FerryError is a line on stderr (`ferry: <class>: <what, where, what to change>`), another saying what to do next, and its exit code;
-anything else is a defect and shows its traceback with `FERRY_TRACEBACK=1`.
+For a FerryError the command prints a line on stderr (`ferry: <class>: <what, where, what to change>`) and another with the next step, and
+ends with the error's exit code. Any other exception is a defect of Ferry; `FERRY_TRACEBACK=1` shows its traceback.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ app = typer.Typer(
 SET_UP, COPY, LOOK = "Set up", "Copy", "Look"
 GROUPS, REPAIR = "Consumer groups", "Settle, change over"
 
-# In the order of use: so the help shows them.
+# In the order of use; the help shows them so.
 app.command("init", rich_help_panel=SET_UP)(init.init)
 app.command("doctor", rich_help_panel=SET_UP)(doctor.doctor)
 app.command("plan", rich_help_panel=SET_UP)(copies.plan)
@@ -82,7 +82,7 @@ def main() -> NoReturn:
 
 def _main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its reconnects are expected and end in one error of ours
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # reconnects are normal; in the end Ferry raises one error
     try:
         if completing.COMPLETE_VARIABLE in os.environ:
             completing.answer_the_shell(app)
@@ -90,11 +90,11 @@ def _main() -> None:
             app()
     except FerryError as problem:
         complain(f"{type(problem).__name__}: {problem}")
-        if problem.exit_code is not ExitCode.BAD_INPUT:  # whose message says what to correct
+        if problem.exit_code is not ExitCode.BAD_INPUT:  # its message says what to correct
             notice(f"next: {problem.next_step}")
         sys.exit(problem.exit_code)
     except KeyboardInterrupt:
-        complain("interrupted; what was committed stays, the next run goes on there")
+        complain("interrupted; committed records stay, and the next run continues there")
         sys.exit(INTERRUPTED)
     except Exception as problem:
         if os.environ.get("FERRY_TRACEBACK"):

@@ -1,4 +1,4 @@
-"""A new file that is there whole or not at all, and that nobody else reads."""
+"""Writes a new file in one step, readable by its owner only."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ferry.errors import ArgumentError
 
 
 def check_new_file(path: Path, *, force: bool) -> None:
-    """ArgumentError when `path` is there (and no `force`), or cannot be: said before anything is asked."""
-    # os.path's ask: Path's fail where a directory may not be searched, or a name is too long.
+    """ArgumentError when `path` exists (without `force`) or cannot be written. Called before the first question."""
+    # os.path instead of Path, which raises if a directory may not be searched or a name is too long.
     folder = path.absolute().parent
     if os.path.isdir(path):  # noqa: PTH112 - see above
         raise ArgumentError(f"{path} is a directory: give the path of a file")
     if os.path.lexists(path) and not force:
-        raise ArgumentError(f"{path} is there already: give another FILE, or --force to overwrite it")
+        raise ArgumentError(f"{path} exists already: give another FILE, or --force to overwrite it")
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK):  # noqa: PTH112 - see above
-        raise ArgumentError(f"{path} cannot be written: {folder} is no directory that you may write to")
+        raise ArgumentError(f"{path} cannot be written: {folder} is no directory in which you may write")
 
 
 def write_new_file(path: Path, text: str, *, force: bool) -> None:
-    """Write beside it, mode 600, then put it in place in one step. ArgumentError when another one came first, or it cannot be written."""
+    """Write a temporary file of mode 600, then rename it. ArgumentError when the file exists meanwhile, or cannot be written."""
     try:
         descriptor, scratch = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.absolute().parent)
         try:
@@ -34,11 +34,11 @@ def write_new_file(path: Path, text: str, *, force: bool) -> None:
             if force:
                 Path(scratch).replace(path)
             else:
-                os.link(scratch, path)  # fails where a rename would overwrite
+                os.link(scratch, path)  # fails if the file exists; a rename would overwrite it
         finally:
             with suppress(FileNotFoundError):
                 Path(scratch).unlink()
     except FileExistsError as problem:
-        raise ArgumentError(f"{path} is there already: give another FILE, or --force to overwrite it") from problem
+        raise ArgumentError(f"{path} exists already: give another FILE, or --force to overwrite it") from problem
     except OSError as problem:
         raise ArgumentError(f"{path} cannot be written: {problem.strerror}") from problem

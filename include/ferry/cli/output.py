@@ -1,4 +1,4 @@
-"""How commands speak: tables for people, one JSON document for scripts, notices on stderr."""
+"""Output of commands: tables for people, one JSON document for scripts, notices on stderr."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ferry.pipeline.tables import Table as ShownTable
 
-# A pipe has no width of its own; narrow columns would cut topic names.
+# The width of tables in a pipe: narrow columns would break topic names.
 PIPED_WIDTH = 180
 
 notices = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -25,7 +25,7 @@ def complain(text: str) -> None:
 
 
 def notice(text: str) -> None:
-    """Progress on stderr, so that stdout stays a clean document."""
+    """Progress on stderr, so that stdout holds the document alone."""
     notices.print(text, markup=False)
 
 
@@ -35,7 +35,7 @@ def document(content: Mapping[str, Any]) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table on stdout; numbers to the right."""
+    """A table on stdout, with numbers aligned to the right."""
     content = [list(row) for row in rows]
     drawn = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
     for index, column in enumerate(columns):

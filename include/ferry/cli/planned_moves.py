@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 
 
 class Tail(StrEnum):
-    """What becomes of records at the source that were never copied."""
+    """What to do with records of the source that were never copied."""
 
     COPY = "copy"
     LEAVE = "leave"
 
 
-Compare = Annotated[bool, typer.Option("--verify/--no-verify", help="Prove that both sides hold the same records before groups are moved.")]
-Quiet = Annotated[float, typer.Option("--quiet-seconds", min=0, help="For so long nothing may arrive where producers should be stopped.")]
+Compare = Annotated[bool, typer.Option("--verify/--no-verify", help="Compare both sides record by record before groups are moved.")]
+Quiet = Annotated[float, typer.Option("--quiet-seconds", min=0, help="Producers count as stopped when nothing arrives for so long.")]
 
 
 @dataclass(frozen=True)
 class _Call:
-    """What both commands were given."""
+    """The options that both commands have."""
 
     config: Path
     master: str
@@ -68,10 +68,10 @@ def failback(
     config: Config,
     flow: FlowName,
     tail: Annotated[
-        Tail, typer.Option(help="Records at the source that were never copied: copy them to the target, or leave them.")
+        Tail, typer.Option(help="Records of the source that were never copied: copy them to the target, or leave them.")
     ] = Tail.COPY,
     rebuilt: Annotated[
-        bool, typer.Option("--rebuilt", help="The source is a new one: its topics are not those that were copied from.")
+        bool, typer.Option("--rebuilt", help="The source was rebuilt: its topics are not the ones that were copied.")
     ] = False,
     compare: Compare = True,
     quiet: Quiet = 5.0,
@@ -85,7 +85,7 @@ def failback(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Come back after a failover: only what was produced since is copied back, and groups go on where they stand."""
+    """Move back after a failover. Only newer records are copied back, and each group continues where it was."""
     from ferry.ledger.stages import Event  # noqa: PLC0415 - see above
     from ferry.recovery import switch_over as planned_move  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.recovery.report import check_quiet  # noqa: PLC0415 - see above
@@ -124,7 +124,7 @@ def cutover(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """A planned move to the target: producers stop, everything is copied and compared, then groups go on there."""
+    """Move to the target as planned: producers stop, everything is copied and compared, then groups continue there."""
     from ferry.ledger.stages import Event  # noqa: PLC0415 - see failback
     from ferry.recovery import switch_over as planned_move  # noqa: PLC0415 - see failback
     from ferry.recovery.report import check_quiet  # noqa: PLC0415 - see failback
@@ -151,7 +151,7 @@ def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, c
         with watch.step("copy ahead"):
             notice(planned_move.copy_ahead(active, options, call.copy, "ahead"))
         where = active.source.alias
-        ask(f"have all producers on {where}, and all consumers of the groups there, been stopped?", yes=call.yes)
+        ask(f"are all producers on {where}, and all consumers of the groups there, stopped?", yes=call.yes)
         with watch.step("measure that nothing arrives"):
             refuse_movement(active, call.quiet)
         with watch.step("drain and verify"):

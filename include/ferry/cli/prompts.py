@@ -1,6 +1,6 @@
-"""Questions at the terminal: what an option gave is taken, what is missing is asked for, what is wrong is told and asked for again.
+"""Questions at the terminal. An option answers its question; a missing answer is asked for; a wrong answer is asked for again.
 
-Questions and reasons go to stderr. With `no_input` nothing is asked: the default counts, and what is wrong or missing ends the command.
+Questions and reasons go to stderr. With `no_input` Ferry asks nothing: it takes the defaults, and a missing or wrong answer is an error.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Check = Callable[[str], str]
 
 
 def anything(text: str) -> str:
-    """Takes every answer that is not empty."""
+    """Accepts every answer that is not empty."""
     if not text:
         raise ValueError("an answer is needed")
     return text
 
 
 def one_of(choices: Collection[str]) -> Check:
-    """Takes one of `choices`, in upper or lower case."""
+    """Accepts one of `choices`, in upper or lower case."""
 
     def check(text: str) -> str:
         found = next((choice for choice in choices if choice.casefold() == text.casefold()), None)
@@ -38,11 +38,11 @@ def one_of(choices: Collection[str]) -> Check:
 
 @contextmanager
 def _answered(option: str) -> Iterator[None]:
-    """ArgumentError where nobody answers; KeyboardInterrupt, as everywhere, for Ctrl-C at a question."""
+    """ArgumentError when stdin ends; KeyboardInterrupt for Ctrl-C at a question."""
     try:
         yield
     except typer.Abort as problem:
-        # Click makes one of both.
+        # Click raises Abort for both.
         if isinstance(problem.__context__, EOFError):
             notice("")
             raise ArgumentError(f"nobody answers: give {option}, or --no-input to be asked nothing") from problem
@@ -51,12 +51,12 @@ def _answered(option: str) -> Iterator[None]:
 
 @dataclass
 class Asker:
-    """Asks, or not. A given answer counts once: when it turns out wrong later, its question is asked."""
+    """Asks questions. The answer of an option is used once; if it is wrong, the question is asked."""
 
     no_input: bool
 
     def ask(self, question: str, option: str, given: str | None, default: str | None = None, check: Check = anything) -> str:
-        """An answer that `check` takes (it raises ValueError with the reason). ArgumentError naming `option` when nobody may be asked."""
+        """An answer for which `check` raises no ValueError (with a reason). With `no_input`: ArgumentError that names `option`."""
         answer = given
         while True:
             if answer is None:
@@ -70,7 +70,7 @@ class Asker:
                 answer = None
 
     def secret(self, question: str, option: str, check: Check = anything) -> str:
-        """A password that `check` takes, typed unseen. Neither it nor a part of it is shown."""
+        """A password that `check` accepts. It is typed without echo, and no part of it is shown."""
         while True:
             with _answered(option):
                 answer = str(typer.prompt(question, hide_input=True, err=True))
@@ -80,7 +80,7 @@ class Asker:
                 notice(f"  {problem}")
 
     def agree(self, question: str, option: str, *, default: bool) -> bool:
-        """Yes or no; `option` does without the question."""
+        """Yes or no. `option`: what avoids the question."""
         with _answered(option):
             return typer.confirm(question, default=default, err=True)
 

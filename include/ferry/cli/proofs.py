@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from ferry.verify.report import VerifyReport
     from ferry.verify.request import VerifyRequest
 
-# On the screen; --json and --report name more.
+# Rows on the screen; --json and --report hold more.
 ROWS_SHOWN = 50
 
 Partitions = Annotated[list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated.")]
-Since = Annotated[str | None, typer.Option("--from", help="Only records from this ISO time of records on.")]
-Until = Annotated[str | None, typer.Option("--until", help="Only records before this ISO time of records.")]
+Since = Annotated[str | None, typer.Option("--from", help="Only records with this ISO timestamp or a later one.")]
+Until = Annotated[str | None, typer.Option("--until", help="Only records with an earlier ISO timestamp.")]
 Master = Annotated[str, typer.Option(help="Spark master: local[N], spark://host:port; 'inline' (default) for this process.")]
-Digest = Annotated[DigestKind, typer.Option(help="What the digests are over: batches as stored, or single records (slower).")]
-Again = Annotated[str | None, typer.Option("--run-id", help="Go on with a verify that ended early, by its run id.")]
+Digest = Annotated[DigestKind, typer.Option(help="What the digests cover: batches as stored, or single records (slower).")]
+Again = Annotated[str | None, typer.Option("--run-id", help="Continue a verify that ended early, by its run id.")]
 
 
 def verify(
@@ -53,7 +53,7 @@ def verify(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove that both sides hold the same records: every difference is named, and everything that could not be compared."""
+    """Compare both sides record by record. The report names every difference, and everything that could not be compared."""
     from ferry.verify.request import VerifyRequest  # noqa: PLC0415 - keeps `ferry --help` quick
 
     settings = load_flow(config, flow)
@@ -93,7 +93,7 @@ def _carried_out(config: Path, flow: Flow, request: VerifyRequest, master: str) 
         raise typer.Exit(code if code in set(ExitCode) else ExitCode.OTHER)
     found = read_report(flow, request.run_id)
     if found is None:
-        raise PartitionsFailed(f"verify {request.run_id} left no report in the runs topic; go on with --run-id {request.run_id}")
+        raise PartitionsFailed(f"verify {request.run_id} left no report in the runs topic; continue it with --run-id {request.run_id}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""`ferry failover`, and how it, `ferry failback` and `ferry cutover` ask and answer."""
+"""`ferry failover`, and the questions and output that it shares with `ferry failback` and `ferry cutover`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 200
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan with the facts, and touch nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")]
 Rehearse = Annotated[
-    bool, typer.Option("--rehearse", help="Every read and check of the real thing, rights too, with its time; touch nothing.")
+    bool, typer.Option("--rehearse", help="Do every read and check, also of rights, and print how long each took; change nothing.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Confirm the plan without being asked.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Confirm the plan without a question.")]
 Groups = Annotated[str | None, typer.Option("--groups", help="Only groups whose whole name this regular expression matches.")]
 Backwards = Annotated[
-    bool, typer.Option("--backwards", help="Groups that are further on the other side already go back, as the plan shows.")
+    bool, typer.Option("--backwards", help="Also move back groups that are further ahead on the other side, as the plan shows.")
 ]
-Abandon = Annotated[bool, typer.Option("--abandon", help="Only say that groups stay where they are now; writes no group.")]
+Abandon = Annotated[bool, typer.Option("--abandon", help="Give up the move: groups stay where they are; writes no group.")]
 Master = Annotated[str, typer.Option(help="Spark master of copies: local[N], spark://host:port; 'inline' (default) for this process.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", help="Also write the JSON document to this file.")]
 
@@ -42,7 +42,7 @@ def failover(
     flow: FlowName,
     last_copy: Annotated[bool, typer.Option("--last-copy/--no-last-copy", help="Copy once more first, if the source answers.")] = True,
     without_source: Annotated[
-        bool, typer.Option("--without-source", help="Do not ask the source: it is half alive, checkpoints count.")
+        bool, typer.Option("--without-source", help="Do not ask the source, because it is unreliable; use checkpoints.")
     ] = False,
     dry_run: DryRun = False,
     rehearse: Rehearse = False,
@@ -54,7 +54,7 @@ def failover(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move all groups to the target, at exactly the records that they would have read next; also when the source is gone."""
+    """Move all groups to the target, to exactly the records that they would have read next. Also works when the source is gone."""
     from ferry.ledger.stages import Event  # noqa: PLC0415 - see above
     from ferry.recovery import failover as steps  # noqa: PLC0415 - keeps `ferry --help` quick
 
@@ -78,7 +78,7 @@ def failover(
 
 
 def read_options(command: str, *, dry_run: bool, rehearse: bool, only: str | None, backwards: bool) -> RecoveryOptions:
-    """What a person asked for. ArgumentError for what excludes each other."""
+    """The options of a command. ArgumentError for options that exclude each other."""
     from ferry.recovery.report import Mode, RecoveryOptions  # noqa: PLC0415 - see failover
 
     if dry_run and rehearse:
@@ -88,15 +88,15 @@ def read_options(command: str, *, dry_run: bool, rehearse: bool, only: str | Non
 
 
 def check_before(options: RecoveryOptions, report: Path | None, *, yes: bool) -> None:
-    """What can be said before anything is read."""
+    """Check what can be checked before anything is read. ArgumentError."""
     if options.writes and not yes and not sys.stdin.isatty():
-        raise ArgumentError("nobody can be asked here: confirm with --yes, or look first with --dry-run")
+        raise ArgumentError("stdin is no terminal, so nobody can confirm: give --yes, or --dry-run to see the plan")
     if report is not None:
         check_report_file(report)
 
 
 def confirm(plan: RecoveryPlan, options: RecoveryOptions, *, yes: bool, as_json: bool) -> Confirmation:
-    """The plan, and who confirmed it. RecoveryStopped when the person says no."""
+    """Show the plan and ask for confirmation. RecoveryStopped when the person says no."""
     from ferry.recovery.report import Confirmation  # noqa: PLC0415 - see failover
 
     show_plan(plan, backwards=options.backwards, aside=as_json)
@@ -105,7 +105,7 @@ def confirm(plan: RecoveryPlan, options: RecoveryOptions, *, yes: bool, as_json:
 
 
 def ask(question: str, *, yes: bool) -> str:
-    """Who said yes. RecoveryStopped when the answer is no."""
+    """Ask, and return who said yes. RecoveryStopped when the answer is no."""
     who = f"{getpass.getuser()}@{socket.gethostname()}"
     if yes:
         return f"{who}, by --yes"
@@ -115,7 +115,7 @@ def ask(question: str, *, yes: bool) -> str:
 
 
 def end_look(plan: RecoveryPlan, options: RecoveryOptions, report: Path | None, *, as_json: bool) -> None:
-    """Show what was seen, and end."""
+    """Show the plan of a dry run or rehearsal, and end the command."""
     from ferry.recovery.failover import exit_code_of, rehearsed  # noqa: PLC0415 - see failover
 
     code = exit_code_of(plan)
@@ -132,7 +132,7 @@ def end_look(plan: RecoveryPlan, options: RecoveryOptions, report: Path | None, 
 
 
 def end(outcome: RecoveryReport, report: Path | None, *, as_json: bool) -> None:
-    """Show what was done, and end."""
+    """Show what was done, and end the command."""
     if as_json:
         document(outcome.document())
     else:
@@ -144,7 +144,7 @@ def end(outcome: RecoveryReport, report: Path | None, *, as_json: bool) -> None:
 
 
 def give_up(flow: Flow, options: RecoveryOptions, event: Event) -> None:
-    """Say that groups stay where they are, and end."""
+    """Give up the move, and end the command."""
     from ferry.recovery.keeper import abandon  # noqa: PLC0415 - see failover
 
     if not options.writes:
@@ -155,7 +155,7 @@ def give_up(flow: Flow, options: RecoveryOptions, event: Event) -> None:
 
 
 def show_plan(plan: RecoveryPlan, *, backwards: bool, aside: bool = False) -> None:
-    """The tables that a person confirms; on stderr (`aside`) where stdout is for the document."""
+    """The tables that a person confirms; with `aside` on stderr, because stdout is for the document."""
     from ferry.recovery.report import GROUP_COLUMNS, MISSING_COLUMNS, group_rows, missing_rows, notes  # noqa: PLC0415 - see failover
 
     for text in notes(plan):
@@ -181,4 +181,4 @@ def _show_outcome(outcome: RecoveryReport) -> None:
     for text in (*outcome.reverse, *((f"verified: {outcome.verified}",) if outcome.verified else ())):
         line(text)
     if outcome.undone:
-        line("not done: run the same command again when their members are gone; what is done stays as it is")
+        line("not done: run the same command again when these groups have no members; groups that are done stay as they are")

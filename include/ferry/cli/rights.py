@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 
 RIGHTS_VERSION = 1
 
-SourcePrincipal = Annotated[str | None, typer.Option("--source-principal", help="Who reads the source; default: as the config logs in.")]
-TargetPrincipal = Annotated[str | None, typer.Option("--target-principal", help="Who writes to the target; default: likewise.")]
-CommandConfig = Annotated[str | None, typer.Option("--command-config", help="The administrator's client properties, for kafka-acls.")]
+SourcePrincipal = Annotated[
+    str | None, typer.Option("--source-principal", help="The principal that reads the source; default: by the config's login.")
+]
+TargetPrincipal = Annotated[
+    str | None, typer.Option("--target-principal", help="The principal that writes to the target; default: by the config's login.")
+]
+CommandConfig = Annotated[
+    str | None, typer.Option("--command-config", help="File with the administrator's client properties, for kafka-acls.")
+]
 
-Recovery = Annotated[bool, typer.Option("--recovery", help="Also what failover, failback and cutover need beyond copying.")]
+Recovery = Annotated[bool, typer.Option("--recovery", help="Also the rights that only failover, failback and cutover need.")]
 
 
 def acls(
@@ -34,15 +40,15 @@ def acls(
     recovery: Recovery = False,
     as_json: AsJson = False,
 ) -> None:
-    """The least rights that the flow needs on both clusters, as kafka-acls commands. Asks no cluster."""
+    """Print the rights that the flow needs on both clusters, as kafka-acls commands. Asks no cluster."""
     from ferry.permissions.commands import in_one_line  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.permissions.required import required_rights  # noqa: PLC0415 - see above
 
     settings = load_flow(config, flow)
     needed = required_rights(settings, recovery=recovery)
     sides = {
-        "source": _Side(settings.source, _principal(settings.source, source_principal, "--source-principal"), needed.source),
-        "target": _Side(settings.target, _principal(settings.target, target_principal, "--target-principal"), needed.target),
+        "source": ClusterRights(settings.source, _principal(settings.source, source_principal, "--source-principal"), needed.source),
+        "target": ClusterRights(settings.target, _principal(settings.target, target_principal, "--target-principal"), needed.target),
     }
     if as_json:
         told = {name: side.document(command_config) for name, side in sides.items()}
@@ -54,8 +60,8 @@ def acls(
         line(in_one_line(f"# note: {text}"))
 
 
-class _Side:
-    """One cluster: who needs what there."""
+class ClusterRights:
+    """The rights that a principal needs on one cluster."""
 
     def __init__(self, cluster: Cluster, principal: str, rights: Iterable[Right]) -> None:
         from ferry.permissions.commands import commands  # noqa: PLC0415 - see acls
@@ -79,11 +85,11 @@ def _principal(cluster: Cluster, given: str | None, option: str) -> str:
     if given is not None:
         return checked_principal(given, option)
     if cluster.principal is None:
-        raise ArgumentError(f"as whom {cluster.alias} sees Ferry cannot be read from the config: give {option}, like User:ferry")
+        raise ArgumentError(f"the config does not say by which principal {cluster.alias} knows Ferry: give {option}, like User:ferry")
     return checked_principal(cluster.principal, option)
 
 
-def _show(name: str, side: _Side, command_config: str | None) -> None:
+def _show(name: str, side: ClusterRights, command_config: str | None) -> None:
     from ferry.permissions.commands import in_one_line  # noqa: PLC0415 - see acls
 
     line(in_one_line(f"# {name} {side.cluster.alias}, for {side.principal}"))

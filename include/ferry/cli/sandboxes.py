@@ -10,7 +10,7 @@ import typer
 
 from ferry.cli.output import document, table
 
-app = typer.Typer(help="Two real Kafka clusters on this machine, for trying things out.", no_args_is_help=True)
+app = typer.Typer(help="Two real Kafka clusters on this machine, to try Ferry.", no_args_is_help=True)
 
 DEFAULT_DIRECTORY = Path(".ferry/sandbox")
 Directory = Annotated[Path, typer.Option(help="Where the clusters keep their data and logs.")]
@@ -19,7 +19,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document in
 
 @app.command("up")
 def up(directory: Directory = DEFAULT_DIRECTORY, as_json: AsJson = False) -> None:
-    """Start both clusters (what runs already stays) and write a ready mm2.properties."""
+    """Start both clusters, if they do not run, and write an mm2.properties for them."""
     from ferry.sandbox import up as start  # noqa: PLC0415 - keeps `ferry --help` quick
 
     _show(start(directory), as_json=as_json)
@@ -31,7 +31,7 @@ def fill(
     records: Annotated[int, typer.Option(min=100, max=1_000_000, help="About so many records for each topic.")] = 2_000,
     as_json: AsJson = False,
 ) -> None:
-    """Write sample records into eight topics of cluster A, and let the group billing read a part of them."""
+    """Write sample records into eight topics of cluster A. The group billing reads a part of them."""
     from ferry.sandbox import fill as write  # noqa: PLC0415 - see up
 
     filled = write(directory, records)
@@ -51,7 +51,7 @@ def down(directory: Directory = DEFAULT_DIRECTORY, as_json: AsJson = False) -> N
 
 @app.command("status")
 def status(directory: Directory = DEFAULT_DIRECTORY, as_json: AsJson = False) -> None:
-    """Which clusters run, and where."""
+    """Show which clusters run, and where."""
     from ferry.sandbox import status as look  # noqa: PLC0415 - see up
 
     _show(look(directory), as_json=as_json)

@@ -1,4 +1,4 @@
-"""`ferry sync`: the syncs alone, or what they would change."""
+"""`ferry sync`: syncs without a copy, or a dry run of them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ if TYPE_CHECKING:
 SYNC_VERSION = 1
 
 
-# An enum has no other way to take another one's members in.
+# An enum cannot extend another enum.
 Wanted = StrEnum("Wanted", [*((name.name, name.value) for name in SyncName), ("ALL", "all")])  # type: ignore[misc]
 
 
 def sync(
     config: Config,
     flow: FlowName,
-    what: Annotated[Wanted, typer.Argument(metavar="WHAT", help="What to sync; all: what the flow has enabled, in a run's order.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be changed, and why.")] = False,
+    what: Annotated[
+        Wanted, typer.Argument(metavar="WHAT", help="What to sync; all: every sync that the flow has enabled, in the order of a run.")
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would change, and why.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Sync what surrounds the records, now, whatever the intervals say. `all` keeps to what the flow has enabled."""
+    """Sync topics, configs, ACLs, groups and the like now, whatever the intervals say. `all` does only syncs that are enabled."""
     from ferry.pipeline.syncs import Syncs  # noqa: PLC0415 - keeps `ferry --help` quick
 
     settings = load_flow(config, flow)

@@ -22,12 +22,14 @@ def translate(
     flow: FlowName,
     group: Annotated[
         list[str] | None,
-        typer.Option("--group", "-g", help="Only this consumer group, whatever the group filter says; may be repeated. Default: all."),
+        typer.Option(
+            "--group", "-g", help="Only this consumer group, even if the group filter excludes it; may be repeated. Default: all."
+        ),
     ] = None,
-    reverse: Annotated[bool, typer.Option("--reverse", help="The target's groups, on the source.")] = False,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Translate offsets of the target's groups to the source.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Where consumer groups stand on the other cluster. Writes nothing."""
+    """Translate offsets of consumer groups to the other cluster. Writes nothing."""
     from ferry.syncs.translated_groups import translated_groups  # noqa: PLC0415 - keeps `ferry --help` quick
 
     found = translated_groups(load_flow(config, flow), group, reverse=reverse)
@@ -50,7 +52,7 @@ def translate(
 
 
 def _row(position: TranslatedPosition, *, reverse: bool) -> dict[str, Any]:
-    """One position with the source's side first, whichever side the group is on."""
+    """One position as a row: the source's side first, also with --reverse."""
     translation = position.translation
     here, there = (position.topic, position.upstream_offset), (position.remote_topic, translation.image if translation else None)
     (topic, upstream), (remote_topic, downstream) = (there, here) if reverse else (here, there)

@@ -1,4 +1,4 @@
-"""`ferry status`, `ferry ledger`, `ferry format`: looking, never touching."""
+"""`ferry status`, `ferry ledger` and `ferry format`. They write nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def status(
     flow: AnyFlow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Lag in records, bytes and seconds, retention headroom, losses, stuck source transactions, and partitions that are not copied on."""
+    """Show lag, retention headroom, losses, open transactions, and partitions that the next run will not copy."""
     from ferry.config import load_config  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.monitoring.status import flow_status  # noqa: PLC0415 - see above
 
@@ -62,7 +62,7 @@ def ledger(
     topic: OneTopic = None,
     as_json: AsJson = False,
 ) -> None:
-    """Coverage: which source ranges were copied, backfilled, lost, skipped, seeded."""
+    """Show which ranges of the source were copied, backfilled, lost, skipped or seeded."""
     from ferry.config.nearest import nearest_name  # noqa: PLC0415 - see status
     from ferry.ledger.reading import read_receipts  # noqa: PLC0415 - see status
     from ferry.monitoring.ledger_ranges import covered_ranges  # noqa: PLC0415 - see status
@@ -70,7 +70,7 @@ def ledger(
     known = read_receipts(load_flow(config, flow))
     receipts = [receipt for receipt in known if topic is None or receipt.topic == topic]
     if topic is not None and not receipts:
-        notice(f"the ledger of {flow} says nothing about topic {topic}{nearest_name(topic, {receipt.topic for receipt in known})}")
+        notice(f"the ledger of {flow} has nothing about topic {topic}{nearest_name(topic, {receipt.topic for receipt in known})}")
     ranges = covered_ranges(receipts)
     if as_json:
         document({"version": VIEW_VERSION, "flow": flow, "ranges": [asdict(entry) for entry in ranges]})
@@ -88,7 +88,7 @@ def format_records(
     flow: FlowName,
     as_json: AsJson = False,
 ) -> None:
-    """An internal topic of the flow as text, one line a record; what is none of its records is shown as unreadable."""
+    """Print an internal topic of the flow, one record on each line. Foreign records are shown as unreadable."""
     entries = list(_decoded(kind, load_flow(config, flow)))
     if as_json:
         document({"version": VIEW_VERSION, "flow": flow, "kind": kind.value, "records": entries})
@@ -108,7 +108,7 @@ def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
         for record in reader.read(topic, complete=False):
             at = f"{record.partition}:{record.offset}"
             if own and record.value is None:
-                continue  # a removed entry; MM2's topics hold none
+                continue  # a removed entry
             try:
                 entry = decode(record.key, record.value)
             except (ValueError, UnreadableRecord) as problem:

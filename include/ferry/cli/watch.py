@@ -1,7 +1,7 @@
-"""`ferry watch`: flows as they are, again and again.
+"""`ferry watch`: shows the state of flows again and again.
 
-On a terminal the alternate screen is used and keys are read one by one; however it is left, both are put back. Elsewhere each look is a
-line (or a JSON document a line).
+On a terminal it draws on the alternate screen and reads single keys; it restores both when it ends. Elsewhere it prints a line, or a JSON
+document, for each look.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ferry.cli.copies import AnyFlow, AsJson, Config
-from ferry.cli.interruption import interrupted_by_signals
-from ferry.cli.output import line, notice
+from ferry.cli.copies import AnyFlow, AsJson, Config, load
+from ferry.cli.output import line
+from ferry.ending import interrupted_by_signals
 from ferry.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 WATCH_VERSION = 1
 DEFAULT_INTERVAL = 5.0
-# How soon a key or a new look shows.
+# The screen reacts to a key or a new look after so long.
 TICK_SECONDS = 0.2
-# Where tcgetattr has the keys that mean something.
+# The index of the control characters in the result of tcgetattr.
 _CHARACTERS = 6
 
 Interval = Annotated[float, typer.Option("--interval", "-n", min=1.0, help="Seconds between two looks.")]
@@ -39,14 +39,11 @@ Once = Annotated[bool, typer.Option("--once", help="Look once, print a line for 
 
 
 def watch(config: Config, flow: AnyFlow = None, interval: Interval = DEFAULT_INTERVAL, once: Once = False, as_json: AsJson = False) -> None:
-    """Watch flows: lag, speed, headroom, the last run, losses. Goes on when a cluster goes away. Leave with q or Ctrl-C. Writes nothing."""
-    from ferry.config import load_config  # noqa: PLC0415 - keeps `ferry --help` quick
-    from ferry.monitoring.watcher import FlowWatcher, Watcher  # noqa: PLC0415 - see above
+    """Watch flows: lag, speed, headroom, the last run, losses. Also while a cluster is away. Leave with q or Ctrl-C. Writes nothing."""
+    from ferry.monitoring.watcher import FlowWatcher, Watcher  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.monitoring.watching import UNREACHABLE  # noqa: PLC0415 - see above
 
-    loaded = load_config(config)
-    for warning in loaded.warnings:
-        notice(f"warning: {warning}")
+    loaded = load(config)
     flows = loaded.flows if flow is None else (loaded.flow(flow),)
     if once:
         frames = [FlowWatcher(entry).look() for entry in flows]
@@ -99,9 +96,9 @@ def _print(entry: FlowFrame, *, as_json: bool) -> None:
 
 @contextmanager
 def _single_keys() -> Iterator[int | None]:
-    """The keyboard without lines and echo; None where there is none.
+    """The descriptor of the keyboard, which delivers single keys without echo; None: there is no keyboard.
 
-    Ctrl-Z is a key like any other: a shell would go on in the alternate screen, and set a mode that knows lines before it comes back.
+    Ctrl-Z does not suspend: the shell would continue in the alternate screen, and would set line mode before `ferry watch` goes on.
     """
     if not sys.stdin.isatty():
         yield None

@@ -1,4 +1,4 @@
-"""How `ferry watch` draws its frames: as panels for a terminal, as lines for anything else."""
+"""How `ferry watch` shows its frames: as panels on a terminal, elsewhere as lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ferry.monitoring.watching import UNREACHABLE, FlowFrame
 
 _COLOURS = {"up to date": "green", "copying": "cyan", "behind": "yellow", UNREACHABLE: "bold red"}
 
-# Beside two intervals, as long as a look may take before what is shown counts as old.
+# A panel counts as old when its look began more than two intervals and this time ago.
 GRACE_SECONDS = 5.0
 
 
@@ -40,7 +40,7 @@ def one_line(entry: FlowFrame) -> str:
 
 def _panel(entry: FlowFrame, now: float, interval: float) -> Panel:
     colour, age = _COLOURS[entry.state], now - entry.at
-    # A look that hangs leaves an old panel: nobody knows whether the state went on.
+    # While a look hangs, the panel is old: nobody knows whether the state lasts.
     old = age > 2 * interval + GRACE_SECONDS
     title = Text(f"{entry.flow}: {entry.state} for {_span(max(0.0, (entry.at if old else now) - entry.since))}", style=colour)
     if old:
@@ -48,7 +48,7 @@ def _panel(entry: FlowFrame, now: float, interval: float) -> Panel:
     if entry.state == UNREACHABLE:
         told: list[RenderableType] = [
             Text(entry.problem),
-            Text("trying again; what was shown before is left out, it may be wrong now", "dim"),
+            Text("trying again; older numbers are not shown, because they may be wrong now", "dim"),
         ]
         return Panel(Group(*told), title=title, title_align="left", border_style=colour)
     body: list[RenderableType] = [_facts(entry)]

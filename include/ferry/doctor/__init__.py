@@ -1,5 +1,5 @@
-"""`ferry doctor`: gathers facts about the machine, the clusters and the flows, and judges them. Writes nothing.
+"""`ferry doctor`: collects facts about the machine, the clusters and the flows, and checks them. Writes nothing.
 
 Knows clusters, rights, and how a flow is monitored.
-Begin with `diagnosis.py`; the `_checks` modules judge (pure).
+Begin with `diagnosis.py`; the `_checks` modules check the facts (pure).
 """

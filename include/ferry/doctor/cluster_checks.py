@@ -1,4 +1,4 @@
-"""Findings about one cluster (pure): reachable, version, clock, what its release lacks, and what transactions need of a target."""
+"""Findings about one cluster (pure): reachable, version, clock, missing features of its release, and needs of transactions on a target."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ferry.doctor.finding import Finding, failure, ok, warning
 
 # Ferry asks for transactions of a minute (transaction.timeout.ms).
 TRANSACTION_MILLISECONDS = 60_000
-# Below, measured ages and headroom are as good as anybody looks at them; above an hour brokers refuse records of the future
+# A smaller skew does not matter for ages and headroom. From an hour on brokers refuse records from the future
 # (message.timestamp.after.max.ms).
 NOTICED_SKEW, REFUSED_SKEW = 5_000, 3_600_000
-# MetadataVersion of Kafka 4.3: the release that brought each feature level.
+# From MetadataVersion of Kafka 4.3: the first feature level of each release.
 _FIRST_LEVELS = (31, 30, 28, 26, 22, 21, 20, 15, 12, 9, 8)
 _RELEASES = dict(zip(_FIRST_LEVELS, ("4.4", "4.3", "4.2", "4.1", "4.0", "3.9", "3.8", "3.7", "3.6", "3.5", "3.4"), strict=True))
 OLDEST_KRAFT = "3.3"
 
 
 def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool) -> Iterator[Finding]:
-    """Everything about one cluster; `source`: a flow reads from it; `target`: a flow writes to it."""
+    """All findings about one cluster. `source`: a flow reads from it; `target`: a flow writes to it."""
     where = f"cluster {facts.alias}"
     if facts.problem is not None:
         yield failure(where, "reachable", f"{facts.problem}", facts.problem.next_step, facts.problem.exit_code)
@@ -41,11 +41,11 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool) -> Iter
         yield from _transaction_log(where, facts)
     else:
         fix = f"grant DescribeConfigs on the cluster at cluster {facts.alias}"
-        yield warning(where, "broker configs", f"not shown, so limits are not checked: {facts.no_configs}", fix)
+        yield warning(where, "broker configs", f"hidden, so Ferry could not check limits: {facts.no_configs}", fix)
 
 
 def release(facts: ClusterFacts) -> str:
-    """The Kafka release that the cluster speaks; empty where it does not tell (ZooKeeper)."""
+    """The Kafka release by the cluster's metadata.version; empty: it has none (ZooKeeper)."""
     level = facts.capabilities.features.get("metadata.version")
     if level is None:
         return ""

@@ -1,4 +1,4 @@
-"""What a cluster tells about itself and about the rights of whoever asks. Reads only, bounded in time."""
+"""What a cluster says about itself and about the user's rights. Reads only, bounded in time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ferry.config import Cluster
 
 NOTHING = Capabilities({})
-# What decides how brokers call the owner of a certificate, and the values with which it is the subject.
+# Configs that decide which name a certificate's owner has, and the values with which the name is the subject.
 _NAMING = {
     "ssl.principal.mapping.rules": ("", "DEFAULT"),
     "principal.builder.class": ("", "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"),
@@ -28,10 +28,10 @@ _NAMING = {
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """One cluster. `problem`: why it could not be asked at all. `configs`: a broker's, empty where it does not show them (`no_configs`).
+    """One cluster. `problem`: why it could not be asked at all.
 
-    `brokers` are up, of `known_brokers` (as of ClusterAdmin.brokers).
-    `operations`: what the user may do to the cluster (KIP-430's names, as AclOperation's), None where it does not say.
+    `configs`: a broker's configs; if they are empty, `no_configs` says why. `brokers`: how many of the `known_brokers` are up.
+    `operations`: what the user may do to the cluster (KIP-430, names of AclOperation); None: the broker does not say.
     """
 
     alias: str
@@ -47,17 +47,17 @@ class ClusterFacts:
     operations: frozenset[str] | None = None
 
     def config(self, name: str) -> int | None:
-        """A numeric config of the broker; None where it is not known."""
+        """A numeric config of the broker; None: not known."""
         text = self.configs.get(name)
         return int(text) if text is not None and text.lstrip("-").isdigit() else None
 
 
 @dataclass(frozen=True)
 class RightsFacts:
-    """`enforced`: whether there is an authorizer (None: not told). `acls`: all that count, None where the user may not see them.
+    """`enforced`: whether there is an authorizer (None: not known). `acls`: all that matter; None: the user may not see them.
 
-    `topics`: what the user may do to topics that exist. `hidden`: topics that the user may not even describe. `renamed`: whether brokers
-    may know the user by another name than its certificate's.
+    `topics`: what the user may do to existing topics. `hidden`: topics that the user may not even describe. `renamed`: whether brokers may
+    know the user by another name than the certificate's.
     """
 
     enforced: bool | None
@@ -69,27 +69,27 @@ class RightsFacts:
 
 
 class RightsAdmin(ClusterAdmin):
-    """Asks what the user may do (KIP-430); a context manager like ClusterAdmin."""
+    """Asks what the user may do (KIP-430). A context manager like ClusterAdmin."""
 
     def cluster_operations(self) -> frozenset[str] | None:
-        """What the user may do to the cluster; None on brokers that do not tell."""
+        """What the user may do to the cluster; None: the broker does not say."""
         found = self._described(include_authorized_operations=True).authorized_operations
         return None if found is None else _names(found)
 
     def topic_operations(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
-        """What the user may do to those of `names` that exist and that it may describe."""
+        """What the user may do to those of `names` that exist and that the user may describe."""
         found, wanted = {}, sorted(names)
         for start in range(0, len(wanted), TOPICS_A_REQUEST):
             chunk = {name: name for name in wanted[start : start + TOPICS_A_REQUEST]}
             for name, answer in self._answers("describe_topics", chunk, TopicCollection, include_authorized_operations=True).items():
-                # What is missing or hidden is not told of.
+                # Topics that are missing or hidden are left out.
                 if not isinstance(answer, KafkaError) and answer.authorized_operations is not None:
                     found[name] = _names(answer.authorized_operations)
         return found
 
 
 def gather_cluster(cluster: Cluster) -> ClusterFacts:
-    """Ask; what goes wrong is a fact too."""
+    """Ask the cluster. An error is a fact too."""
     alias, bootstrap, login = cluster.alias, cluster.bootstrap, _login(cluster)
     try:
         with RightsAdmin(cluster) as admin:
@@ -109,7 +109,7 @@ def gather_cluster(cluster: Cluster) -> ClusterFacts:
 
 
 def gather_rights(cluster: Cluster, existing: Iterable[str], named: Iterable[str]) -> RightsFacts:
-    """What the user may do to `existing` topics, and which of `named` it may not describe. FerryError when the cluster went away."""
+    """What the user may do to `existing` topics, and which of `named` the user may not describe. FerryError if the cluster is away."""
     try:
         acls = read_acls(cluster)
         enforced = acls is not None
@@ -124,12 +124,12 @@ def gather_rights(cluster: Cluster, existing: Iterable[str], named: Iterable[str
 
 
 def names_certificates(configs: Mapping[str, str | None]) -> bool:
-    """Whether brokers with these configs, of a listener too, give certificates other names than their subjects."""
+    """Whether brokers with these configs (or those of a listener) give certificates other names than their subjects."""
     return any(
         value not in defaults
         for name, value in configs.items()
         for ending, defaults in _NAMING.items()
-        # A null of a listener is a value that is not shown.
+        # A null means that a listener's value is hidden.
         if (name == ending and value is not None) or name.endswith(f".{ending}")
     )
 

@@ -1,4 +1,4 @@
-"""The whole examination: the machine, then each cluster of an enabled flow, then each flow whose clusters both answer."""
+"""The whole diagnosis: the machine, then each cluster of an enabled flow, then each flow whose clusters both answer."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ferry.config import FerryConfig, Flow
 
 
-def examine(config: Path | None, only: str | None = None) -> Iterator[Finding]:
-    """Every finding as it is made; without a config those about the machine. ArgumentError for an unknown flow `only`."""
+def diagnose(config: Path | None, only: str | None = None) -> Iterator[Finding]:
+    """All findings, one after the other; without a config those about the machine. ArgumentError for an unknown flow `only`."""
     machine = gather_machine()
     yield from machine_findings(machine, config)
     if config is None:
@@ -43,7 +43,7 @@ def examine(config: Path | None, only: str | None = None) -> Iterator[Finding]:
         source, target = facts[flow.source.alias], facts[flow.target.alias]
         if source.problem is not None or target.problem is not None:
             dead = ", ".join(found.alias for found in (source, target) if found.problem is not None)
-            yield warning(f"flow {flow.name}", "everything else", f"not looked at: {dead} does not answer", f"see cluster {dead} above")
+            yield warning(f"flow {flow.name}", "everything else", f"not checked: {dead} does not answer", f"see cluster {dead} above")
             continue
         try:
             yield from flow_findings(
@@ -54,13 +54,13 @@ def examine(config: Path | None, only: str | None = None) -> Iterator[Finding]:
 
 
 def config_findings(loaded: FerryConfig, flows: tuple[Flow, ...]) -> Iterator[Finding]:
-    """What loading the file told (pure)."""
+    """The findings from loading the file (pure)."""
     yield ok("config", "mm2.properties", f"{loaded.path}: {', '.join(flow.name for flow in flows)}")
     for text in loaded.warnings:
         yield warning("config", "mm2.properties", text, "correct or remove the key; docs/properties.md says what each does")
 
 
 def _load(config: Path) -> FerryConfig:
-    from ferry.config import load_config  # noqa: PLC0415 - keeps what only looks at the machine quick
+    from ferry.config import load_config  # noqa: PLC0415 - not needed for the machine alone
 
     return load_config(config)

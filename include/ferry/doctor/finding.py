@@ -1,4 +1,4 @@
-"""What an examination found: one line each, with what to do about it."""
+"""A finding of `ferry doctor`: one line, with what to do about it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ferry.errors import ExitCode, worst_exit_code
 
 
 class Verdict(StrEnum):
-    """Failure: runs fail, or will. Warning: they may, or it could not be told."""
+    """Failure: runs fail or will fail. Warning: they may fail, or Ferry could not check it."""
 
     OK = "ok"
     WARNING = "warning"
@@ -20,7 +20,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """`where`: this machine, a cluster or a flow. `fix` is one line; empty where all is well. `code` counts for failures only."""
+    """`where`: this machine, a cluster or a flow. `fix`: one line; empty if nothing is wrong. `code` counts for failures only."""
 
     where: str
     check: str
@@ -37,20 +37,20 @@ class Finding:
 
 
 def ok(where: str, check: str, found: str) -> Finding:
-    """All is well."""
+    """Nothing is wrong."""
     return Finding(where, check, Verdict.OK, found)
 
 
 def warning(where: str, check: str, found: str, fix: str) -> Finding:
-    """It may go wrong."""
+    """Runs may fail."""
     return Finding(where, check, Verdict.WARNING, found, fix)
 
 
 def failure(where: str, check: str, found: str, fix: str, code: ExitCode = ExitCode.PARTLY_FAILED) -> Finding:
-    """It goes wrong."""
+    """Runs fail."""
     return Finding(where, check, Verdict.FAILURE, found, fix, code)
 
 
 def exit_code(findings: Iterable[Finding]) -> ExitCode:
-    """That of the failures."""
+    """The exit code of the failures among these findings."""
     return worst_exit_code(entry.code for entry in findings if entry.verdict is Verdict.FAILURE)

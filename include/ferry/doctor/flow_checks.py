@@ -1,4 +1,4 @@
-"""Findings about one flow (pure): rights, limits of the remote topics, time-outs against the schedule, memory, what is about to be lost."""
+"""Findings about one flow (pure): rights, limits of remote topics, expirations against the schedule, memory, headroom, losses."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from ferry.permissions.model import Right
 
 MEBIBYTE = 1 << 20
-# A worker for itself, and the JVMs of launcher and driver (measured, docs/limits.md).
+# Memory of a worker itself, and of the JVMs of launcher and driver (measured, docs/limits.md).
 WORKER_OWN, DRIVER = 100 * MEBIBYTE, 700 * MEBIBYTE
-# Without a schedule nobody says when the next run comes: a day is what one may sleep over.
+# Without a schedule nobody knows when the next run comes: Ferry warns a day ahead.
 UNSCHEDULED_SECONDS = 86_400.0
 NAMES_SHOWN = 5
-# As long a command line as one still pastes.
+# So many commands a person still pastes.
 COMMANDS_SHOWN = 10
 
 
 def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: float | None) -> Iterator[Finding]:
-    """Everything about a flow whose clusters answer. `pause`: the longest time between two scheduled runs in s; None by hand."""
+    """All findings about a flow whose clusters answer. `pause`: the longest time between two scheduled runs, in s; None: no schedule."""
     where, source, target = f"flow {flow.name}", facts.source, facts.target
     if source.cluster_id == target.cluster_id:
         found = f"{flow.source.alias} and {flow.target.alias} are the same cluster {source.cluster_id}"
@@ -58,7 +58,7 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
 
 
 def rights_findings(check: str, flow: Flow, cluster: Cluster, needed: Iterable[Right], facts: RightsFacts) -> Iterator[Finding]:
-    """Missing rights each with the command that grants it, and what cannot be told."""
+    """Missing rights, each with the command that grants it, and rights that could not be checked."""
     where = f"flow {flow.name}"
     if facts.enforced is False:
         yield ok(where, check, f"{cluster.alias} has no authorizer: everybody may do everything")
@@ -76,24 +76,24 @@ def rights_findings(check: str, flow: Flow, cluster: Cluster, needed: Iterable[R
     if unknown:
         names = _names(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}))
         fix = f"compare with: ferry acls {flow.source.path} --flow '{flow.name}'"
-        yield warning(where, check, f"cannot be told, {_why_unknown(principal, facts)}: {names}", fix)
+        yield warning(where, check, f"could not be checked, {_why_unknown(principal, facts)}: {names}", fix)
     if not missing and not unknown:
         yield ok(where, check, f"all {len(rights)} granted to {principal or cluster.user_name}")
 
 
 def _principal(cluster: Cluster, facts: RightsFacts) -> str | None:
-    """As whom brokers see Ferry; None where only they know."""
+    """The principal by which brokers know Ferry; None: only they know it."""
     return None if facts.renamed else cluster.principal
 
 
 def _why_unknown(principal: str | None, facts: RightsFacts) -> str:
     if principal is None:
-        return "who it logs in as is known to brokers only"
-    return "it may not see ACLs (Describe on the cluster)" if facts.acls is None else "ACLs deny it for some of these names"
+        return "only brokers know Ferry's principal"
+    return "Ferry may not see ACLs (Describe on the cluster)" if facts.acls is None else "ACLs deny it for some of these names"
 
 
 def memory_finding(where: str, flow: Flow, machine: MachineFacts, partitions: int) -> Finding:
-    """Whether this machine has the memory that a run of so many partitions with --master local[…] may take."""
+    """Whether this machine has enough memory for a run of so many partitions with --master local[…]."""
     tasks = min(machine.cores if flow.tasks_max is None else flow.tasks_max, number_of_lanes(partitions, flow.lanes))
     wanted = tasks * (flow.memory_bytes + WORKER_OWN) + DRIVER
     told = f"{tasks} tasks may take {wanted // MEBIBYTE} MiB (ferry.memory.mb={flow.memory_bytes // MEBIBYTE})"
@@ -123,14 +123,14 @@ def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Iterator[Finding]
 
 
 def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]:
-    """Topics that are there already: they keep what they were created with."""
+    """Existing topics: they keep the replicas with which they were created."""
     for _, entries in groupby(facts.few_replicas, lambda entry: entry.key):
         found = list(entries)
         yield warning(where, "replicas", told(found), reassignment(flow.target.bootstrap, found, facts.brokers))
 
 
 def _limits(where: str, facts: FlowFacts) -> Iterator[Finding]:
-    """Remote topics that are there already; new ones are created with what the source's have."""
+    """Existing remote topics. Ferry creates new ones with the source's configs."""
     small, stamped, narrow = [], [], []
     for topic, remote in facts.remote_configs.items():
         source = facts.source_configs.get(topic, {})
@@ -176,7 +176,7 @@ def _expirations(where: str, target: ClusterFacts, pause: float | None) -> Itera
 
 def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Finding]:
     if facts.problem is not None:
-        # A cluster that answers and refuses one request is not unreachable.
+        # A cluster that refuses one request is not unreachable.
         code = ExitCode.PARTLY_FAILED if isinstance(facts.problem, NotAuthorized) else facts.problem.exit_code
         yield failure(where, "status", str(facts.problem), facts.problem.next_step, code)
     if facts.status is None:
@@ -197,12 +197,14 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
 def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: bool) -> Iterator[Finding]:
     unread = [f"{entry.topic}-{entry.partition}" for entry in status.counted if entry.age_unknown]
     if unread:
-        found = f"cannot be told for {len(unread)} partitions, whose first uncopied record could not be read: {_names(unread)}"
-        yield warning(where, "headroom", found, "look again; see that the source's brokers answer, and that Read on the topics is granted")
+        found = f"unknown for {len(unread)} partitions, because Ferry could not read their first uncopied record: {_names(unread)}"
+        yield warning(
+            where, "headroom", found, "check that the source's brokers answer and that Read on the topics is granted, then try again"
+        )
     left = [(entry.headroom_seconds, f"{entry.topic}-{entry.partition}") for entry in status.counted if entry.headroom_seconds is not None]
     if not left:
         if not unread:
-            yield ok(where, "headroom", "nothing that waits to be copied is about to expire")
+            yield ok(where, "headroom", "no uncopied record is about to expire")
         return
     least, place = min(left)
     until = "the next run" if scheduled else "a day has passed"

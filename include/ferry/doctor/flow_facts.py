@@ -1,4 +1,4 @@
-"""What both clusters say about a flow, for its findings. Reads only."""
+"""What both clusters say about a flow. Reads only."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Configs = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class FlowFacts:
-    """A flow whose clusters both answer. `remote_configs` by source topic, of remote topics that exist.
+    """A flow whose clusters both answer. `remote_configs`: configs of existing remote topics, by source topic.
 
-    `few_replicas`: topics of the target that have less than the config wants; `brokers`: ids of those that it has.
+    `few_replicas`: topics of the target with fewer replicas than the config wants; `brokers`: ids of the target's brokers.
     `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies.
     """
 
@@ -43,7 +43,7 @@ class FlowFacts:
 
 
 def gather_flow(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
-    """Ask both clusters more than these facts. FerryError when one goes away meanwhile."""
+    """Ask both clusters for what these facts do not hold. FerryError when a cluster goes away meanwhile."""
     needed = required_rights(flow)
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         source_names, target_names = source.topic_names(), target.topic_names()
@@ -79,7 +79,7 @@ def _status(flow: Flow) -> tuple[FlowStatus | None, FerryError | None]:
 
 
 def source_rights(flow: Flow, needed: tuple[Right, ...]) -> RightsFacts:
-    """As `rights_of` the source. What the flow leaves out does not count: ACLs may well deny it, though a right covers its name."""
+    """As `rights_of`, for the source. ACLs of topics that the flow does not copy do not count, even if a right covers their names."""
     from ferry.clusters.acl_binding import AclResource  # noqa: PLC0415 - beside its use
     from ferry.permissions.model import Resource  # noqa: PLC0415 - likewise
     from ferry.permissions.resources import source_topics  # noqa: PLC0415 - likewise
@@ -94,7 +94,7 @@ def source_rights(flow: Flow, needed: tuple[Right, ...]) -> RightsFacts:
 
 
 def rights_of(cluster: Cluster, needed: tuple[Right, ...], counts: Callable[[str], bool] = bool) -> RightsFacts:
-    """What the cluster says about the `needed` rights of whoever asks, of topics that count. FerryError when it does not answer."""
+    """What the cluster says about the `needed` rights of the user, for topics that count. FerryError when it does not answer."""
     from ferry.clusters.acl_binding import AclPattern, AclResource  # noqa: PLC0415 - beside its use
     from ferry.permissions.model import Resource  # noqa: PLC0415 - likewise
 
@@ -108,7 +108,7 @@ def rights_of(cluster: Cluster, needed: tuple[Right, ...], counts: Callable[[str
 
 
 def _idle(entry: AclBinding, counts: Callable[[str], bool]) -> bool:
-    """Whether it denies one topic, which does not count."""
+    """Whether an ACL denies a single topic that does not count."""
     from ferry.clusters.acl_binding import AclPattern, AclResource  # noqa: PLC0415 - see source_rights
 
     one = entry.resource is AclResource.TOPIC and entry.pattern is AclPattern.LITERAL and entry.name != "*"

@@ -1,9 +1,8 @@
-"""Whether a user has a right, by what the cluster says (pure): yes, no, or not to be told.
+"""Whether a user has a right, by what the cluster says (pure): yes, no, or unknown.
 
-Surest first: no authorizer lets everybody do everything; what KIP-430 tells about the cluster and about topics that exist holds for this
-very user, whatever gave it. For names that do not exist yet, groups and transactional ids only the ACLs speak (StandardAuthorizer's rules:
-a DENY wins, ALL is every operation, a right can imply another). Who may do everything to the cluster without an ACL that says so is taken
-for a super user.
+The surest source counts first. Without an authorizer everybody may do everything. KIP-430 says what this user may do to the cluster and to
+existing topics. For groups, transactional ids and names that do not exist yet there are only the ACLs (StandardAuthorizer's rules: a DENY
+wins, ALL is every operation, a right can imply another). A user who may do everything to the cluster without an ACL is a super user.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ class Granted(Enum):
 
     YES = "yes"
     NO = "no"
-    UNKNOWN = "cannot be told"
+    UNKNOWN = "unknown"
 
 
 def granted(right: Right, facts: RightsFacts, principal: str | None) -> Granted:
-    """Whether `principal` (None: only brokers know who it is) has `right`."""
+    """Whether `principal` (None: only brokers know it) has `right`."""
     if facts.enforced is False:
         return Granted.YES
     name, resource = _NAMES[right.operation], right.resource
@@ -58,16 +57,16 @@ def granted(right: Right, facts: RightsFacts, principal: str | None) -> Granted:
 
 
 def is_super(facts: RightsFacts, principal: str) -> bool:
-    """Whether the user may do everything to the cluster though no ACL says so."""
+    """Whether the user may do everything to the cluster without an ACL."""
     if facts.operations is None or facts.acls is None or not facts.operations >= _EVERYTHING:
         return False
     return not any(entry.resource is AclResource.CLUSTER and entry.principal in {principal, _ANYBODY} for entry in facts.acls)
 
 
 def allowed(acls: Iterable[AclBinding], principal: str, operation: str, resource: Resource) -> Granted:
-    """What the ACLs say about every name of `resource`; ACLs of single hosts count as if they were for this one.
+    """What the ACLs say about all names of `resource`. An ACL of another host counts as if it were for this host.
 
-    Where a DENY is about some of its names only, it cannot be told: nobody knows whether any of them is needed.
+    If a DENY covers only some of these names, the answer is unknown: nobody knows whether one of them is needed.
     """
     own = [entry for entry in acls if entry.resource is resource.kind and entry.principal in {principal, _ANYBODY}]
     denied = [entry for entry in own if entry.permission == "DENY" and entry.operation in {operation, "ALL"}]
@@ -80,7 +79,7 @@ def allowed(acls: Iterable[AclBinding], principal: str, operation: str, resource
 
 
 def _of_topics(name: str, resource: Resource, facts: RightsFacts) -> Granted:
-    """What is told about topics that exist; all names of a prefix are seldom among them."""
+    """The answer by existing topics; they seldom include all names of a prefix."""
     one = resource.pattern is AclPattern.LITERAL and not resource.is_everything
     if one and resource.name in facts.hidden:
         return Granted.NO

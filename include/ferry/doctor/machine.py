@@ -1,4 +1,4 @@
-"""What this machine has: Python, Java, Spark, Airflow, memory, disk, limits. Starts nothing but `java -version` and one Python."""
+"""Facts about this machine: Python, Java, Spark, Airflow, memory, disk, limits. Starts only `java -version` and one Python."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathlib import Path
 
 import psutil
 
-# A wrapper script that waits for something must not hold up the examination.
+# A wrapper script that hangs must not stop the diagnosis.
 ASK_SECONDS = 15.0
-SHM = Path("/dev/shm")  # noqa: S108 - looked at, not written to
+SHM = Path("/dev/shm")  # noqa: S108 - read only
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 PACKAGES = (
     "pyspark",
@@ -31,9 +31,9 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """Sizes in bytes; None or empty: not there. `java_version` and `spark_home_version` as their programs tell them.
+    """Sizes in bytes; None or empty: it does not exist. `java_version`: the first line that Java prints.
 
-    `worker_python`: PYSPARK_PYTHON and the version it answers with (empty: it does not start).
+    `worker_python`: PYSPARK_PYTHON and the version that it prints (empty: it does not start).
     """
 
     python: tuple[int, int, int]
@@ -56,7 +56,7 @@ class MachineFacts:
 
 
 def gather_machine() -> MachineFacts:
-    """Look around."""
+    """Collect the facts."""
     java_home, spark_home = os.environ.get("JAVA_HOME") or None, os.environ.get("SPARK_HOME") or None
     java = str(Path(java_home, "bin", "java")) if java_home else shutil.which("java") or ""
     scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
@@ -90,7 +90,7 @@ def _installed(package: str) -> str:
 
 
 def _answer(program: str, option: str) -> str:
-    """The first line that it prints; empty when it does not start or does not end."""
+    """The first line that the program prints; empty: it does not start, fails, or does not end."""
     try:
         done = subprocess.run([program, option], capture_output=True, text=True, errors="replace", timeout=ASK_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -100,7 +100,7 @@ def _answer(program: str, option: str) -> str:
 
 
 def _spark_version(home: Path) -> str:
-    """By its jars: the RELEASE file of some builds does not hold it."""
+    """The version by the jars, because the RELEASE file of some builds has none."""
     jars = home.glob("jars/spark-core_*.jar")
     return next((found[1] for jar in jars if (found := re.fullmatch(r"spark-core_[\d.]+-(.+)\.jar", jar.name))), "")
 

@@ -15,17 +15,17 @@ OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 # As Spark 4 wants it.
 OLDEST_JAVA = 17
 MEBIBYTE, GIBIBYTE = 1 << 20, 1 << 30
-# Spark's scratch directory holds its own small files only; a job that cannot write them does not start.
+# Spark writes only small files to its scratch directory, but it does not start without them.
 LEAST_SCRATCH = 256 * MEBIBYTE
-# The JVM's shared class data and other programs' semaphores; 64 MiB is what containers get by default.
+# For the JVM's shared class data and other programs' semaphores; containers get 64 MiB by default.
 LEAST_SHM = 16 * MEBIBYTE
-# Connections of a worker to every broker of both clusters, twice, and what Spark opens.
+# Two connections of a worker to every broker of both clusters, and Spark's files.
 LEAST_OPEN_FILES = 1024
 _INSTALL = "make setup, or pip install --no-deps -r requirements.txt"
 
 
 def machine_findings(facts: MachineFacts, config: Path | None) -> Iterator[Finding]:
-    """Everything about the machine; `config` is the file that is examined."""
+    """All findings about the machine. `config`: the file that is checked."""
     yield _python(facts)
     yield from _java(facts)
     yield from _spark(facts)
@@ -123,7 +123,7 @@ def _airflow(facts: MachineFacts, config: Path | None) -> Iterator[Finding]:
 
 
 def _ferry_config(named: str | None, config: Path | None) -> Finding:
-    # os.path's ask: Path's fail where a directory may not be searched, or a name is too long.
+    # os.path instead of Path, which raises if a directory may not be searched or a name is too long.
     wanted = os.path.realpath(config) if config is not None else "/path/to/mm2.properties"
     fix = f"export FERRY_CONFIG={wanted} for Airflow's scheduler, DAG processor and workers"
     if named is None:
@@ -131,7 +131,7 @@ def _ferry_config(named: str | None, config: Path | None) -> Finding:
     if not os.path.isfile(named) or not os.access(named, os.R_OK):  # noqa: PTH113 - see above
         return failure(HERE, "FERRY_CONFIG", f"{named} is no file that this user can read", fix)
     if config is not None and os.path.realpath(named) != wanted:
-        return warning(HERE, "FERRY_CONFIG", f"names {named}, another file than the one examined", fix)
+        return warning(HERE, "FERRY_CONFIG", f"names {named}, which is not the checked file", fix)
     return ok(HERE, "FERRY_CONFIG", named)
 
 
