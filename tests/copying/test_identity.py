@@ -104,7 +104,8 @@ class Side:
             future.result(30)
 
     def delete(self, topic: str) -> None:
-        AdminClient(self.cluster.client_settings()).delete_topics([topic])[topic].result(30)
+        client = AdminClient(self.cluster.client_settings())
+        client.delete_topics([topic])[topic].result(30)
 
     def of(self, origin: Side) -> list[list[bytes]]:
         """What there is of an origin's records, by partition, in order."""
