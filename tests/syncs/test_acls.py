@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -254,6 +255,10 @@ def allow(
     binding = AclBinding(kind, name, ResourcePatternType[pattern], principal, host, AclOperation[operation], AclPermissionType[permission])
     client = AdminClient(cluster.client_settings())
     client.create_acls([binding])[binding].result(30)
+    same = AclBindingFilter(
+        kind, name, ResourcePatternType[pattern], principal, host, AclOperation[operation], AclPermissionType[permission]
+    )
+    wait_for_acls(client, same, 1)
 
 
 def forbid(cluster: SandboxCluster, principal: str, topic: str) -> None:
@@ -261,6 +266,15 @@ def forbid(cluster: SandboxCluster, principal: str, topic: str) -> None:
     exactly = AclBindingFilter(ResourceType.TOPIC, topic, literal, principal, "*", read, AclPermissionType.ALLOW)
     client = AdminClient(cluster.client_settings())
     assert len(client.delete_acls([exactly])[exactly].result(30)) == 1
+    wait_for_acls(client, exactly, 0)
+
+
+def wait_for_acls(client: AdminClient, wanted: AclBindingFilter, count: int) -> None:
+    """The controller answers before the broker's authorizer has the change."""
+    deadline = time.monotonic() + TOOL_SECONDS
+    while len(client.describe_acls(wanted).result(30)) != count:
+        assert time.monotonic() < deadline, wanted
+        time.sleep(0.01)
 
 
 def line(principal: str, topic: str) -> str:
