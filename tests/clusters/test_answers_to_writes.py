@@ -260,8 +260,8 @@ def test_a_producer_id_of_no_transaction_comes_from_any_broker_and_is_waited_for
     [
         ("OFFSET_METADATA_TOO_LARGE", ConfigError, "offset.metadata.max.bytes"),
         ("INVALID_COMMIT_OFFSET_SIZE", ConfigError, "raise max.message.bytes (and segment.bytes) of that topic"),
-        ("ILLEGAL_GENERATION", ReplicatorActive, "stop its members"),
-        ("UNKNOWN_MEMBER_ID", ReplicatorActive, "stop its members"),
+        ("ILLEGAL_GENERATION", ReplicatorActive, "members"),
+        ("UNKNOWN_MEMBER_ID", ReplicatorActive, "members"),
         ("UNKNOWN_SERVER_ERROR", OutcomeUnknown, "the coordinator's log says why"),
     ],
 )
