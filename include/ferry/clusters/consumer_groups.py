@@ -1,8 +1,9 @@
-"""Consumer groups of one cluster: which there are, what they have committed, who is in them, and writing their offsets.
+"""Consumer groups of one cluster: lists and describes them, and reads and writes their committed offsets.
 
 Over the raw data path, not over librdkafka (see offset_fetch.py), for many groups at once: one request holds the groups of one coordinator.
-One group's trouble is that group's error value and never keeps the others. Writing uses generation -1 and no member id: then the broker
-itself refuses a group that has members (ClassicGroup.validateOffsetCommit, ConsumerGroup.validateOffsetCommit), whatever was seen before.
+A problem of one group becomes the result of that group and does not affect others. A commit uses generation -1 and no member id. So the
+broker itself refuses a group that has members (ClassicGroup.validateOffsetCommit, ConsumerGroup.validateOffsetCommit), even if it had none
+before.
 """
 
 from __future__ import annotations
@@ -48,27 +49,28 @@ from ferry.errors import ClusterUnreachable, FerryError
 
 T = TypeVar("T")
 
-# Offsets of so many groups fit a response that decodes within a fraction of a second, even with hundreds of partitions each.
+# A response with the offsets of so many groups decodes in a fraction of a second, even with hundreds of partitions each.
 GROUPS_A_FETCH = 100
 GROUPS_A_DESCRIPTION = 100
-# An offset commit is about one group, and the broker answers it when its log has taken it: several connections let it take several at once.
+# An offset commit is about one group, and the broker answers after it has written its log. With several connections it writes several at
+# once.
 COMMIT_CONNECTIONS = 4
 COMMITS_WORTH_CONNECTIONS = 16
 # By topic name; version 10 goes by topic id.
 OFFSET_COMMIT_VERSION = 9
 
-# Nobody has a topic of that name.
+# A topic name that nobody uses.
 NO_TOPIC = "ferry-asks-whether-it-may"
 
 GroupOffsets = dict[TopicPartition, CommittedOffset]
-# Error codes, as ferry.clusters.answers.OFFSET_COMMIT explains them.
+# Error codes by partition; ferry.clusters.answers.OFFSET_COMMIT explains them.
 Refusals = dict[TopicPartition, int]
 
 
 class ConsumerGroups:
     """The groups of one cluster; a context manager around its connections. Not for use by several threads.
 
-    `to_write`: whoever may not describe a group is told to get what writing its offsets takes, which describing needs less than.
+    `to_write`: the caller will write offsets. So if the user may not describe a group, the message names Read, which includes Describe.
     """
 
     def __init__(self, cluster: Cluster, *, to_write: bool = False) -> None:
@@ -94,27 +96,27 @@ class ConsumerGroups:
         self._loop.close()
 
     def granting(self, right: str) -> str:
-        """What an administrator of this cluster is to do; `right` as `Read on topic orders`."""
+        """What an administrator of this cluster must do; `right` as `Read on topic orders`."""
         return granting(self._cluster, right)
 
     def list(self) -> tuple[GroupListing, ...]:
-        """Every group that the user may describe, of all brokers and types, by name. ClusterUnreachable when a broker does not say.
+        """Every group that the user may describe, of all brokers and types, by name. ClusterUnreachable if a broker does not answer.
 
-        ListGroups never refuses: groups without Describe are left out by the broker.
+        ListGroups never refuses: a broker leaves out groups that the user may not describe.
         """
         return self._loop.run(self._list)
 
     def offsets(self, groups: Iterable[str], *, stable: bool = True) -> dict[str, GroupOffsets | FerryError]:
-        """What each group has committed; a group that does not exist has nothing. Partitions that the user may not describe are left out.
+        """The committed offsets of each group, without partitions that the user may not describe. A group that does not exist has none.
 
-        `stable`: a group with offset commits of an undecided transaction is asked again for ten seconds, then it is that group's error;
-        otherwise the offsets before that transaction are taken. A partition whose first commit ever is undecided is left out by the broker.
+        `stable`: Ferry asks a group with offset commits of an undecided transaction again until its time is over; then that is the group's
+        error. Otherwise Ferry reads the offsets before that transaction. A broker leaves out a partition whose first commit is undecided.
         """
         ask = _bound(self._fetch, stable)
         return self._each(GroupQuestion("reading the offsets of", OFFSET_FETCH, self._to_look, ask, GROUPS_A_FETCH), groups)
 
     def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription | FerryError]:
-        """The state and the members of each classic or consumer group; anything else, share groups too, is DEAD here."""
+        """The state and the members of each classic or consumer group; all others, for example share groups, are DEAD here."""
         classic = GroupQuestion[GroupDescription](
             "describing", DESCRIBE_GROUPS, self._to_look, self._describe_classic, GROUPS_A_DESCRIPTION
         )
@@ -129,18 +131,19 @@ class ConsumerGroups:
         return found
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Refusals:
-        """Write offsets of a group without members; what was refused, as Kafka's error codes by partition. See commit_all."""
+        """Write offsets of a group without members; Kafka's error codes by partition that was refused. See commit_all."""
         outcome = self.commit_all({group: offsets})[group]
         if isinstance(outcome, FerryError):
             raise outcome
         return outcome
 
     def commit_all(self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]) -> dict[str, Refusals | FerryError]:
-        """Write offsets of many groups without members; by group what was refused, as Kafka's error codes by partition.
+        """Write offsets of many groups without members; by group Kafka's error codes by partition that was refused.
 
-        A group that has members is refused as a whole: UNKNOWN_MEMBER_ID (25) at every partition. More offsets than a broker stores at once
-        are written in several requests, and refused from where the group got members. A commit whose answer is lost is not sent again,
-        because somebody may have moved the group since: GroupFailed, and reading it back tells.
+        A broker refuses a group that has members as a whole: UNKNOWN_MEMBER_ID (25) for every partition. More offsets than a broker stores
+        at once need several requests; if the group gets members in between, the broker refuses the rest. Ferry does not repeat a commit
+        whose answer is lost, because somebody may have moved the group since: the result is GroupFailed, and the caller can read the
+        offsets.
         """
         if len(offsets) >= COMMITS_WORTH_CONNECTIONS:
             self._loop.run(self._connect, COMMIT_CONNECTIONS)
@@ -150,15 +153,16 @@ class ConsumerGroups:
         return self._each(question, offsets)
 
     def refused(self, groups: Iterable[str]) -> dict[str, FerryError]:
-        """Groups whose offsets the user may not write; nothing is written.
+        """The groups whose offsets the user may not write. Writes nothing.
 
-        Asked by a commit for a topic that does not exist: a broker judges the group first, and such a commit never gets to its coordinator.
+        Ferry tries to commit an offset of a topic that does not exist. A broker checks the group's right first, and does not pass such a
+        commit to the coordinator.
         """
         asked = {group: {TopicPartition(NO_TOPIC, 0): CommittedOffset(0)} for group in groups}
         return {group: answer for group, answer in self.commit_all(asked).items() if isinstance(answer, FerryError)}
 
     def _each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
-        # A read shares one connection: its requests hold many groups.
+        # A read needs one connection only: its requests hold many groups.
         connections = self._connections if question.groups_a_request == 1 else self._connections[:1]
         return self._loop.run(GroupRequests(self._loop, connections, self._coordinators).each, question, groups)
 
@@ -233,7 +237,7 @@ class ConsumerGroups:
             codes = {
                 TopicPartition(topic.name, part.partition_index): part.error_code for topic in answer.topics for part in topic.partitions
             }
-            # What concerns the group is said of every partition that the broker did not refuse by itself: none was written.
+            # A broker gives an error of the whole group for every partition that has no error of its own: it wrote none of them.
             whole = next((code for code in codes.values() if _of_the_group(code)), 0)
             if batches.refused(batch, OFFSET_COMMIT.gravest(codes.values())):
                 continue

@@ -1,4 +1,4 @@
-"""What a cluster says about its consumer groups."""
+"""Consumer groups of a cluster, as plain values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class GroupType(StrEnum):
-    """Kafka's kinds of groups. Brokers before 3.8 (KIP-848) do not say; all theirs are classic."""
+    """Kafka's kinds of groups. Brokers before 3.8 (KIP-848) do not name the kind; all their groups are classic."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -29,7 +29,7 @@ class GroupState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """One group of a cluster. `type` is a GroupType or a word newer than this; `state` is empty before Kafka 2.6."""
+    """One group of a cluster. `type`: a GroupType or a newer word of Kafka; `state`: empty before Kafka 2.6."""
 
     group: str
     type: str
@@ -39,9 +39,9 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """What a group has committed for a partition: the next offset that it reads.
+    """The offset that a group has committed for a partition: the next one that it reads.
 
-    `offset` may be negative, which Java's clients call a null offset; `leader_epoch` is -1 where the client did not commit one.
+    `offset` may be negative, which Java's clients call a null offset. `leader_epoch`: -1 if the client did not commit one.
     """
 
     offset: int
@@ -51,7 +51,7 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """One consumer that is in a group now."""
+    """One current member of a group."""
 
     member_id: str
     client_id: str
@@ -60,7 +60,7 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group now. `state` is a GroupState or a word that is newer than this; `type` is empty for a group that does not exist."""
+    """The current state of a group. `state`: a GroupState or a newer word of Kafka; `type`: empty for a group that does not exist."""
 
     group: str
     state: str
@@ -74,5 +74,5 @@ class GroupDescription:
 
     @property
     def active(self) -> bool:
-        """Whether consumers are in it or are about to be: its offsets are theirs."""
+        """Whether the group has members or is about to get some. Then nobody else may write its offsets."""
         return bool(self.members) or self.state not in {GroupState.EMPTY, GroupState.DEAD}

@@ -1,8 +1,8 @@
-"""Requests about many groups: each goes to its group's coordinator, and each group has its own outcome.
+"""Requests about many groups: each goes to the group's coordinator, and each group has its own result.
 
-Groups with the same coordinator share a request. A passing error (a coordinator that moves, loads, or waits for a transaction) is asked
-again for a short while, for that group alone; anything else becomes that group's error value and touches no other group. A broker that
-hangs costs one time-out, not one for each request. Only a cluster that refuses the login raises.
+Groups with the same coordinator share a request. After a temporary error (a coordinator that moves, loads, or waits for a transaction)
+Ferry asks again for a while, for that group only. Any other error becomes the result of that group and does not affect others. A broker
+that hangs costs one time-out, not one for each request. Only a refused login raises.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from ferry.errors import FerryError, GroupFailed
 
 T = TypeVar("T")
 
-# When no group was answered for so long, the others must not hold up a whole sync. The next sync asks again.
+# If no group gets an answer for this long, the groups that are left must not delay the sync further. The next sync asks again.
 PATIENCE_SECONDS = ELECTION_SECONDS
-# A broker that hangs: well above a slow answer, and the other groups wait for it.
+# For a broker that hangs: much longer than a slow answer takes, because the other groups wait too.
 ANSWER_MILLISECONDS = 15_000
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 0.5
-# A broker handles one request of a connection at a time; a second one waits there already, so that none is idle.
+# A broker handles one request of a connection at a time. A second one waits there already, so the broker is never idle.
 REQUESTS_A_CONNECTION = 2
 GROUPS_A_LOOKUP = 500
 ANY_BROKER = -1
 # The newest version without share groups; before 4 a request names one group (KIP-699).
 FIND_COORDINATOR_VERSION, FIND_SEVERAL = 5, 4
 
-# The outcome of one group: Kafka's error code, and the value where it is 0.
+# The answer for one group: Kafka's error code, and the value if the code is 0.
 Answer = tuple[int, T | None]
 Ask = Callable[[ClusterConnection, int, Sequence[str]], Awaitable[Mapping[str, "Answer[T]"]]]
 
 
 @dataclass(frozen=True)
 class GroupQuestion(Generic[T]):
-    """What is asked of every group.
+    """A question about every group.
 
-    `ask` sends one `request` for some groups to one broker and answers for those that the response is about. `doing` and `grant` (on the
-    group) are for error texts. `groups_a_request`: most groups of one request. `repeatable`: a request whose answer was lost may be sent
-    again.
+    `ask` sends one `request` about some groups to one broker, and gives the answers by group. `doing` and `grant` (a right on the group)
+    are for error texts. `groups_a_request`: the most groups in one request. `repeatable`: whether Ferry may send a request again whose
+    answer was lost.
     """
 
     doing: str
@@ -60,7 +60,7 @@ class GroupQuestion(Generic[T]):
 
 @dataclass
 class _State(Generic[T]):
-    """What is still open and why it was not answered so far, what is settled, and which brokers did not answer in this round."""
+    """The open groups, each with the last problem; the results of the others; and the brokers that did not answer in this round."""
 
     open: dict[str, str]
     done: dict[str, T | FerryError] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class _State(Generic[T]):
 
 
 class GroupRequests:
-    """Asks the coordinators of groups over one or more connections to one cluster; `coordinators` keeps who they are, by group."""
+    """Asks the coordinators of groups over one or more connections to one cluster. `coordinators` caches the broker ids by group."""
 
     def __init__(self, loop: EventLoop, connections: Sequence[ClusterConnection], coordinators: dict[str, int]) -> None:
         self._loop = loop
@@ -77,7 +77,7 @@ class GroupRequests:
         self._coordinators = coordinators
 
     async def each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
-        """The outcome of every group. AuthenticationFailed when the cluster refuses the login."""
+        """The result of every group. AuthenticationFailed if the cluster refuses the login."""
         state: _State[T] = _State(dict.fromkeys(groups, "no answer"))
         answered, quiet, pauses = 0, time.monotonic(), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
@@ -89,7 +89,7 @@ class GroupRequests:
             if not state.open or time.monotonic() - quiet > PATIENCE_SECONDS:
                 break
             await self._learn_brokers(state)
-            if quiet < time.monotonic() - FIRST_PAUSE_SECONDS:  # brokers that take one group a request are asked without pauses
+            if quiet < time.monotonic() - FIRST_PAUSE_SECONDS:  # no pauses while brokers answer one group after another
                 await self._loop.sleep(next(pauses))
         alias = self._connections[0].alias
         for group, problem in state.open.items():
@@ -142,7 +142,7 @@ class GroupRequests:
     ) -> None:
         while waiting:
             node, groups = waiting.popleft()
-            if node in state.unanswered:  # waiting for each of its requests would take the time-out as often
+            if node in state.unanswered:  # each of its other requests would cost a time-out too
                 self._unanswered(state, groups, state.unanswered[node])
                 continue
             try:
@@ -192,4 +192,4 @@ class GroupRequests:
             try:
                 await connection.refresh_brokers()
             except (RequestNotSent, RequestLost):
-                continue  # no broker is up right now; the next round says so
+                continue  # no broker is up right now; the next round reports that

@@ -1,4 +1,4 @@
-"""Appending single records to internal topics outside a lane: reports, acknowledgements, MM2's records. No data is decided by them."""
+"""Appends single records to internal topics outside a lane: reports, acknowledgements, MM2's records. None of them decides about data."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ferry.clusters.kept import lent
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable
 
-# Worth waiting for a leader election, not more.
+# As long as a leader election may take.
 WRITE_SECONDS = 60.0
-# A leader that hangs is given up after this (librdkafka's default is a minute), and the new one is asked.
+# After this Ferry gives up a leader that hangs (librdkafka's default is a minute), and asks the new one.
 ANSWER_MILLISECONDS = 10_000
 
 
@@ -28,10 +28,10 @@ def append_records(
     in_order: bool = False,
     seconds: float | None = None,
 ) -> None:
-    """Append (key, value) records; returns when all replicas have them. ClusterUnreachable or NotAuthorized when they cannot be written.
+    """Append (key, value) records; returns when all replicas have them. ClusterUnreachable or NotAuthorized if they cannot be written.
 
-    `partition` -1: by the key, as Java's producer does it. `timestamp` in ms, 0: now. `in_order`: where the order tells something, a retry
-    must not change it. `seconds`: how long to wait for a leader, by default WRITE_SECONDS.
+    `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `in_order`: a retry must not change the order. `seconds`:
+    how long to wait for a leader, by default WRITE_SECONDS.
     """
     problems: list[KafkaError] = []
     seconds = WRITE_SECONDS if seconds is None else seconds

@@ -1,7 +1,7 @@
 """Reading an internal topic completely: every record that was committed when the read began.
 
-Commit markers reach partitions one by one and another writer's open transaction hides later records, so a read_committed reader is done
-only when its last stable offset has passed the high watermark that it captured at its start (design, section 2).
+Commit markers reach partitions one by one, and another writer's open transaction hides later records. So a read_committed reader is done
+only when its last stable offset has passed the high watermark that it captured at its start.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError
 
-# Longer than the 60 s after which a broker aborts an abandoned transaction of ours, which is what may hold the last stable offset back.
+# Longer than 60 s: after that time a broker aborts an abandoned transaction of Ferry, which may hold the last stable offset back.
 STALLED_SECONDS = 90.0
-# A cluster that never answered is reported after this.
+# After this a cluster that has never answered is unreachable.
 CONTACT_MILLISECONDS = 15_000
 # For learning the leaders; a consumer that knows them begins at once.
 CONNECT_SECONDS = 3.0
@@ -35,7 +35,7 @@ ANSWER_MILLISECONDS = 10_000
 # How long a poll waits for a first record: between two polls Ferry checks its deadlines.
 POLL_SECONDS = 0.03
 MESSAGES_A_POLL = 5_000
-# So many records are read in less time than it takes to begin at another offset.
+# Reading so many records takes less time than a seek to another offset.
 READ_ON = 5_000
 # Above every offset: the read ends where the partition does.
 UNBOUNDED = 1 << 63
@@ -87,7 +87,7 @@ class _Clients:
 class InternalTopicReader:
     """Reads internal topics of one cluster; a context manager.
 
-    `committed=False` shows records of open and aborted transactions too: only for upper bounds.
+    With `committed=False` it also reads records of open and aborted transactions: only for upper bounds.
     """
 
     def __init__(self, cluster: Cluster, *, committed: bool = True) -> None:
@@ -119,7 +119,7 @@ class InternalTopicReader:
         return self._offsets_of(topic, self.partitions(topic), LATEST)
 
     def offsets_at(self, topic: str, milliseconds: int) -> dict[int, int]:
-        """Per partition the offset of the first record at or after the time; of its end where there is none."""
+        """Per partition the offset of the first record at or after the time; the end offset if there is none."""
         partitions = self.partitions(topic)
         found, ends = (self._offsets_of(topic, partitions, at) for at in (milliseconds, LATEST))
         return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}
@@ -135,14 +135,14 @@ class InternalTopicReader:
     ) -> Iterator[InternalRecord]:
         """Every committed record of `topic` up to the high watermarks of now, from `start` (offsets by partition) or the beginning.
 
-        `only` names one partition. With `complete=False` the read ends where an open transaction begins: good enough to look at, not to
-        decide by. A missing topic is empty. However long the read takes, it goes on while records come: ClusterUnreachable only when the
-        broker sent nothing new for STALLED_SECONDS of waiting. With `seconds` it ends after them, complete or not.
+        `only`: one partition. With `complete=False` the read ends where an open transaction begins: enough to show something, not to decide
+        about data. A missing topic is empty. The read continues while records come, however long it takes: ClusterUnreachable only after
+        STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
         """
         partitions = [partition for partition in self.partitions(topic) if only is None or partition == only]
         bounds = {}
         positions = []
-        # Not the last stable offset, which a read_committed client takes for the end: bounds need the true one.
+        # A read_committed client would give the last stable offset as the end; bounds need the high watermark.
         lows, highs = (self._offsets_of(topic, partitions, at) for at in (EARLIEST, LATEST))
         for partition, high in highs.items():
             low = lows[partition]
@@ -154,9 +154,9 @@ class InternalTopicReader:
             yield record
 
     def records_at(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> Iterator[InternalRecord]:
-        """The committed records of `topic` that stand at just these offsets (increasing, by partition), as far as they were not compacted.
+        """The committed records of `topic` at exactly these offsets (increasing, by partition), except those that were compacted away.
 
-        The caller has seen records behind them. Errors as of `read`.
+        The caller has seen later records. Errors as in `read`.
         """
         spans = [spans_of(partition, offsets) for partition, offsets in wanted.items()]
         there = {partition: frozenset(offsets) for partition, offsets in wanted.items()}
@@ -170,7 +170,7 @@ class InternalTopicReader:
     def glance(self, topics: Mapping[str, int]) -> Iterator[tuple[str, InternalRecord]]:
         """Every committed record of many small topics (name → number of partitions) in one pass, with the topic's name.
 
-        Each partition ends where an open transaction begins: good enough to look at, not to decide by.
+        Each partition ends where an open transaction begins: enough to show something, not to decide about data.
         """
         keys = [(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
         positions = [Place(topic, partition, OFFSET_BEGINNING) for topic, partition in keys]
@@ -192,7 +192,7 @@ class InternalTopicReader:
 
     def _until(self, bounds: dict[tuple[str, int], int], *, complete: bool, seconds: float | None) -> Iterator[tuple[str, InternalRecord]]:
         deadline = math.inf if seconds is None else time.monotonic() + seconds
-        # Only what is spent in the client counts: between two polls the caller decodes, as long as it likes.
+        # Only time in the client counts: between two polls the caller may take any time to decode.
         waited = 0.0
         while bounds:
             asked = time.monotonic()
@@ -221,7 +221,7 @@ class InternalTopicReader:
                 )
 
     def _ends_here(self, key: tuple[str, int], offset: int, error: KafkaError, bound: int, *, complete: bool) -> bool:
-        """Whether there is no more to read of a partition that reported `error`; other errors than a passing one are raised."""
+        """Whether a partition that reported `error` has no more records to read; raises errors that are not temporary."""
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's public name for it
             return not complete or offset >= bound
         if error.fatal() or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
@@ -240,7 +240,7 @@ class InternalTopicReader:
 
 
 def spans_of(partition: int, offsets: Iterable[int]) -> list[Span]:
-    """The spans to read for these offsets (increasing), which lie in one span where few others are between them (pure)."""
+    """The spans to read for these offsets (increasing); offsets with few others between them share a span (pure)."""
     spans: list[Span] = []
     for offset in offsets:
         if spans and offset - spans[-1].end < READ_ON:
