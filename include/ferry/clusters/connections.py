@@ -1,11 +1,11 @@
-"""Connections of the data path: kafka-python's protocol, connection and event-loop classes, behind this room.
+"""Connections of the data path, with the protocol, connection and event-loop classes of kafka-python.
 
-One event loop serves a source and a target cluster. kafka-python negotiates versions, authenticates, backs off and obeys throttling; this
-module gives it quicker sockets and says of every failed request whether it may have reached the broker: `RequestNotSent` never did,
+One event loop serves a source and a target cluster. kafka-python negotiates versions, authenticates, backs off and obeys throttling. This
+module gives it faster sockets, and says of every failed request whether it may have reached the broker: `RequestNotSent` did not,
 `RequestLost` may have.
 
-A broker that accepts connections and stays silent costs a moment, not the run: where any broker will do, Ferry asks the next one beside
-it, and takes the first answer.
+A broker that accepts connections but does not answer must not delay a run for long: if any broker can answer a request, Ferry also asks the
+next one, and takes the first answer.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
 
 T = TypeVar("T")
 
-# A broker that accepts connections and answers nothing must not hang a run.
+# A broker that accepts connections but does not answer must not block a run.
 BOOTSTRAP_MILLISECONDS = 30_000
-# After so long without an answer the next bootstrap server is tried beside the last one (as RFC 8305 does it with addresses).
+# After so long without an answer Ferry also tries the next bootstrap server (as RFC 8305 does with addresses).
 NEXT_SERVER_SECONDS = 0.25
-# A healthy broker answers in milliseconds what any broker can answer; after this Ferry asks another one too.
+# A healthy broker answers such a request in milliseconds; after this time Ferry also asks another one.
 NEXT_BROKER_SECONDS = 2.0
-# Longer than any broker waits: for what a request asks (a produce 20 s), and for the replicas of its own log (`request.timeout.ms`, 30 s).
-# So the broker always tells first what happened. Shorter than the transaction time-out, so that a lane settles its own transaction.
+# Longer than any broker waits: for the time-out of a request (a produce 20 s), and for the replicas of its own log (`request.timeout.ms`,
+# 30 s). So the broker always answers first. Shorter than the transaction time-out, so that a lane ends its own transaction.
 REQUEST_MILLISECONDS = 40_000
-# A fetch response holds at least one whole batch, however large.
+# A fetch response holds at least one whole batch, which may be large.
 LARGEST_RESPONSE_BYTES = 1 << 30
-# How exactly the end of a pause is met that a broker asks for; pauses last tenths of seconds at least.
+# How often Ferry checks whether a pause is over that a broker asked for; such pauses last at least tenths of seconds.
 THROTTLE_CHECK_SECONDS = 0.02
-# The lane counts its own requests in flight; kafka-python must not refuse them.
+# A lane limits its requests in flight itself; kafka-python must not refuse them.
 CONNECTION_IN_FLIGHT = 1_000
 
 
 class RequestNotSent(Exception):
-    """The request did not leave this process: sending it again is safe."""
+    """The request did not leave this process, so it may be sent again."""
 
 
 class RequestLost(Exception):
-    """The request may have reached the broker, its answer did not come back."""
+    """The request may have reached the broker, but no answer came back."""
 
 
 class _Connections(KafkaConnectionManager):  # type: ignore[misc]
-    """kafka-python's manager with our transports, which stops looking for brokers when it is clear that the login is refused."""
+    """kafka-python's manager with our transports. It stops the search for brokers when the login is clearly refused."""
 
     meter: Meter
 
@@ -71,9 +71,9 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
         self._refusals = 0
 
     def get_connection(self, node_id: Any, *arguments: Any, **options: Any) -> Any:
-        """As of kafka-python, which forgets why a connection could not be made.
+        """As in kafka-python, but remembers why a connection failed.
 
-        The search for brokers ends here with a refused login. Afterwards a broker that comes back may still take it.
+        A refused login ends the search for brokers. After that search, a broker that comes back may still accept the login.
         """
         final = self._refusals >= REFUSALS or isinstance(self.last_failure, FerryError)
         if final and self.last_failure is not None and not self.bootstrapped:
@@ -96,7 +96,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     async def _do_bootstrap(self, deadline: float | None) -> bool:
         """Learn the brokers from the server that answers first. KafkaTimeoutError at `deadline` (monotonic), or the refused login.
 
-        kafka-python gives one server, picked at random, all the time that there is.
+        kafka-python gives all the time to one server, which it picks at random.
         """
         servers = self.cluster.bootstrap_brokers()
         try:
@@ -127,7 +127,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
             await connection
             self.cluster.update_metadata(await connection.send_request(self.cluster.metadata_request()))
         finally:
-            if not self.cluster.brokers():  # it failed, or knows none itself: it is asked again in a moment
+            if not self.cluster.brokers():  # it failed, or knows no brokers itself: Ferry asks it again soon
                 self._drop_server(node_id)
                 self.update_backoff(node_id)
             self._bootstrap_wakeup.notify()
@@ -178,18 +178,18 @@ class ClusterConnection:
         self._offers: Any = None
 
     async def open(self, milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
-        """Find the brokers. ClusterUnreachable or AuthenticationFailed when they do not answer or refuse."""
+        """Find the brokers. ClusterUnreachable if none answers, AuthenticationFailed if they refuse the login."""
         try:
             await self._manager.bootstrap_async(timeout_ms=milliseconds)
         except (kafka_errors.KafkaError, FerryError) as problem:
             raise self._explained(problem) from problem
 
     async def refresh_brokers(self) -> None:
-        """Learn the brokers anew, after one was replaced. RequestNotSent, RequestLost."""
+        """Learn the brokers again, after one was replaced. RequestNotSent, RequestLost."""
         self.learn_brokers(await self.send(self._manager.cluster.metadata_request()))
 
     def learn_brokers(self, answer: Any) -> None:
-        """Take the brokers of a Metadata answer: kafka-python itself asks every five minutes, and a leader may have come back since."""
+        """Take the brokers from a Metadata answer. kafka-python itself asks only every five minutes, but a leader may have come back."""
         known = SimpleNamespace(
             API_VERSION=answer.API_VERSION,
             brokers=answer.brokers,
@@ -204,12 +204,14 @@ class ClusterConnection:
         return tuple(sorted(int(broker.node_id) for broker in self._manager.cluster.brokers()))
 
     def close(self) -> None:
-        """Close all connections; what is in flight is lost."""
+        """Close all connections; requests in flight are lost."""
         self._manager.close()
 
     def disconnect(self) -> None:
-        """Drop every connection, so that no answer of an abandoned transaction is waited for; they reconnect on use."""
-        abandoned = kafka_errors.KafkaConnectionError("abandoned")  # with an error it ends at once, without one when all is written
+        """Drop every connection, so that nothing waits for answers about an abandoned transaction. The next request connects again."""
+        abandoned = kafka_errors.KafkaConnectionError(
+            "abandoned"
+        )  # with an error a connection ends at once, otherwise when everything is written
         for connection in list(self._manager._conns.values()):  # noqa: SLF001 - the manager offers to close one node or itself, not all
             connection.close(abandoned)
 
@@ -219,12 +221,12 @@ class ClusterConnection:
         return self._meter.held
 
     def throttled(self, node: int) -> bool:
-        """Whether broker `node` asked for a pause because of a quota (KIP-219): until it is over nothing may be sent to it."""
+        """Whether broker `node` asked for a pause because of a quota (KIP-219). Ferry must not send to it until the pause is over."""
         connection = self._manager._conns.get(node)  # noqa: SLF001 - it tells only by refusing
         return connection is not None and "throttle" in connection.paused
 
     def all_throttled(self) -> bool:
-        """Whether no broker is left that may be asked."""
+        """Whether every broker asked for a pause."""
         brokers = self.brokers()
         return bool(brokers) and all(self.throttled(broker) for broker in brokers)
 
@@ -250,11 +252,11 @@ class ClusterConnection:
 
     @property
     def unreachable(self) -> bool:
-        """Whether no broker of the cluster has answered anything for a whole patience, though some were asked."""
+        """Whether no broker of the cluster has answered for PATIENCE_SECONDS, although Ferry asked."""
         return self._outage.seconds(time.monotonic()) >= unreachable.PATIENCE_SECONDS
 
     def require_answers(self) -> None:
-        """ClusterUnreachable when the cluster is silent."""
+        """ClusterUnreachable if the cluster is unreachable."""
         if self.unreachable:
             raise ClusterUnreachable(
                 f"cluster {self.alias} ({self._cluster.bootstrap}): no broker has answered for {unreachable.PATIENCE_SECONDS:.0f} s: "
@@ -264,7 +266,7 @@ class ClusterConnection:
     async def send(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Any:
         """The answer to `request`, after the pause that a quota asks for. RequestNotSent, RequestLost, or AuthenticationFailed.
 
-        Without `node` any broker may answer, and several may be asked: only for requests that may be done twice.
+        Without `node` any broker may answer, and Ferry may ask several: only for requests that may be executed twice.
         """
         while self._must_wait(node):
             await self.loop.sleep(THROTTLE_CHECK_SECONDS)
@@ -273,7 +275,7 @@ class ClusterConnection:
         return await self.answer_to(self.submit(request, node, milliseconds))
 
     async def _answer_of_any(self, request: Any, milliseconds: int | None) -> Any:
-        """The first answer. When a broker fails or is silent for NEXT_BROKER_SECONDS, another is asked. The last failure when all fail."""
+        """The first answer. If a broker fails or does not answer for NEXT_BROKER_SECONDS, asks another. The last failure if all fail."""
         wakeup = Wakeup(self.loop)
         asked: dict[int, Future] = {}
         while True:
@@ -296,7 +298,7 @@ class ClusterConnection:
             raise self.classified(problem) from problem
 
     def classified(self, problem: BaseException) -> Exception:
-        """What a failed request means: whether it may have been executed."""
+        """The error for a failed request: whether the broker may have executed it."""
         if isinstance(problem, kafka_errors.SaslAuthenticationFailedError | kafka_errors.AuthorizationError):
             return refused(self._cluster, self._role, reason(problem), tls=False)
         if isinstance(problem, kafka_errors.NodeNotReadyError | kafka_errors.UnknownBrokerIdError | kafka_errors.IncompatibleBrokerVersion):
@@ -304,7 +306,7 @@ class ClusterConnection:
         return RequestLost(f"cluster {self.alias}: {problem}")
 
     def granting(self, right: str) -> str:
-        """What an administrator of this cluster is to do; `right` as `Read on topic orders`."""
+        """What an administrator of this cluster must do; `right` as `Read on topic orders`."""
         return granting(self._cluster, right)
 
     def denied(self, doing: str, right: str) -> NotAuthorized:
@@ -321,7 +323,7 @@ class ClusterConnection:
         return any(entry.api_key == api_key for entry in (await self.offers()).api_keys)
 
     async def offers(self) -> Any:
-        """What a broker answered to ApiVersions, asked until it is no error. RequestNotSent where it is one now, RequestLost."""
+        """A broker's answer to ApiVersions, cached. RequestNotSent if the answer is an error, RequestLost."""
         from kafka.protocol.metadata import ApiVersionsRequest  # noqa: PLC0415 - used once per process
 
         if self._offers is None:
@@ -332,13 +334,13 @@ class ClusterConnection:
         return self._offers
 
     def _must_wait(self, node: int | None) -> bool:
-        """Any broker will do for requests to none in particular, as long as one is not throttled."""
+        """Whether the request must wait: to `node` while it is throttled, to any broker while all are."""
         if node is not None:
             return self.throttled(node)
         return self.all_throttled()
 
     def _any_node(self, asked: Collection[int]) -> int | None:
-        """One that was not `asked` and may be now; at best it is connected and nothing waits for its answer."""
+        """A broker that was not `asked` and is not throttled, if possible a connected one without requests in flight."""
         manager = self._manager
         free = [node for node in self.brokers() if node not in asked and not self.throttled(node) and not manager.connection_delay(node)]
         random.shuffle(free)
@@ -368,12 +370,12 @@ class EventLoop:
         self.selector = NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
 
     def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """Run to the end and give the result."""
+        """Run to the end; the result."""
         result: T = self.selector.run(coroutine, *arguments)
         return result
 
     def start(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future:
-        """Begin `coroutine` beside the one that runs; awaiting the future gives its result or raises what it raised."""
+        """Start `coroutine` concurrently; the future gives its result or its error."""
         return self.selector.call_soon_with_future(coroutine, *arguments)
 
     async def sleep(self, seconds: float) -> None:
@@ -386,7 +388,7 @@ class EventLoop:
 
 
 class Wakeup:
-    """Lets one coroutine wait until any of its outstanding requests was answered."""
+    """Lets one coroutine wait until any of its outstanding requests is answered."""
 
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
@@ -400,7 +402,7 @@ class Wakeup:
             self._waiting.success(None)
 
     async def wait(self, seconds: float) -> None:
-        """Return when fired, or after at most `seconds`: the timer of an earlier wait counts too, so that few are made."""
+        """Return when fired, or after at most `seconds`. The timer of an earlier wait counts too, which saves timers."""
         if not self._fired:
             self._waiting = Future()
             if not self._timed:

@@ -1,9 +1,9 @@
-"""The coordinators' side of a lane: producer ids, membership of transactions, positions, EndTxn.
+"""Requests of a lane to coordinators: producer ids, partitions of transactions, positions, EndTxn.
 
-Fencing is the broker's compare-and-set on (producer id, epoch): a conditional init or any request with a pair that is not the current one
-is refused, which shows here as `Fenced`. Requests that may be repeated are repeated until a deadline. EndTxn is not, and TxnOffsetCommit
-neither: before KIP-890 transactions share an epoch, so the first copy could still arrive in the next transaction and put its position back.
-Their unknown outcome surfaces as `OutcomeUnknown`, to be settled by an init with the held pair (KIP-360) and a fresh look at the positions.
+A broker fences by compare-and-set on the pair (producer id, epoch): it refuses a conditional init, or any other request, whose pair is not
+the current one. Here this is `Fenced`. Ferry repeats most requests until a deadline, but not EndTxn and TxnOffsetCommit: before KIP-890
+transactions share an epoch, so a request could arrive in the next transaction and set its position back. If their answer is lost, the
+result is `OutcomeUnknown`. The caller then calls init with its pair (KIP-360), and reads the positions again.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import Cluster
 from ferry.errors import ClusterUnreachable
 
-# An abandoned transaction of ours is aborted by the broker after this long, so readers of the target never wait longer for it.
+# A broker aborts an abandoned transaction of Ferry after this time, so readers of the target never wait longer for it.
 TRANSACTION_MILLISECONDS = 60_000
-# A coordinator that moves needs seconds.
+# Much longer than a coordinator needs to move.
 COORDINATION_SECONDS = PATIENCE_SECONDS
 FIRST_PAUSE_SECONDS = 0.005
 LONGEST_PAUSE_SECONDS = 1.0
 
 TRANSACTION_COORDINATOR, GROUP_COORDINATOR, ANY_BROKER = 1, 0, -1
-# Names instead of topic ids, and the protocol before KIP-890 where the cluster's feature level asks for it.
+# Versions with names instead of topic ids, and those before KIP-890, which the cluster's feature level may require.
 TXN_OFFSET_COMMIT_BY_NAME, V1_TXN_OFFSET_COMMIT, V1_END_TXN = 5, 4, 4
 
 
 class ProducerIdentity(NamedTuple):
-    """What the broker fences by: producer id and epoch."""
+    """Producer id and epoch, by which a broker fences."""
 
     producer_id: int
     epoch: int
@@ -75,11 +75,11 @@ class Position(NamedTuple):
 
 
 class Fenced(Exception):
-    """The broker refused the pair: somebody else holds the transactional id now (or the broker timed the transaction out)."""
+    """The broker refused the pair: somebody else holds the transactional id now, or the transaction timed out."""
 
 
 class OutcomeUnknown(Exception):
-    """What was sent may or may not have happened; `partition` (topic, number) when one is to blame."""
+    """The broker may or may not have executed a request; `partition` (topic, number) if one caused the failure."""
 
     def __init__(self, problem: str, partition: tuple[str, int] | None = None) -> None:
         super().__init__(problem)
@@ -87,7 +87,7 @@ class OutcomeUnknown(Exception):
 
 
 class PositionsRefused(Exception):
-    """The target has no such remote partitions any more, or a right on their topics is missing (`right`, as Read)."""
+    """The target has deleted these remote partitions, or a right on their topics is missing (`right`, as Read)."""
 
     def __init__(self, partitions: tuple[tuple[str, int], ...], right: str = "") -> None:
         super().__init__(f"{right} is missing on: {partitions}" if right else f"unknown at the target: {partitions}")
@@ -95,7 +95,7 @@ class PositionsRefused(Exception):
         self.right = right
 
 
-# What one answer says: topic, partition and error code; of the whole request without topic.
+# Error codes of one answer: topic, partition and code; without topic for the whole request.
 Codes = Sequence[tuple[str, int, int]]
 
 
@@ -108,13 +108,13 @@ class Coordinator:
         self._transactional_id = transactional_id
         self._group = group
         self._nodes: dict[int, int] = {}
-        # How long a request is repeated; None: COORDINATION_SECONDS. Callers that have waited already set less.
+        # How long a request is repeated; None: COORDINATION_SECONDS. Callers that have waited already set a shorter time.
         self.patience_seconds: float | None = None
-        # Of one TxnOffsetCommit; less where the broker has refused that much.
+        # Size of one TxnOffsetCommit; smaller after the broker has refused one.
         self._batch_bytes = BATCH_BYTES
 
     async def init(self, identity: ProducerIdentity = NO_IDENTITY) -> ProducerIdentity:
-        """Abort what is open and get the next epoch; with a pair only if it is still the current one (else Fenced)."""
+        """Abort an open transaction and get the next epoch; with a pair only if it is still the current one (otherwise Fenced)."""
 
         async def ask(node: int | None) -> tuple[Codes, Any]:
             answer = await self._connection.send(
@@ -123,7 +123,7 @@ class Coordinator:
                     transaction_timeout_ms=TRANSACTION_MILLISECONDS,
                     producer_id=identity.producer_id,
                     producer_epoch=identity.epoch,
-                    # Before version 3 the pair is left out of the request, and every holder would be taken for a new one (KIP-360).
+                    # Before version 3 the request has no pair, so the broker would treat every holder as a new one (KIP-360).
                     min_version=3,
                     max_version=5,
                 ),
@@ -135,10 +135,11 @@ class Coordinator:
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
     async def settle(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
-        """Like `init` with a pair; whatever was open is aborted, unless it was committed already.
+        """Like `init` with a pair; aborts an open transaction, unless it was committed already.
 
-        An init alone would do more and less: the broker aborts what is open also for a pair that it then refuses, so a superseded holder
-        would disturb its successor; and before KIP-890 it fences the very holder whose transaction it aborts. EndTxn does neither.
+        Not by init alone, for two reasons. On init the broker aborts an open transaction even for a pair that it then refuses, so a
+        superseded holder would disturb its successor. And before KIP-890 it fences the holder whose transaction it aborts. EndTxn does
+        neither.
         """
         try:
             return await self.init(await self.end(identity, committed=False, transactions_v2=transactions_v2))
@@ -146,10 +147,11 @@ class Coordinator:
             return await self._after_a_commit(identity, transactions_v2=transactions_v2)
 
     async def _after_a_commit(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
-        """The next pair where `identity` may have committed and the answer was lost.
+        """The next pair, if `identity` may have committed and the answer was lost.
 
-        A coordinator that restarted since then has forgotten the pair before the current one (TransactionLog does not hold it), and refuses
-        it here; EndTxn above counts back from the current one. With KIP-890 a commit raises the epoch by one, so the current pair is known.
+        A coordinator that has restarted since then no longer knows the previous pair (TransactionLog does not hold it), and refuses it
+        here; EndTxn in `settle` counts back from the current pair. With KIP-890 a commit raises the epoch by one, so the current pair is
+        known.
         """
         try:
             return await self.init(identity)
@@ -159,7 +161,7 @@ class Coordinator:
             return await self.init(identity._replace(epoch=identity.epoch + 1))
 
     async def add_partitions(self, identity: ProducerIdentity, partitions: Iterable[tuple[str, int]]) -> None:
-        """Register remote partitions with the transaction (needed before KIP-890's protocol only). PositionsRefused without Write."""
+        """Register remote partitions with the transaction (only needed before KIP-890). PositionsRefused without Write."""
         topic_type = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
         topics = [topic_type(name=topic, partitions=numbers) for topic, numbers in by_topic(partitions).items()]
 
@@ -184,7 +186,7 @@ class Coordinator:
         await self._until_settled(ADD_PARTITIONS_TO_TXN, TRANSACTION_COORDINATOR, ask)
 
     async def add_offsets(self, identity: ProducerIdentity) -> None:
-        """Register the group with the transaction (needed before KIP-890's protocol only)."""
+        """Register the group with the transaction (only needed before KIP-890)."""
 
         async def ask(node: int | None) -> tuple[Codes, Any]:
             answer = await self._connection.send(
@@ -203,13 +205,11 @@ class Coordinator:
     async def commit_positions(
         self, identity: ProducerIdentity, positions: Mapping[tuple[str, int], Position], *, transactions_v2: bool
     ) -> None:
-        """Put positions, keyed by remote partition, into the transaction. PositionsRefused when one stays unknown, or may not be read.
+        """Add positions, by remote partition, to the transaction. PositionsRefused if a partition stays unknown or may not be read.
 
-        In as many requests as the broker's largest batch asks for: all of them belong to the one transaction, and none that was answered
-        with a refusal can still arrive. OutcomeUnknown when an answer is lost: never asked twice; an answer that came may be asked for
-        again, in the same transaction.
-
-        ReplicatorActive or ConfigError where no position is taken.
+        Sends as many requests as the broker's batch limit requires; all belong to the same transaction. OutcomeUnknown if an answer is
+        lost: Ferry does not repeat that request. After an answer it may repeat a request, because the refused one cannot arrive any more.
+        ReplicatorActive or ConfigError if the broker takes no position at all.
         """
         batches = OffsetBatches(self._group, positions, attrgetter("mark"), self._batch_bytes)
         while batch := batches.take():
@@ -225,7 +225,7 @@ class Coordinator:
         *,
         transactions_v2: bool,
     ) -> bool:
-        """Whether the broker took them all; False: none of them, and fewer at once may do."""
+        """Whether the broker took all of them; False: it took none, and may take fewer at once."""
         topic_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         topics = [
             topic_type(
@@ -268,9 +268,9 @@ class Coordinator:
         return await self._until_settled(TXN_OFFSET_COMMIT, GROUP_COORDINATOR, ask) is not None
 
     async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:
-        """Commit or abort; the pair to go on with. OutcomeUnknown when the answer to a commit is lost: never asked twice.
+        """Commit or abort; the pair to continue with. OutcomeUnknown if the answer to a commit is lost: Ferry does not repeat a commit.
 
-        An abort is: should the first request arrive late, its epoch is an old one.
+        It repeats an abort: if the first request arrives late, its epoch is old.
         """
 
         async def ask(node: int | None) -> tuple[Codes, Any]:
@@ -297,9 +297,9 @@ class Coordinator:
         return identity
 
     async def positions(self, partitions: Iterable[tuple[str, int]] | None, *, settled: bool = True) -> dict[tuple[str, int], Position]:
-        """Committed positions of the group (None: of all its partitions); partitions without one are absent.
+        """Committed positions of the group for these partitions (None: all), without partitions that have none.
 
-        `settled`: wait for offset commits of transactions that are not decided yet, instead of taking the ones before them.
+        `settled`: wait for offset commits of undecided transactions; otherwise the offsets before them.
         """
         wanted = None if partitions is None else tuple(partitions)
 
@@ -315,7 +315,7 @@ class Coordinator:
         }
 
     async def idempotent_identity(self) -> ProducerIdentity:
-        """A producer id of no transactional id, for writing at least once."""
+        """A producer id without transactional id, for writing at least once."""
 
         async def ask(node: int | None) -> tuple[Codes, Any]:
             request = InitProducerIdRequest(

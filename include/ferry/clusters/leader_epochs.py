@@ -1,12 +1,12 @@
 """Whether a log still holds the records that were read from it: OffsetForLeaderEpoch (KIP-320), read only.
 
-A reader knows the leader epoch at the offset that it reached. The leader says where its log ends for epochs up to that one. If that is
-before the offset, the log holds other records from there on. If the leader does not know the epoch, its list of epochs says nothing: when a
-compacted partition moves to another broker, Kafka makes the list anew from the records that are left. Then the record before the offset
-decides, and where there is none, or the reader knows no epoch, the log's end.
+A reader knows the leader epoch at the offset that it has reached. The leader says where its log ends for epochs up to that one. If this end
+is before the offset, the log holds other records from there on. If the leader does not know the epoch, its list of epochs proves nothing:
+when a compacted partition moves to another broker, Kafka builds the list again from the records that are left. Then the record before the
+offset decides. If there is no such record, or the reader knows no epoch, the end of the log decides.
 
-An offset and the leader epoch under which it was appended name one record for good: after an unclean election offsets are given again, but
-under a later epoch.
+An offset and the leader epoch of its record together name one record permanently: after an unclean election the leader assigns offsets
+again, but under a later epoch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 NO_END = 1 << 63
 # Above every leader epoch.
 NO_LATER_EPOCH = 1 << 31
-# A partition may be led by another broker just when it is asked for.
+# The leader of a partition may change at the moment of the request.
 TRIES = 2
 
 
@@ -43,14 +43,18 @@ class ReadTo(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """From `end` on, or earlier, the log holds other records than were read. Before `end` it has no later epoch than `epoch`."""
+    """From `end` on, or earlier, the log holds other records than those that were read. Before `end` no record has a later epoch than
+    `epoch`.
+    """
 
     epoch: int
     end: int
 
     @property
     def proven(self) -> bool:
-        """Whether leader epochs say it. Else only the log's end does: a leader that lags behind might tell such an end too."""
+        """Whether leader epochs prove it. Otherwise only the end of the log indicates it, and a leader that lags behind may give such an
+        end too.
+        """
         return self.epoch != NO_LATER_EPOCH
 
 
@@ -59,7 +63,7 @@ Asking = Callable[[ClusterConnection, Leaders, Mapping[TopicPartition, ReadTo]],
 
 
 def diverged_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
-    """The partitions whose log holds other records now, without those whose leader cannot be asked. ClusterUnreachable, NotAuthorized."""
+    """The partitions whose log holds other records now, without partitions whose leader does not answer. ClusterUnreachable, NotAuthorized."""
     told = _of_all(cluster, wanted, _divergences)
     return {key: divergence for key, divergence in told.items() if divergence is not None}
 
@@ -70,9 +74,9 @@ def same_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], topic_i
 
 
 def epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, Collection[int]]) -> dict[TopicPartition, dict[int, int]]:
-    """Where what each log holds of these leader epochs ends, exclusive. Left out: partitions whose leader does not tell. Errors as above.
+    """Where each log ends for these leader epochs, exclusive; without partitions whose leader does not answer. Errors as above.
 
-    0: it holds nothing of the epoch any more. NO_END: its leader has never heard of so late an epoch, which says nothing.
+    0: the log holds no record of the epoch any more. NO_END: its leader does not know so late an epoch, which proves nothing.
     """
     found: dict[TopicPartition, dict[int, int]] = {key: {} for key in wanted}
     left = {key: sorted(epochs) for key, epochs in wanted.items() if epochs}
@@ -90,7 +94,7 @@ def epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, Collection[int]
 def _of_all(
     cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], ask: Asking[T], topic_ids: Mapping[str, UUID] | None = None
 ) -> dict[TopicPartition, T]:
-    """What the leaders tell; those that do not tell are asked again once."""
+    """The answers of the leaders. Ferry asks once more where a leader does not answer."""
     return ask_cluster(cluster, _ask_all, wanted, ask, topic_ids) if wanted else {}
 
 
@@ -111,7 +115,7 @@ async def _ask_all(
 
 
 async def still_led(connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
-    """Those partitions whose leader epoch is still the one that `leaders` knows: the leader refuses a request with an older one."""
+    """The partitions whose leader epoch is still the one that `leaders` knows: a leader refuses a request with an older one."""
     found: set[TopicPartition] = set()
     for keys in leaders.by_node(partitions).values():
         with suppress(RequestNotSent, RequestLost):
@@ -120,7 +124,9 @@ async def still_led(connection: ClusterConnection, leaders: Leaders, partitions:
 
 
 async def divergence_of(connection: ClusterConnection, leaders: Leaders, key: TopicPartition, read_to: ReadTo) -> Divergence | None:
-    """Of one partition; None: it is the log that was read. RequestNotSent or RequestLost, also where the broker does not tell now."""
+    """The divergence of one partition; None: it is the log that was read. RequestNotSent or RequestLost, also if the broker cannot tell
+    now.
+    """
     told = await _divergences(connection, leaders, {key: read_to})
     if key not in told:
         raise RequestNotSent(f"OffsetForLeaderEpoch for {key.topic}-{key.partition}: no answer")
@@ -130,7 +136,7 @@ async def divergence_of(connection: ClusterConnection, leaders: Leaders, key: To
 async def _divergences(
     connection: ClusterConnection, leaders: Leaders, wanted: Mapping[TopicPartition, ReadTo]
 ) -> dict[TopicPartition, Divergence | None]:
-    """Of partitions that one broker leads; None: no divergence. Left out: those that the broker does not tell of now."""
+    """By partition that one broker leads; None: no divergence. Without partitions about which the broker cannot answer now."""
     found: dict[TopicPartition, Divergence | None] = {}
     told = await _ends(connection, leaders, {key: read_to for key, read_to in wanted.items() if read_to.epoch >= 0})
     for key, read_to in wanted.items():
@@ -143,7 +149,7 @@ async def _divergences(
 async def _divergence(
     connection: ClusterConnection, leaders: Leaders, key: TopicPartition, read_to: ReadTo, told: tuple[int, int] | None
 ) -> Divergence | None:
-    """`told`: of the epoch that was read (see _ends); None: it is not known."""
+    """`told`: the answer of `_ends` for the epoch that was read; None: the epoch is not known."""
     if told is not None:
         epoch, end = told
         if 0 <= end < read_to.offset:
@@ -160,7 +166,7 @@ async def _divergence(
 async def _ends(
     connection: ClusterConnection, leaders: Leaders, wanted: Mapping[TopicPartition, ReadTo]
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """Of each partition the largest epoch up to the one that was read, and where it ends; -1, -1 where the leader knows none such."""
+    """By partition the largest epoch up to the one that was read, and where it ends; -1, -1 if the leader knows no such epoch."""
     if not wanted:
         return {}
     topic_type = OffsetForLeaderEpochRequest.OffsetForLeaderTopic

@@ -1,7 +1,7 @@
 """Which broker leads each partition, and which topic id a name has today.
 
-A name that leads to another topic id than the expected one has no leaders here: nothing is read from or written to a topic that was
-deleted and created again under a run.
+If the topic id of a name is not the expected one, its partitions have no leaders here. So a run neither reads nor writes a topic that was
+deleted and created again in the meantime.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.pauses import doubling
 
 NO_TOPIC_ID = UUID(int=0)  # what clusters older than 2.8 answer
-# Whoever has no leader asks again and again: brokers that elect thousands of them must not also answer every lane ten times a second.
+# A lane without a leader asks again and again. Brokers that elect thousands of leaders must not answer every lane ten times a second.
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
-# Nobody had to ask for so long: the next trouble is another one.
+# After so long without a refresh, the pauses begin again with the first.
 QUIET_SECONDS = 5.0
-# Any other answer says nothing about existence.
+# Answers that say whether a topic exists.
 _ANSWERED = frozenset({Action.GO_ON, Action.GONE})
-# A broker that just started, or has not heard of a new topic yet, denies topics that exist: for so long that says nothing.
+# A broker that has just started, or does not know a new topic yet, reports it as missing. For this long such an answer proves nothing.
 GONE_SECONDS = 5.0
-# Electing a leader takes as long as a dead broker's session: 9 s (broker.session.timeout.ms), with ZooKeeper 18 s; and a request that was
-# sent to it must have been given up.
+# An election takes as long as the session of a dead broker: 9 s (broker.session.timeout.ms), with ZooKeeper 18 s. In addition, Ferry must
+# have given up the request to that broker.
 ELECTION_SECONDS = 40.0
 
 
@@ -60,11 +60,11 @@ class Leaders:
 
     @property
     def rested(self) -> bool:
-        """Whether it is time for another refresh while trouble lasts: the pauses double from one to the next."""
+        """Whether the pause since the last refresh is over. The pauses double while leaders are missing."""
         return time.monotonic() - self._asked >= self._pause
 
     async def refresh(self) -> None:
-        """Ask again, now. Topics that are gone lose their entries; the connection learns the brokers. RequestNotSent, RequestLost."""
+        """Ask now. Topics that do not exist lose their entries; the connection learns the brokers. RequestNotSent, RequestLost."""
         now = time.monotonic()
         if now - self._asked > QUIET_SECONDS:
             self._pauses = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
@@ -112,11 +112,11 @@ class Leaders:
         return found
 
     def topic_id(self, topic: str) -> UUID | None:
-        """Today's id of `topic`; None when it does not exist."""
+        """The current id of `topic`; None if it does not exist."""
         return self._topic_ids.get(topic)
 
     def is_gone(self, topic: str) -> bool:
-        """Whether every refresh for some seconds said that there is no such topic."""
+        """Whether every refresh of the last GONE_SECONDS said that there is no such topic."""
         since = self._gone_since.get(topic)
         return since is not None and time.monotonic() - since > GONE_SECONDS
 

@@ -1,8 +1,8 @@
-"""Offsets of a group in pieces that a broker can store (pure).
+"""Splits offsets of a group into batches that a broker can store (pure).
 
-A coordinator stores all offsets of one request as one batch of `__consumer_offsets`, which must fit that topic's `max.message.bytes`
-(CoordinatorRuntime.append, in older releases GroupMetadataManager.storeOffsets): else it stores none of them. Not every user may see that
-limit, so Ferry does not ask for it: a request begins with half of Kafka's default, and is halved when the broker says that it is too large.
+A coordinator stores all offsets of one request as one batch of `__consumer_offsets`. If the batch exceeds `max.message.bytes` of that
+topic, it stores none of them (CoordinatorRuntime.append, in older releases GroupMetadataManager.storeOffsets). Not every user may see that
+limit, so Ferry does not ask for it: it begins with half of Kafka's default, and halves a request when the broker says that it is too large.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ferry.clusters.answers import TOO_MANY_OFFSETS
 K = TypeVar("K", bound=tuple[str, int])
 V = TypeVar("V")
 
-# Half of what brokers allow unless they are configured otherwise.
+# Half of what brokers allow by default.
 BATCH_BYTES = 512 * 1024
-# Of one record beside group, topic and metadata: its framing, the versions and lengths of key and value, offset, epoch, times and topic id.
+# Size of a record without group, topic and metadata: framing, versions and lengths of key and value, offset, epoch, times, topic id.
 RECORD_BYTES = 80
 
 
@@ -36,7 +36,7 @@ class OffsetBatches(Generic[K, V]):
         self.limit = limit
 
     def take(self) -> dict[K, V]:
-        """The first of those that are left, as many as fit the limit, one at least; empty when none is left."""
+        """The first offsets that are left, as many as fit the limit, at least one; empty if none is left."""
         batch: dict[K, V] = {}
         size = 0
         for key, offset in self._left.items():
@@ -47,12 +47,12 @@ class OffsetBatches(Generic[K, V]):
         return batch
 
     def stored(self, batch: Mapping[K, V]) -> None:
-        """The broker took `batch`."""
+        """The broker stored `batch`."""
         for key in batch:
             del self._left[key]
 
     def refused(self, batch: Mapping[K, V], code: int) -> bool:
-        """Whether the broker's error `code` for `batch` may be one of its size: then the next ones have at most half of it."""
+        """Whether the broker's error `code` may mean that `batch` is too large. Then the next batches have at most half of its size."""
         if code not in TOO_MANY_OFFSETS or len(batch) < 2:
             return False
         self.limit = sum(self._sizes[key] for key in batch) // 2

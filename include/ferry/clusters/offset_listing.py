@@ -1,7 +1,7 @@
-"""Where many partitions begin and end: one ListOffsets request for all that a broker leads.
+"""The first and last offsets of many partitions, and offsets of times: one ListOffsets request for all partitions that a broker leads.
 
-Over the raw data path: librdkafka makes an object of its own for every partition, and a plan asks about all partitions of both clusters.
-Where the leader is dead or has just changed, it asks again until another one can be elected. Errors are told for each partition.
+With kafka-python, because librdkafka makes an object for every partition, and a plan asks about all partitions of both clusters. If a
+leader is dead or has just changed, Ferry asks again until another leader is elected. Each partition has its own error.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ferry.config import ClientRole, Cluster
 # The last: the record with the largest time (KIP-734).
 EARLIEST, LATEST, NEWEST = -2, -1, -3
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-# Few round trips, and a broker answers one in a fraction of a second.
+# Few round trips, and a broker answers each in a fraction of a second.
 PARTITIONS_A_REQUEST = 5_000
-# All partitions wait for a broker that hangs, until its own get another leader. A busy broker gets longer each time.
+# All partitions wait for a broker that hangs, until its partitions get other leaders. A busy broker gets more time with each attempt.
 FIRST_ANSWER_MILLISECONDS = 5_000
 ANSWER_MILLISECONDS = 30_000
-# A broker whose records lie in remote storage may look for a time as long as the request lets it. Its own answer must come first.
+# A broker with remote storage may search for a time as long as the request allows. It must answer before Ferry gives up.
 BROKER_SHARE = 0.75
 LEADER_PAUSE_SECONDS = 0.2
-# After this Ferry decides without a broker that does not say whether it knows a topic.
+# After this Ferry decides without the brokers that have not said whether they know a topic.
 VOTE_MILLISECONDS = 3_000
 
 
 class Listed(NamedTuple):
-    """One answer: an offset (-1: there is none), and for a time or NEWEST the time of the record there in ms, otherwise -1."""
+    """One answer: an offset (-1: there is none), and for a time or NEWEST the record's time in ms, otherwise -1."""
 
     offset: int
     moment: int
@@ -47,10 +47,10 @@ Found = tuple[dict[TopicPartition, int], Codes]
 
 
 class OffsetListing:
-    """Asks one cluster over a connection of its own, which is opened by the first question. Not for several threads."""
+    """Asks one cluster over a connection of its own, which the first request opens. Not for several threads."""
 
     def __init__(self, cluster: Cluster, role: ClientRole, contact_milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
-        """`contact_milliseconds`: after so long a cluster that never answered is unreachable."""
+        """`contact_milliseconds`: after this time a cluster that has never answered is unreachable."""
         self._cluster, self._role, self._contact_milliseconds = cluster, role, contact_milliseconds
         self._loop = EventLoop()
         self._connection: ClusterConnection | None = None
@@ -64,7 +64,7 @@ class OffsetListing:
         self._loop.close()
 
     def offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Found:
-        """Offsets (-1: there is none), and errors of the others. ClusterUnreachable when no broker answers at all.
+        """Offsets (-1: there is none), and the errors of the other partitions. ClusterUnreachable if no broker answers at all.
 
         `at`: EARLIEST, LATEST (with `committed` the last stable offset), or a time of records in ms.
         """
@@ -72,17 +72,18 @@ class OffsetListing:
         return {key: listed.offset for key, listed in found.items()}, problems
 
     def overlooked(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> dict[TopicPartition, Listed]:
-        """Of partitions that have no (`committed`) record of the time `at` or later, as their leader said: those that do, and which.
+        """The newest record of those `partitions` that do have a (`committed`) record of the time `at` or later, although their leader said
+        no.
 
-        When compaction removes all records of a producer's last batch, it leaves the empty batch with its time. A leader that looks for
-        that time, or for an earlier one, finds the segment with that batch, no record in it, and does not look into the next segment.
+        When compaction removes all records of a producer's last batch, it keeps the empty batch with its time. A leader that searches for
+        that time, or an earlier one, finds the segment with that batch but no record in it, and does not search the next segment.
         """
         newest, _ = self._listed(partitions, NEWEST, READ_COMMITTED if committed else READ_UNCOMMITTED)
         doubtful = {key: listed for key, listed in newest.items() if listed.moment >= at}
         starts, _ = self.offsets(doubtful, EARLIEST, committed=False)  # a leader may still name a record that DeleteRecords removed
         ends, _ = self.offsets(doubtful, LATEST, committed=committed)
         readable = [key for key, listed in doubtful.items() if starts.get(key, 0) <= listed.offset < ends.get(key, 0)]
-        # What came, or was committed, only after the leader had been asked is found now.
+        # The leader may now find a record that was written or committed after the first request.
         found, _ = self.offsets(readable, at, committed=committed)
         return {key: doubtful[key] for key, offset in found.items() if offset < 0}
 
@@ -91,7 +92,7 @@ class OffsetListing:
         return self._loop.run(self._offsets, keys, at, isolation) if keys else ({}, {})
 
     def partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
-        """The partition numbers of `topic`. UNKNOWN_TOPIC_OR_PART when no broker that answers knows it. ClusterUnreachable as above."""
+        """The partition numbers of `topic`. UNKNOWN_TOPIC_OR_PART if no broker that answers knows it. ClusterUnreachable as above."""
         return self._loop.run(self._partitions, topic)
 
     async def _partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
@@ -109,7 +110,7 @@ class OffsetListing:
             await self._loop.sleep(LEADER_PAUSE_SECONDS)
 
     async def _vote(self, connection: ClusterConnection, topic: str) -> tuple[int, ...]:
-        """The partitions by any broker that knows the topic; one that has just started may not have heard of it yet."""
+        """The partitions, from any broker that knows the topic: a broker that has just started may not know it yet."""
         for vote in [connection.submit(_metadata_request([topic]), node, VOTE_MILLISECONDS) for node in connection.brokers()]:
             try:
                 found = _partitions_in(await connection.answer_to(vote))
@@ -133,13 +134,13 @@ class OffsetListing:
             wanted = [key for key, error in failed.items() if passed < _patience(error) and key not in self._hopeless]
             if wanted:
                 await self._loop.sleep(LEADER_PAUSE_SECONDS)
-        self._hopeless.update(problems)  # Ferry waits for each only once
+        self._hopeless.update(problems)  # Ferry waits only once for each
         return found, problems
 
     async def _ask_all(
         self, connection: ClusterConnection, keys: Sequence[TopicPartition], found: dict[TopicPartition, Listed], how: tuple[int, int, int]
     ) -> Codes:
-        """One round: adds to `found`; the errors of the others. `how`: time, isolation, milliseconds for an answer."""
+        """One round: adds answers to `found`; the errors of the other partitions. `how`: time, isolation, milliseconds for an answer."""
         problems = await self._learn_leaders(connection, [key for key in keys if key not in self._leaders])
         by_node: dict[int, list[TopicPartition]] = {}
         for key in keys:
@@ -165,8 +166,8 @@ class OffsetListing:
         return problems
 
     async def _learn_leaders(self, connection: ClusterConnection, keys: Sequence[TopicPartition]) -> Codes:
-        """Ask who leads these; the errors of those whose leader is not known."""
-        if not keys:  # of no topics would mean of all
+        """Ask for the leaders of these partitions; the errors of those without a known leader."""
+        if not keys:  # a request without topics asks for all topics
             return {}
         try:
             answer = await connection.send(_metadata_request({key.topic for key in keys}))
@@ -199,7 +200,7 @@ class OffsetListing:
 
 
 def _patience(error: KafkaError) -> float:
-    """For how many seconds it is worth asking again."""
+    """How many seconds Ferry asks again after this error."""
     if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
         return GONE_SECONDS
     return ELECTION_SECONDS if LIST_OFFSETS.action(error.code()) is Action.LEADER else 0.0

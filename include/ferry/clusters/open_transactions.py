@@ -1,10 +1,11 @@
-"""Who holds a partition's last stable offset back: DescribeProducers, ListTransactions and DescribeTransactions (KIP-664), read only.
+"""Open transactions, which hold back the last stable offset of a partition (KIP-664); read only.
 
-DescribeProducers is answered by the partition's leader and needs Read on the topic. The transactional id of a producer id is known to its
-coordinator alone, so every broker is asked for it; brokers leave out the ids that the user may not describe.
+The leader of a partition answers DescribeProducers; this needs Read on the topic. Only the coordinator of a transaction knows the
+transactional id of a producer id. So Ferry sends ListTransactions and DescribeTransactions to every broker; brokers leave out ids that the
+user may not describe.
 
-Markers are written behind the answer to EndTxn. So a transaction is open only if its partition shows it before and after its coordinator
-was asked: one that has just ended would look forgotten.
+A coordinator writes markers after its answer to EndTxn. So Ferry asks the partition before and after the coordinator, and a transaction
+counts as open only if the partition shows it both times. Otherwise one that has just ended would look forgotten.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class OpenTransaction:
 
     @property
     def forgotten(self) -> bool:
-        """Whether its coordinator is known, and will write no marker into this partition any more."""
+        """Whether its coordinator is known but will not write a marker into this partition any more."""
         return self.state is not None and self.started < 0
 
 
@@ -54,7 +55,7 @@ Found = Mapping[TopicPartition, tuple[OpenTransaction, ...] | str]
 
 
 def open_transactions(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Found:
-    """The open transactions of each partition, first offset first; a text says why they cannot be seen. Raises nothing."""
+    """The open transactions of each partition, ordered by first offset, or a text that says why Ferry cannot see them. Raises nothing."""
     wanted = sorted(partitions)
     try:
         return ask_cluster(cluster, _ask, wanted) if wanted else {}
@@ -98,14 +99,14 @@ async def _ask(connection: ClusterConnection, wanted: list[TopicPartition]) -> F
 
 
 def _is_open(entry: OpenTransaction, later: tuple[OpenTransaction, ...] | str) -> bool:
-    """Whether the partition showed it again; where it could not be asked again, what it said first counts."""
+    """Whether the partition showed the transaction again. If the second request failed, the first answer counts."""
     return isinstance(later, str) or any((one.producer_id, one.start_offset) == (entry.producer_id, entry.start_offset) for one in later)
 
 
 async def _of_leaders(
     connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, tuple[OpenTransaction, ...] | str]:
-    """What the leaders show; without the partitions that have none, or whose leader does not tell now."""
+    """The answers of the leaders; without partitions that have no leader, or whose leader does not answer now."""
     found: dict[TopicPartition, tuple[OpenTransaction, ...] | str] = {}
     for node, keys in leaders.by_node(partitions).items():
         with suppress(RequestNotSent, RequestLost):
@@ -143,7 +144,7 @@ def _open(part: Any) -> tuple[OpenTransaction, ...]:
 
 
 async def _coordinated(connection: ClusterConnection, producer_ids: Iterable[int]) -> dict[int, Any]:
-    """What the coordinators say about these producer ids; those that do not say are left out."""
+    """What coordinators say about these producer ids, by id; without ids that no coordinator describes."""
     described: dict[int, Any] = {}
     for node in connection.brokers():
         try:
@@ -162,7 +163,7 @@ async def _coordinated(connection: ClusterConnection, producer_ids: Iterable[int
 
 
 def _completed(key: TopicPartition, entry: OpenTransaction, known: Any) -> OpenTransaction:
-    """With what the coordinator says. A transaction of its that does not hold this partition is another one (TransactionsCommand.java)."""
+    """`entry` with what its coordinator says. A transaction without this partition is another one (TransactionsCommand.java)."""
     if known is None:
         return entry
     found = replace(entry, transactional_id=known.transactional_id, state=known.transaction_state)

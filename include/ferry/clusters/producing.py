@@ -1,8 +1,8 @@
-"""Produce requests to the target, what their answers mean, and both as frames.
+"""Produce requests to the target, their answers, and the frames of both.
 
-One batch per partition and request, as brokers demand. The lane acts by what `ferry.clusters.answers` says of a code, never by the code.
+A request holds one batch per partition, as brokers require. The lane acts on the Action of `ferry.clusters.answers`, not on the error code.
 
-A request is a list of buffers: the batches are sent from where they are, not copied into one buffer first. Its class and the one of its
+A request is a list of buffers, so batches are not copied into one buffer first. Its class and the one of its
 answer replace kafka-python's ProduceRequest and ProduceResponse on a connection, because their general codec costs several times what
 sending a batch costs. Versions before 9, which had other lengths, are left to kafka-python.
 """
@@ -21,14 +21,14 @@ from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
 from ferry.wire.varint import decode_unsigned, encode_unsigned
 
-# How long the leader waits for its replicas. Well below REQUEST_MILLISECONDS: when they are slow, the broker answers REQUEST_TIMED_OUT, and
-# this one batch is sent again with its sequence. A client that gave up first would lose the lane's whole transaction.
+# How long the leader waits for its replicas. Well below REQUEST_MILLISECONDS: if they are slow, the broker answers REQUEST_TIMED_OUT, and
+# Ferry sends this batch again with its sequence number. If Ferry gave up first, the lane would lose its whole transaction.
 ACKNOWLEDGE_MILLISECONDS = 20_000
 # A broker whose transaction.version is below 2 must not get a newer Produce inside a transaction (KIP-890).
 V1_PRODUCE = 11
 PRODUCE_KEY = 0
 OLDEST, NEWEST = 3, 13  # the first that takes batches of format 2; the newest that is known here
-# From here on lengths are compact and tags follow everything; from there on topics go by id (KIP-516).
+# The first version with compact lengths and tags; the first that names topics by id (KIP-516).
 FLEXIBLE, BY_ID = 9, 13
 NO_TAGS = b"\0"
 _HEADER = struct.Struct(">hhih")
@@ -40,7 +40,7 @@ TopicBatches = tuple[str, UUID, list[tuple[int, tuple[Buffer, ...]]]]
 
 
 class PartitionAnswer(NamedTuple):
-    """The answer for one batch; the topic by its name before version 13, by its id since."""
+    """The answer for one batch; `topic` is the name before version 13, the id from then on."""
 
     topic: str | UUID
     partition: int
@@ -72,16 +72,16 @@ class BatchesRequest:
         self.header: _Exchange
 
     def expect_response(self) -> bool:
-        """Brokers answer unless acks is 0, which is not used here."""
+        """True: brokers answer unless acks is 0, which Ferry does not use."""
         return True
 
     def with_header(self, correlation_id: int, client_id: str) -> None:
-        """What ties the answer to this request."""
+        """Set the correlation id, which connects the answer to this request."""
         self.header = _Exchange(correlation_id, client_id, self.API_VERSION or 0)
 
     def encode(self, *, header: bool, framed: bool) -> list[Buffer]:
-        """The frame, as our connections take it."""
-        assert header and framed  # noqa: S101, PT018 - nobody asks for parts of it
+        """The frame, in the form that our connections take."""
+        assert header and framed  # noqa: S101, PT018 - kafka-python only asks for the whole
         version = self.header.version
         if version < FLEXIBLE:
             return [self._by_kafka_python(version)]
@@ -134,7 +134,7 @@ class _Exchange(NamedTuple):
         return self
 
     def parse_header(self, frame: Any) -> _Received:
-        """The answer's header; `frame` stands behind it afterwards."""
+        """The answer's header; afterwards `frame` is at the body."""
         received = _Received(*_INT32.unpack(frame.read(_INT32.size)))
         if self.version >= FLEXIBLE:
             start, data = frame.tell(), frame.read()
@@ -147,7 +147,7 @@ class _Exchange(NamedTuple):
 
 
 def decode_answer(data: memoryview, version: int) -> BatchesAnswer:
-    """A Produce answer of version 9 or later. ValueError or struct.error when it is cut short."""
+    """A Produce answer of version 9 or later. ValueError or struct.error if it is truncated."""
     found: list[PartitionAnswer] = []
     topics, at = _length(data, 0)
     for _ in range(topics):
@@ -186,7 +186,7 @@ def _after_record_errors(data: memoryview, at: int) -> int:
 
 
 def _after_tags(data: memoryview, at: int) -> int:
-    """Behind tagged fields, none of which matters here."""
+    """The index after the tagged fields, which Ferry ignores."""
     count, at = decode_unsigned(data, at)
     for _ in range(count):
         _, at = decode_unsigned(data, at)
@@ -217,7 +217,8 @@ def _compact(text: bytes) -> bytes:
 class Answer(NamedTuple):
     """The answer for one batch; `base_offset` is the downstream offset of its first record.
 
-    `right`: what is missing where it is DENIED, with places for `{topic}` and the transactional `{id}`. `unclear`: the log may hold it.
+    `right`: the missing right if it is DENIED, with `{topic}` and the transactional `{id}` to fill in. `unclear`: the log may hold the
+    batch.
     """
 
     action: Action
@@ -244,7 +245,7 @@ def produce_request(
 
 
 def produce_answers(answer: BatchesAnswer, leaders: Leaders) -> dict[tuple[str, int], Answer]:
-    """The answer per remote partition."""
+    """The answer for each remote partition."""
     found = {}
     for topic, index, code, base_offset, message in answer.partitions:
         name = topic if isinstance(topic, str) else leaders.name_of(None, topic)

@@ -1,9 +1,9 @@
-"""How many replicas a new topic gets. It keeps that number for good, so brokers that are down must not lower it.
+"""How many replicas a new topic gets. A topic keeps that number permanently, so brokers that are down must not lower it.
 
-Ferry asks for the number in the config as it is. Where the config has none, Ferry tries its default, and asks for less only where the
+Ferry always asks for the number that the config gives. If the config gives none, Ferry tries its default, and asks for fewer only if the
 cluster has fewer brokers. Brokers that are down count too: the replica lists of topics name them, and a cluster has at least as many
-brokers as its default.replication.factor. KRaft controllers place replicas on registered brokers that are down; ZooKeeper ones refuse
-until enough brokers are up.
+brokers as its default.replication.factor. KRaft controllers place replicas on registered brokers that are down; ZooKeeper controllers
+refuse until enough brokers are up.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ferry.clusters.pauses import doubling
 from ferry.config.replicas import WantedReplicas
 from ferry.errors import ClusterUnreachable, FerryError, TooFewBrokers
 
-# A created topic is usable once its leaders are elected and every broker knows; usually milliseconds, but a broker that makes thousands of
-# partitions needs minutes: it must only go on for so long.
+# A new topic can be used when its leaders are elected and all brokers know them. This usually takes milliseconds, but minutes if a broker
+# creates thousands of partitions. So Ferry waits this long for the next topic to become usable.
 LEADERS_SECONDS = 120.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
 NAMED_TOPICS = 20
@@ -35,7 +35,7 @@ def replicas_for(wanted: WantedReplicas, target: ClusterAdmin, names: Collection
 
 
 def broker_default(cluster: ClusterAdmin) -> int:
-    """How many replicas a topic gets that asks for no number; 1 where the user may not see it."""
+    """The default replication factor of the brokers; 1 if the user may not see it."""
     try:
         return int(cluster.broker_configs()["default.replication.factor"].value or 1)
     except (FerryError, KeyError):
@@ -43,7 +43,7 @@ def broker_default(cluster: ClusterAdmin) -> int:
 
 
 def with_key(problem: FerryError, wanted: WantedReplicas, target: ClusterAdmin) -> FerryError:
-    """The error of creating a topic. TooFewBrokers also gets the key that sets the number, and how many brokers there are."""
+    """The error of creating a topic; for TooFewBrokers with the key that sets the number, and with the number of brokers."""
     if not isinstance(problem, TooFewBrokers):
         return problem
     brokers = target.brokers()
@@ -54,9 +54,10 @@ def with_key(problem: FerryError, wanted: WantedReplicas, target: ClusterAdmin) 
 
 
 def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int]) -> None:
-    """Return when all these topics have that many partitions with leaders.
+    """Return when all these topics have so many partitions with leaders.
 
-    ClusterUnreachable when for a while no more of them get some; NotAuthorized for one that exists and is hidden from the user.
+    ClusterUnreachable if no further topic becomes usable for LEADERS_SECONDS; NotAuthorized for a topic that the cluster hides from the
+    user.
     """
     deadline, pauses = time.monotonic() + LEADERS_SECONDS, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
     waiting = dict(widths)

@@ -1,6 +1,6 @@
-"""Sockets of the data path: kafka-python's transports with large reads, and writes that do not wait for a turn of the event loop.
+"""Sockets of the data path: kafka-python's transports with large reads, and with writes that do not wait for the event loop.
 
-kafka-python reads 4 KiB at a time and asks the selector before every write; most writes would have gone through at once.
+kafka-python reads 4 KiB at a time and asks the selector before every write, although most writes would succeed at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from ferry.clusters.frames import Buffer, FrameParser, Meter
 
 READ_BYTES = 1 << 20
-# Buffers in one call, well below the 1,024 that systems take.
+# Buffers in one call; systems allow 1,024.
 BUFFERS_A_WRITE = 64
 _BLOCKED = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -29,7 +29,7 @@ async def connected_socket(
 ) -> socket.socket:
     """A socket that is connected to one of the addresses of `host`; KafkaConnectionError.
 
-    As kafka-python's `create_connection`, which leaves the sockets of failed attempts open until they are collected as garbage.
+    Like kafka-python's `create_connection`, but it closes the sockets of failed attempts at once.
     `timeout_at` is a time of time.monotonic().
     """
     factory = KafkaNetSocket(proxy_url)
@@ -54,7 +54,7 @@ async def connected_socket(
 
 
 def _parser(transport: PlainTransport | EncryptedTransport) -> FrameParser:
-    """The connection's parser, replaced by ours at the first bytes that come."""
+    """The connection's parser. The first call replaces kafka-python's parser with ours."""
     connection = transport.get_protocol()
     if not isinstance(connection.parser, FrameParser):
         connection.parser = FrameParser(connection.parser, transport.meter)
@@ -63,7 +63,7 @@ def _parser(transport: PlainTransport | EncryptedTransport) -> FrameParser:
 
 
 class PlainTransport(KafkaTCPTransport):  # type: ignore[misc]
-    """Reads into the frame that is due; writes what the socket takes at once, and leaves the rest to the event loop."""
+    """Reads directly into the current frame. Writes what the socket accepts at once, and leaves the rest to the event loop."""
 
     meter: Meter | None = None
 
@@ -80,7 +80,7 @@ class PlainTransport(KafkaTCPTransport):  # type: ignore[misc]
             self._write_task = self._net.call_soon(self._write_to_sock)
 
     def _send_now(self) -> None:
-        """A failure stays for the event loop's own attempt, which reports it."""
+        """A failure is not reported here: the event loop's next attempt meets it again and reports it."""
         try:
             while self._write_buffer:
                 wanted = [self._write_buffer[index] for index in range(min(BUFFERS_A_WRITE, len(self._write_buffer)))]
@@ -109,12 +109,14 @@ class PlainTransport(KafkaTCPTransport):  # type: ignore[misc]
 
 
 class EncryptedTransport(KafkaSSLTransport):  # type: ignore[misc]
-    """Reads until TLS has nothing buffered: what it holds back would not wake the selector again."""
+    """Reads until TLS has nothing buffered, because buffered data would not wake the selector."""
 
     meter: Meter | None = None
 
     async def handshake_until(self, timeout_at: float | None) -> None:
-        """The handshake; KafkaTimeoutError at `timeout_at` (monotonic): a peer that accepts and stays silent must not hang a run."""
+        """The handshake; KafkaTimeoutError at `timeout_at` (monotonic): a peer that accepts connections but does not answer must not block
+        a run.
+        """
         while True:
             try:
                 self._sock.do_handshake()
@@ -142,14 +144,15 @@ class EncryptedTransport(KafkaSSLTransport):  # type: ignore[misc]
         except OSError as problem:
             lost = kafka_errors.KafkaConnectionError(problem)
             lost.__cause__ = problem  # it may say that the broker does not accept the certificate
-        # With an error, what was read is thrown away: a broker's last answer, such as a refused login. The next read meets the error again.
+        # kafka-python drops the data if there is an error too, for example a refused login. So the data comes first; the next read meets
+        # the error.
         return (b"".join(received), None) if received else (b"", lost)
 
 
 class SocketSelector(selectors.DefaultSelector):
-    """Keeps watching a socket that nobody waits for, because the next wait follows soon; lets go of it when it becomes ready unawaited.
+    """Keeps a socket registered when nobody waits for it, because the next wait follows soon. Unregisters it if it becomes ready meanwhile.
 
-    kafka-python registers a socket before every read and unregisters it afterwards: two calls to the system for each answer.
+    kafka-python registers a socket before every read and unregisters it afterwards: two system calls for each answer.
     """
 
     def __init__(self) -> None:
@@ -178,7 +181,7 @@ class SocketSelector(selectors.DefaultSelector):
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         key = self._keys.pop(fileobj)
-        if key.events != selectors.EVENT_READ:  # most sockets can be written to at any time: that would only wake the loop
+        if key.events != selectors.EVENT_READ:  # sockets are nearly always ready for writing: that would only wake the loop
             return super().unregister(fileobj)
         self._unawaited[key.fd] = key
         return key
@@ -196,7 +199,7 @@ class SocketSelector(selectors.DefaultSelector):
         return awaited
 
     def close(self) -> None:
-        """Also closes sockets that are still open: a connection that was being made has no transport yet that would."""
+        """Also closes sockets that are still open: a connection that is not complete has no transport yet that would close it."""
         for unfinished in list(self._sockets):
             unfinished.close()
         super().close()
