@@ -63,7 +63,7 @@ Asking = Callable[[ClusterConnection, Leaders, Mapping[TopicPartition, ReadTo]],
 
 
 def diverged_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
-    """The partitions whose log holds other records now, without partitions whose leader does not answer. ClusterUnreachable, NotAuthorized."""
+    """The partitions whose log holds other records now; those without an answer are left out. ClusterUnreachable, NotAuthorized."""
     told = _of_all(cluster, wanted, _divergences)
     return {key: divergence for key, divergence in told.items() if divergence is not None}
 
