@@ -283,9 +283,9 @@ def test_lanes_that_learn_no_leader(monkeypatch: pytest.MonkeyPatch, code: int) 
     match METADATA.action(code):
         case Action.DENIED:
             assert failure is not None
-            assert failure.problem == "the source refuses to read it: grant Describe on topic t"
+            assert "grant Describe on topic t" in failure.problem
             assert refusal is not None
-            assert (refusal.problem, refusal.denied) == (f"{named(code)}: grant Describe on topic {appender_bench.KEY[0]}", True)
+            assert (f"grant Describe on topic {appender_bench.KEY[0]}" in refusal.problem, refusal.denied) == (True, True)
         case Action.REFUSED:
             assert failure is not None
             assert refusal is not None

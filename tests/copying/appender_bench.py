@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 import pytest
@@ -21,6 +21,7 @@ from ferry.clusters.leaders import Leader
 from ferry.clusters.producing import BatchesAnswer, PartitionAnswer
 from ferry.copying import appender as module
 from ferry.copying.appender import Accepted, Appender, RefusedRecord
+from ferry.errors import NotAuthorized
 
 pytestmark = pytest.mark.unit
 
@@ -70,6 +71,7 @@ class Clock:
 class Broker:
     """A leader with Kafka's sequence check. `script` gives the next answers; None is the honest one."""
 
+    alias: ClassVar[str] = "B"
     script: deque[int | Exception | None] = field(default_factory=deque)
     log: dict[tuple[str, int], list[int]] = field(default_factory=dict)
     expected: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -83,6 +85,9 @@ class Broker:
 
     def throttled(self, node: int) -> bool:
         return self.paused or node in self.pausing
+
+    def denied(self, doing: str, right: str) -> NotAuthorized:
+        return NotAuthorized(f"{doing}: grant {right}")
 
     def granting(self, right: str) -> str:
         return f"grant {right}"

@@ -19,6 +19,7 @@ from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import PartitionTask, Segment
 from ferry.copying.rate_limiter import RateLimiter
 from ferry.copying.source_feed import SourceFeed
+from ferry.errors import NotAuthorized
 from ferry.ledger.receipts import ReceiptKind
 
 TOPIC_ID = UUID(int=1)
@@ -37,6 +38,8 @@ def batch(*offsets: int, epoch: int = 4, producer: int = -1) -> bytes:
 
 class Source:
     """Brokers, leaders and clock in one."""
+
+    alias = "A"
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -92,6 +95,9 @@ class Source:
     def classified(self, problem: BaseException) -> Exception:
         assert isinstance(problem, OSError)
         return self.problem
+
+    def denied(self, doing: str, right: str) -> NotAuthorized:
+        return NotAuthorized(f"{doing}: grant {right}")
 
     def granting(self, right: str) -> str:
         return f"grant {right}"
