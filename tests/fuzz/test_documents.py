@@ -24,10 +24,9 @@ from ferry.ledger.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.runs_topic import RunRecords, fold_run_record
 from ferry.ledger.state import Claim, FlowRecord, Head, LossAcknowledged, OwnedAcl, SyncDone, decode_state, encode_state
-from ferry.verify.digest_kind import DigestKind
 from ferry.verify.model import Difference, DifferenceKind, NotCovered, RangeResult, VerifiedRange
 from ferry.verify.report import VerifyReport
-from ferry.verify.request import VerifyRequest
+from ferry.verify.request import DigestKind, VerifyRequest
 from ferry.verify.results_topic import fold_report, fold_results, report_records, result_record
 from ferry.wire.connect_offsets import SourcePartition, decode_source_key, decode_source_offset, encode_source_key, encode_source_offset
 from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync

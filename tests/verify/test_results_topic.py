@@ -49,7 +49,7 @@ def test_a_result_that_cannot_be_used_is_compared_anew(record: bytes, caplog: py
     with caplog.at_level(logging.WARNING):
         assert fold_results([record, result_record(other), *report_records(REPORT)], "topic x") == {"other": other}
     (said,) = caplog.messages
-    assert said.startswith("topic x: 1 results of an earlier try are not used")
+    assert said.startswith("topic x: 1 results of an earlier try cannot be used")
 
 
 @pytest.mark.parametrize(("hours", "stands"), [(0, True), (23, True), (25, False), (24 * 300, False), (-1, False)])

@@ -12,7 +12,7 @@ from tests.verify.conftest import Pair, Row, write
 
 from ferry.errors import BatchTooLarge, ExitCode
 from ferry.verify import log_reader
-from ferry.verify.digest_kind import DigestKind
+from ferry.verify.request import DigestKind
 
 pytestmark = pytest.mark.brokers
 

@@ -19,10 +19,10 @@ from tools.kafka import SandboxCluster
 
 from ferry.errors import ExitCode
 from ferry.verify import range_runner, reasons
-from ferry.verify.digest_kind import DigestKind
 from ferry.verify.model import VerifyRange
 from ferry.verify.range_runner import InlineRangeRunner, VerifyJob
 from ferry.verify.report import VerifyReport
+from ferry.verify.request import DigestKind
 
 pytestmark = pytest.mark.brokers
 

@@ -16,7 +16,7 @@ from ferry.ledger.receipts import ReceiptKind
 from ferry.verify.comparer import Tally
 from ferry.verify.model import DifferenceKind, VerifyRange
 from ferry.verify.plan import plan_partition
-from ferry.verify.unmatched import Finding
+from ferry.verify.unmatched import Mismatch
 from ferry.wire.ranges import union
 
 pytestmark = pytest.mark.unit
@@ -26,7 +26,7 @@ SEEDS = st.integers(1, 1 << 12)
 STRANGER = Record(-1, 77, b"\x01\x10stranger\x00")
 
 
-def findings(compared: list[tuple[VerifyRange, Tally]]) -> list[Finding]:
+def findings(compared: list[tuple[VerifyRange, Tally]]) -> list[Mismatch]:
     assert not any(tally.beyond for _, tally in compared)
     return [finding for _, tally in compared for finding in tally.findings]
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.verify.comparer import Comparer, Tally
-from ferry.verify.evidence import PartitionEvidence
 from ferry.verify.log_side import Batch, LogSide
-from ferry.verify.model import VerifyRange
+from ferry.verify.model import PartitionEvidence, VerifyRange
 from ferry.verify.plan import plan_partition
 from ferry.wire import compression, varint
 from ferry.wire.batch import HEADER, HEADER_SIZE, LENGTH_OVERHEAD, read_header

@@ -13,9 +13,8 @@ from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
 from ferry.config import Flow
 from ferry.errors import ArgumentError
 from ferry.monitoring.measurements import verify_measurements
-from ferry.verify.digest_kind import DigestKind
 from ferry.verify.report import VerifyReport, said
-from ferry.verify.request import VerifyRequest
+from ferry.verify.request import DigestKind, VerifyRequest
 from ferry.verify.results_topic import read_report
 
 # Entries in the task's log and its XCom; `ferry verify --json` shows more.

@@ -23,12 +23,12 @@ from ferry.cli import (
     init,
     legacy,
     planned_moves,
-    proofs,
     recoveries,
     rights,
     sandboxes,
     syncs,
     translations,
+    verify,
     views,
     watch,
 )
@@ -61,7 +61,7 @@ app.command("sync", rich_help_panel=COPY)(syncs.sync)
 app.command("legacy", rich_help_panel=COPY)(legacy.legacy)
 app.command("status", rich_help_panel=LOOK)(views.status)
 app.command("watch", rich_help_panel=LOOK)(watch.watch)
-app.command("verify", rich_help_panel=LOOK)(proofs.verify)
+app.command("verify", rich_help_panel=LOOK)(verify.verify)
 app.command("ledger", rich_help_panel=LOOK)(views.ledger)
 app.command("format", rich_help_panel=LOOK)(views.format_records)
 app.command("translate", rich_help_panel=GROUPS)(translations.translate)

@@ -1,8 +1,8 @@
-"""Where two rows of records that differ agree again, and which records of the part between have no partner (pure).
+"""Where two rows of records agree again after a difference, and which records before that place have no counterpart (pure).
 
-A record that a wrong copier left out moves everything behind it up to the next batch, so offsets cannot say what is wrong: contents can.
-`meeting` finds how much of each row to set aside so that both go on alike; `without_partner` what of these parts is left when everything
-that stands in the same order on both sides is taken out.
+If a faulty copier left out a record, all records behind it, up to the next batch, are at other offsets. So offsets cannot say what is
+wrong, but contents can. `meeting` finds how many records of each row to set aside, so that both rows are equal from there on.
+`without_partner` finds which of these records have no counterpart in the same order on the other side.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
 
-# So many equal records in a row are no accident.
+# So many equal records in a row are no coincidence.
 ENOUGH = 8
-# Ties are broken by how long both rows agree: looked at this far.
+# Of equally good places the one counts where both rows agree longest, up to this length.
 FARTHEST = 256
-# Beyond this a part is compared place by place: matching costs the product of both lengths.
+# Longer parts are compared place by place, because matching costs the product of both lengths.
 LARGEST_MATCHED = 600
 
 Places = list[int]
 
 
 def meeting(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[int, int] | None:
-    """The smallest (number of records on the left, on the right) behind which both rows are equal for a while, or to both ends.
+    """How many records on the left and on the right to skip, at least, so that both rows are equal for a while or to both ends.
 
-    None when there is no such place.
+    None: there is no such place.
     """
     places: dict[Hashable, list[int]] = {}
     for index, content in enumerate(right):
@@ -53,9 +53,9 @@ def _alike(left: Sequence[Hashable], at: int, right: Sequence[Hashable], place: 
 
 
 def without_partner(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[Places, Places]:
-    """Indices of both rows that are left when the rest stands in the same order on both sides.
+    """Indices of the records on both sides that have no counterpart in the same order.
 
-    Two records that changed places are both left, though one would do: neither is more at fault.
+    Of two records that changed places both are returned: neither is more wrong than the other.
     """
     by_place = _different_places(left, right) if len(left) == len(right) else None
     if by_place is not None and (len(by_place) <= 2 or len(left) > LARGEST_MATCHED):

@@ -1,12 +1,12 @@
 """Compares the two logs of one range as they are read, in bounded memory (pure).
 
-The ledger's runs say where every source record should be on the target. Where both sides hold the same batch at that place, its bytes are
-compared and nothing is decompressed: only what a forward patches may differ (base offset, leader epoch, attributes but the codec, producer
-fields, checksum). Everywhere else batches are opened and their records compared in rows, whatever batches they came in. Where contents
-differ, records are set aside until both sides agree again, and explained at the end (ferry.verify.unmatched): so a record that was left
-out is one missing record, though everything behind it has moved.
+The runs of the ledger say where every source record should be on the target. If both sides hold the same batch at that place, Ferry
+compares its bytes without decompression; only fields that a forward patches may differ (base offset, leader epoch, attributes except the
+codec, producer fields, checksum). Else Ferry opens the batches and compares their records one by one, whatever batches hold them. Where
+contents differ, records are set aside until both sides agree again, and are explained at the end (ferry.verify.unmatched). So a record
+that was left out is one missing record, although all records behind it have other offsets.
 
-Checksums have been checked by whoever read the batches, and neither aborted data nor control batches are among them.
+The reader has checked the checksums, and has left out aborted data and control batches.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from dataclasses import dataclass, field
 
 from ferry.verify.alignment import meeting, without_partner
 from ferry.verify.contents import Content
-from ferry.verify.digest_kind import DigestKind
 from ferry.verify.log_side import Batch, LogSide
 from ferry.verify.model import DifferenceKind, VerifyRange
-from ferry.verify.unmatched import KEPT, Finding, Unmatched
+from ferry.verify.request import DigestKind
+from ferry.verify.unmatched import KEPT, Mismatch, Unmatched
 from ferry.wire.batch import DELETE_HORIZON, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader
 from ferry.wire.compression import LARGEST_BYTES
 from ferry.wire.ranges import Ranges, outside, union
 
-# Looked ahead to find where both sides agree again.
+# How far to look ahead for a place where both sides agree again.
 AHEAD_RECORDS = 2_048
 AHEAD_BYTES = 8 << 20
 _NOT_AS_STORED = LOG_APPEND_TIME | DELETE_HORIZON
 
-# Offsets and contents of the records that lie ahead, and how many of them are to be dealt with.
+# Offsets and contents of the records ahead, and how many of them to handle.
 _Ahead = tuple[list[int], list[Content], int]
 
 
 @dataclass
 class Tally:
-    """What a comparison came to. `records`: pairs that were compared; `as_stored`: bytes of those that were compared without a look inside.
+    """The outcome of a comparison. `records`: compared pairs; `as_stored`: bytes of batches that were compared without being opened.
 
     `only_source`, `only_target`: records that compaction has removed from the other side. `source_digest`, `target_digest`: see
-    ferry.verify.digests; empty where none was taken. `upstream`, `downstream`: the offsets that were compared.
+    ferry.verify.digests; empty: none was taken. `upstream`, `downstream`: the offsets that were compared.
     """
 
     records: int = 0
     as_stored: int = 0
     only_source: int = 0
     only_target: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Mismatch] = field(default_factory=list)
     beyond: Counter[DifferenceKind] = field(default_factory=Counter)
     source_digest: str = ""
     target_digest: str = ""
@@ -55,9 +55,9 @@ class Tally:
 
 
 class Comparer:
-    """Feed `source` and `target` with batches, `advance` after every feed, and `finish` when both are done.
+    """Add batches to `source` and `target`, call `advance` after each, and `finish` when both are done.
 
-    `clusters`: for messages. `limit`: bytes that the records of one batch may take. What cannot be opened is a MalformedBatch.
+    `clusters`: names for messages. `limit`: bytes that the records of one batch may take. MalformedBatch: a batch cannot be opened.
     """
 
     def __init__(self, wanted: VerifyRange, clusters: tuple[str, str] = ("", ""), limit: int = LARGEST_BYTES) -> None:
@@ -72,12 +72,12 @@ class Comparer:
         self._by_record = by_record
         self.tally = Tally(upstream=self.source.wanted, downstream=self.target.wanted)
         self._unmatched = Unmatched(wanted.content)
-        # How far behind its named place the record at hand is: not 0 behind a record that was left out or doubled, up to the next batch.
+        # How far the next record is from the place in the ledger. Behind a missing or duplicated record it is not 0, up to the next batch.
         self._shift = 0
-        self._displaced: list[Finding] = []
+        self._displaced: list[Mismatch] = []
 
     def advance(self) -> None:
-        """Compare as much as is there."""
+        """Compare what was added."""
         while self._step():
             pass
 
@@ -86,7 +86,7 @@ class Comparer:
         self.advance()
         findings, beyond = self._unmatched.settle()
         self.tally.findings, self.tally.beyond = findings, beyond
-        if not self._unmatched.any:  # otherwise these are what moved the others
+        if not self._unmatched.any:  # unmatched records explain why others moved
             self.tally.findings = self._displaced
         self.tally.source_digest = self.source.digest.text()
         self.tally.target_digest = self.target.digest.text() if self._by_record else ""
@@ -113,18 +113,18 @@ class Comparer:
         return False
 
     def _same_batch(self, here: Batch, there: Batch) -> bool:
-        """Whether both sides hold one batch, as it was stored, at the place that the ledger names."""
+        """Whether both sides hold the same stored batch, at the place that the ledger names."""
         one, other = here.header, there.header
         if not self._range.content or not _alike(one, other) or not self.source.wants_all(one) or not self.target.wants_all(other):
             return False
         run = self._run_of(one.base_offset)
         if run is None or run[1] + one.base_offset - run[0] != other.base_offset or one.next_offset > run[0] + run[2]:
             return False
-        # Comparing two views goes byte by byte through Python's item protocol; a bytearray compares whole buffers.
+        # Python compares two memoryviews item by item, but a bytearray as a whole buffer.
         return bytearray(here.view[HEADER_SIZE:]) == there.view[HEADER_SIZE:]
 
     def _compare_row(self) -> bool:
-        """Compares as many records as stand in one row on both sides: at least one record is dealt with, or more must be read."""
+        """Compare the records that are consecutive on both sides. False: more must be read."""
         source, target = self.source, self.target
         i, j, left, right = source.at, target.at, source.records, target.records
         upstream, downstream = left.offsets[i], right.offsets[j]
@@ -155,7 +155,7 @@ class Comparer:
         return count
 
     def _hole(self, upstream: int, downstream: int) -> bool:
-        """Passes a record that compaction has left on one side only."""
+        """Skip a record that compaction has removed from the other side."""
         named = self._named(upstream)
         if self._range.target_compacted and 0 <= named < downstream:
             self.tally.only_source += 1
@@ -169,7 +169,7 @@ class Comparer:
         return False
 
     def _disturbed(self) -> bool:
-        """Sets records aside up to where both sides agree again. False: more must be read to tell."""
+        """Set records aside up to where both sides agree again. False: more must be read."""
         source, target = self.source, self.target
         enough = [side.has_ahead(AHEAD_RECORDS, AHEAD_BYTES) for side in (source, target)]
         if not all(enough):
@@ -184,16 +184,16 @@ class Comparer:
             target.pass_records(there)
             return True
         named = self._named(offsets[0])
-        if named < 0:  # in no run, and on the target all the same
+        if named < 0:  # in no run, but on the target
             self._matched(1)
             return True
         self._shift = places[0] - named
         if self._shift and len(self._displaced) < KEPT:
-            self._displaced.append(Finding(DifferenceKind.DISPLACED, offsets[0], places[0], named))
+            self._displaced.append(Mismatch(DifferenceKind.DISPLACED, offsets[0], places[0], named))
         return True
 
     def _by_place(self, offsets: list[int], places: list[int]) -> tuple[int, int]:
-        """Where contents give no hint: what stands in front of the other side's next place has no partner."""
+        """By offsets alone: records before the other side's next record have no counterpart."""
         named = self._named(offsets[0])
         if named < 0:
             return 1, 0
@@ -206,7 +206,7 @@ class Comparer:
         return 0, next((index for index, place in enumerate(places) if place >= named), len(places))
 
     def _set_aside(self, source: _Ahead, target: _Ahead) -> None:
-        """The first records of what lies ahead on both sides are dealt with: those without a partner wait for their explanation."""
+        """Handle the first records ahead on both sides; those without a counterpart wait for their explanation."""
         (offsets, contents, left), (places, others, right) = source, target
         here, there = list(range(left)), list(range(right))
         if self._range.content:
@@ -228,12 +228,12 @@ class Comparer:
 
     @staticmethod
     def _held(indices: list[int], counterparts: list[int], there: list[int]) -> list[int]:
-        """Those of `indices` whose counterpart the other side still holds, or that never had one: compaction explains the rest."""
+        """Those of `indices` whose counterpart the other side still holds, or that never had one. Compaction explains the others."""
         present = {-1, *there}
         return [index for index in indices if counterparts[index] in present]
 
     def _rest(self, side: LogSide) -> bool:
-        """What one side has behind the end of the other."""
+        """Handle the records of one side behind the end of the other."""
         side.has_ahead(AHEAD_RECORDS, AHEAD_BYTES)
         offsets, contents = side.ahead(AHEAD_RECORDS)
         if side is self.source:
@@ -274,16 +274,16 @@ class Comparer:
 
 
 def _row(offsets: list[int], at: int) -> int:
-    """How many offsets from index `at` on count up one by one."""
+    """How many offsets from index `at` on are consecutive."""
     first, rest = offsets[at], len(offsets) - at
     if offsets[-1] - first == rest - 1:
         return rest
-    # Offsets only rise, so once one is ahead of the count all behind it are.
+    # Offsets only rise: after a gap none is consecutive again.
     return bisect_right(range(rest), 0, key=lambda index: offsets[at + index] - first - index)
 
 
 def _alike(one: BatchHeader, other: BatchHeader) -> bool:
-    """Whether two headers differ at most in what a forward patches."""
+    """Whether two headers differ only in fields that a forward patches."""
     return (
         one.magic == other.magic == 2
         and one.length == other.length

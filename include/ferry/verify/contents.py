@@ -1,7 +1,7 @@
-"""The contents of a batch's records, as far as a comparison needs them: offset, timestamp, and the bytes of key, value and headers.
+"""What a comparison needs of a batch's records: offset, timestamp, and the bytes of key, value and headers.
 
-Those bytes are the same in every batch that a record is put into (ferry.wire.reframe), so they are compared as they are and decoded only
-to say which field differs. Layout: clients/.../record/DefaultRecord.java.
+These bytes do not depend on the batch that holds the record (ferry.wire.reframe). So they are compared as they are, and decoded only to say
+which field differs. Layout: clients/.../record/DefaultRecord.java.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DIGEST_BYTES = 12
 Content = tuple[int, bytes]  # timestamp in ms, bytes of key, value and headers
 
 
-class Contents(NamedTuple):
+class RecordColumns(NamedTuple):
     """Records of one batch, field by field: offsets, timestamps (ms), bytes of key, value and headers."""
 
     offsets: list[int]
@@ -27,7 +27,7 @@ class Contents(NamedTuple):
     payloads: list[bytes]
 
 
-def contents_of(header: BatchHeader, records: Buffer) -> Contents:
+def contents_of(header: BatchHeader, records: Buffer) -> RecordColumns:
     """All records of one magic-2 batch, `records` decompressed. Raises MalformedBatch."""
     try:
         return _read(header, bytes(records))
@@ -35,7 +35,7 @@ def contents_of(header: BatchHeader, records: Buffer) -> Contents:
         raise MalformedBatch(f"unreadable records in the batch at offset {header.base_offset}: {problem}") from problem
 
 
-def _read(header: BatchHeader, data: bytes) -> Contents:
+def _read(header: BatchHeader, data: bytes) -> RecordColumns:
     base, first = header.base_offset, header.base_timestamp
     offsets, timestamps, payloads = [], [], []
     at = 0
@@ -77,16 +77,16 @@ def _read(header: BatchHeader, data: bytes) -> Contents:
         raise ValueError(f"{header.count} records fill {at} of {len(data)} bytes")
     if header.is_log_append_time:
         timestamps = [header.max_timestamp] * len(offsets)
-    return Contents(offsets, timestamps, payloads)
+    return RecordColumns(offsets, timestamps, payloads)
 
 
 def digest(content: Content) -> bytes:
-    """Stands for a whole record where many are kept."""
+    """A digest of a whole record, which takes less memory than the record."""
     return hashlib.blake2b(content[0].to_bytes(8, "big", signed=True) + content[1], digest_size=_DIGEST_BYTES).digest()
 
 
 def field_digests(content: Content) -> tuple[bytes, bytes, bytes, bytes]:
-    """One digest for each of FIELDS: equal where the fields are. Bytes that are no record count as one value."""
+    """A digest for each of FIELDS. If the bytes are no record, all of them count as the value."""
     timestamp, payload = content
     try:
         key_end = _after(payload, 0)

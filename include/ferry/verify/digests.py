@@ -1,13 +1,13 @@
-"""What stands for the contents of a range in the report: SHA-256 over committed records in their order, without offsets (pure).
+"""The digest of a range in the report: SHA-256 over committed records in their order, without offsets (pure).
 
-`stored`, the usual one, is over the source's batches as they lie in the log, so nothing is decompressed for it. A batch that lies in the
-range as a whole counts as `B`, then attributes (codec, kind of timestamp, delete horizon; 2 bytes), last offset delta (4), base timestamp
-and max timestamp (8 each), number of records (4), length (4) and the bytes behind the header: none of these is changed by a forward. Of
-every other batch (it overlaps the range's edge, or is of an older format) each record that is in the range counts as below.
+`stored`, the usual kind, is over the source's batches as they are stored, so it needs no decompression. A batch that is in the range as a
+whole counts as `B`, then attributes (codec, kind of timestamp, delete horizon; 2 bytes), last offset delta (4), base timestamp and max
+timestamp (8 each), number of records (4), length (4) and the bytes behind the header: a forward changes none of these. Of every other batch
+(it overlaps the range's edge, or has an older format) each record in the range counts as below.
 
-`records` is independent of batches and codecs, and taken of both sides. Each record counts as `R`, timestamp (8 bytes), length (4), and
-key, value and headers as a batch of magic 2 has them. Numbers are big-endian and signed. What is hashed depends on the range and the log
-alone, not on how responses happened to be cut. docs/decisions/010-digests.md says why there are two.
+`records` does not depend on batches and codecs, and is taken of both sides. Each record counts as `R`, timestamp (8 bytes), length (4), and
+key, value and headers as in a batch of magic 2. Numbers are big-endian and signed. What is hashed depends on the range and the log alone,
+not on the sizes of responses. docs/decisions/010-digests.md says why there are two kinds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import hashlib
 import struct
 from itertools import chain
 
-from ferry.verify.contents import Contents
+from ferry.verify.contents import RecordColumns
 from ferry.wire.batch import CODEC_MASK, DELETE_HORIZON, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader
 
 _BATCH = struct.Struct(">chiqqii")
@@ -25,7 +25,7 @@ _ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | DELETE_HORIZON
 
 
 class RangeDigest:
-    """The digest of one side of one range. Its batches and records are added in order."""
+    """The digest of one side of one range. Batches and records are added in order."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -37,7 +37,7 @@ class RangeDigest:
         self._hash.update(_BATCH.pack(b"B", attributes, header.last_offset_delta, *times, header.count, len(body)))
         self._hash.update(body)
 
-    def add_records(self, found: Contents) -> None:
+    def add_records(self, found: RecordColumns) -> None:
         """Single records."""
         pack = _RECORD.pack
         heads = [pack(b"R", timestamp, len(payload)) for timestamp, payload in zip(found.timestamps, found.payloads, strict=True)]

@@ -1,50 +1,233 @@
-"""What is known about one partition when a verify is planned."""
+"""Reads what a verify is planned by, from both clusters and the ledger.
+
+The order of the reads makes it sound: first the last stable offsets of the remote partitions, then the ledger to its end, then the source's
+last stable offsets and the starts of both logs. So the ledger explains every record below the target's offsets. High watermarks of the
+remote partitions are read after the ledger: an offset in the ledger is below them, unless the log was truncated.
+
+A partition fails if its copies, or the ledger of them, were deleted: then nothing can be compared.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
 
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.guard_reading import guarded
+from ferry.copying.plan import PartitionFacts, other_remote
+from ferry.copying.request import RunRequest, epoch_milliseconds
+from ferry.copying.snapshot import FlowSnapshot, take_snapshot
+from ferry.errors import ArgumentError, LogChanged, PositionDisagrees, TargetRecreated
+from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt
+from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.state import PartitionKey
+from ferry.ledger.topic_ids import TopicIds, valid_receipts
+from ferry.verify import reasons
+from ferry.verify.model import NotCovered, PartitionEvidence, Side
+from ferry.verify.request import VerifyRequest
 from ferry.wire.ranges import Ranges
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+
+NOT_SELECTED = "in the ledger, but the flow does not copy it today: the topic was deleted at the source, or a filter leaves it out"
 
 
 @dataclass(frozen=True)
-class PartitionEvidence:
-    """One source partition and its remote partition. Topic ids as receipts hold them.
+class FlowEvidence:
+    """`partitions`: those that can be compared. `not_covered`: those that cannot. `failed`: those that could not be read."""
 
-    The order makes it sound: `target_end` (the last stable offset) was captured first, then `receipts` were read to the ledger's end, then
-    `source_end` (last stable offset) and both log starts. `receipts`: all whose remote topic id is today's, also of a source topic that was
-    recreated since. `position`: the next upstream offset to copy (-1: never copied). `excluded`: upstream offsets that the flow in the
-    other direction wrote. `local`: records may be produced on the target, because names stay as they are. `since`, `until`: upstream
-    bounds of what was asked for.
-    """
+    partitions: tuple[PartitionEvidence, ...]
+    not_covered: tuple[NotCovered, ...]
+    failed: tuple[PartitionFailure, ...]
 
-    topic: str
-    partition: int
-    source_topic_id: str
-    remote_topic: str
-    remote_topic_id: str
-    source_start: int
-    source_end: int
-    target_start: int
-    target_end: int
-    receipts: tuple[Receipt, ...] = ()
-    position: int = -1
-    excluded: Ranges = ()
-    local: bool = False
-    exactly_once: bool = True
-    source_compacted: bool = False
-    target_compacted: bool = False
-    since: int | None = None
-    until: int | None = None
 
-    @property
-    def narrowed(self) -> bool:
-        """Whether only a part of the partition was asked for."""
-        return self.since is not None or self.until is not None
+@dataclass(frozen=True)
+class _Bounds:
+    target_ends: Mapping[TopicPartition, int]
+    target_starts: Mapping[TopicPartition, int]
+    source_ends: Mapping[TopicPartition, int]
+    source_starts: Mapping[TopicPartition, int]
+    since: Mapping[TopicPartition, int]
+    until: Mapping[TopicPartition, int]
 
-    @property
-    def wanted(self) -> tuple[int, int]:
-        """The upstream offsets that were asked for and that the source still has."""
-        start = self.source_start if self.since is None else max(self.source_start, self.since)
-        return start, max(start, self.source_end if self.until is None else min(self.source_end, self.until))
+
+def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
+    """What is known now. ArgumentError for topics and partitions that the flow does not copy; errors of unreachable clusters."""
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        seen = take_snapshot(flow, RunRequest(flow.name, request.run_id, topics=request.topics), source, target, settled=False)
+        wanted = _asked(seen, request)
+        broken = [problem for entry in wanted if (problem := _broken(entry)) is not None]
+        stopped = {(failure.topic, failure.partition) for failure in broken}
+        facts = [entry for entry in wanted if (entry.topic, entry.partition) not in stopped]
+        there = [entry for entry in facts if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions]
+        target_ends, target_problems = target.end_offsets(_remote(entry) for entry in there)
+        narrow = bool(request.topics or request.partitions)
+        # Receipts of an older source topic count: they explain records that are still in the remote topic.
+        today = {(entry.topic, entry.partition): TopicIds(None, str(entry.remote_topic_id)) for entry in there}
+        every = read_receipts(flow, today if narrow else None)
+        receipts = valid_receipts(every, today)
+        broken += _truncated(there, receipts, target.end_offsets((_remote(entry) for entry in there), committed=False)[0])
+        bounds, problems = _bounds(source, target, target_ends, there, request)
+        compacted = _compacted(source, {entry.topic for entry in there})
+    excluded = _excluded(flow, there, receipts, seen)
+    problems = {**problems, **_problems_of(there, target_problems)}
+    partitions = tuple(
+        _evidence(flow, entry, receipts.get((entry.topic, entry.partition), ()), bounds, excluded, entry.topic in compacted)
+        for entry in there
+        if (entry.topic, entry.partition) not in problems
+    )
+    known = {(entry.topic, entry.partition) for entry in wanted}
+    left = {} if narrow else _by_partition(receipt for receipt in every if (receipt.topic, receipt.partition) not in known)
+    absent = [entry for entry in facts if entry not in there]
+    failed = [*seen.denied, *broken, *(PartitionFailure(*key, "PartitionUnavailable", text) for key, text in problems.items())]
+    failed += [PartitionFailure(*key, "PartitionUnavailable", text) for key, text in seen.partition_problems.items()]
+    return FlowEvidence(partitions, (*_absent(absent), *(_left(key, found) for key, found in sorted(left.items()))), tuple(failed))
+
+
+def _asked(seen: FlowSnapshot, request: VerifyRequest) -> list[PartitionFacts]:
+    facts = [entry for entry in seen.facts if not request.partitions or entry.partition in request.partitions]
+    unknown = set(request.partitions) - {entry.partition for entry in facts} - {number for _, number in seen.partition_problems}
+    if unknown:
+        named = ", ".join(str(number) for number in sorted(unknown))
+        raise ArgumentError(f"flow {request.flow}: no topic that was asked for has partition {named}")
+    return facts
+
+
+def _broken(entry: PartitionFacts) -> PartitionFailure | None:
+    """Why a partition cannot be compared any more: its copies or its ledger were deleted. None: neither was."""
+    head, where = entry.head, (entry.topic, entry.partition)
+    if head is None:
+        return None
+    if head.remote_topic_id != str(entry.remote_topic_id):
+        problem = f"what was copied up to offset {head.position} is gone: {other_remote(entry, head)}"
+        return PartitionFailure(*where, TargetRecreated.__name__, problem)
+    if head.ledger_topic_id != entry.ledger_topic_id:
+        problem = f"the ledger of the records up to offset {head.position} was deleted: nothing says what is on the target"
+        return PartitionFailure(*where, PositionDisagrees.__name__, problem)
+    return None
+
+
+def _truncated(
+    facts: Iterable[PartitionFacts], receipts: Mapping[PartitionKey, list[Receipt]], ends: Mapping[TopicPartition, int]
+) -> list[PartitionFailure]:
+    """Partitions whose remote log ends before an offset in the ledger. `ends`: high watermarks, read after the ledger."""
+    found = []
+    for entry in facts:
+        key = (entry.topic, entry.partition)
+        reached = max((run[1] + run[2] for receipt in receipts.get(key, ()) for run in receipt.runs[-1:]), default=0)
+        end = ends.get(_remote(entry), reached)
+        if end < reached:
+            text = f"remote topic {entry.remote_topic} ends at offset {end}, but the ledger names offsets up to {reached}: it was truncated"
+            found.append(PartitionFailure(*key, LogChanged.__name__, text))
+    return found
+
+
+def _remote(entry: PartitionFacts) -> TopicPartition:
+    return TopicPartition(entry.remote_topic, entry.partition)
+
+
+def _by_partition(receipts: Iterable[Receipt]) -> dict[PartitionKey, list[Receipt]]:
+    found: dict[PartitionKey, list[Receipt]] = {}
+    for receipt in receipts:
+        found.setdefault((receipt.topic, receipt.partition), []).append(receipt)
+    return found
+
+
+def _bounds(
+    source: ClusterAdmin,
+    target: ClusterAdmin,
+    target_ends: Mapping[TopicPartition, int],
+    facts: Iterable[PartitionFacts],
+    request: VerifyRequest,
+) -> tuple[_Bounds, dict[PartitionKey, str]]:
+    keys = {TopicPartition(entry.topic, entry.partition): _remote(entry) for entry in facts}
+    source_ends, end_problems = source.end_offsets(keys)
+    source_starts, start_problems = source.earliest_offsets(keys)
+    target_starts, remote_problems = target.earliest_offsets(keys.values())
+    problems = {**end_problems, **start_problems}
+
+    def at_time(moment: datetime | None) -> dict[TopicPartition, int]:
+        if moment is None:
+            return {}
+        found, missing = source.offsets_for_time(keys, epoch_milliseconds(moment))
+        problems.update(missing)
+        return {key: source_ends.get(key, 0) if offset is None else offset for key, offset in found.items()}
+
+    problems.update({(key.topic, key.partition): remote_problems[place] for key, place in keys.items() if place in remote_problems})
+    return _Bounds(target_ends, target_starts, source_ends, source_starts, at_time(request.since), at_time(request.until)), problems
+
+
+def _problems_of(facts: Iterable[PartitionFacts], remote: Mapping[tuple[str, int], str]) -> dict[PartitionKey, str]:
+    return {(entry.topic, entry.partition): remote[_remote(entry)] for entry in facts if _remote(entry) in remote}
+
+
+def _compacted(source: ClusterAdmin, topics: set[str]) -> frozenset[str]:
+    """Compacted topics of the source. A topic whose config Ferry may not see counts as not compacted."""
+    configs, _ = source.visible_configs(sorted(topics))
+    return frozenset(
+        topic for topic, entries in configs.items() if "cleanup.policy" in entries and "compact" in (entries["cleanup.policy"].value or "")
+    )
+
+
+def _excluded(
+    flow: Flow, facts: Iterable[PartitionFacts], receipts: Mapping[PartitionKey, list[Receipt]], seen: FlowSnapshot
+) -> dict[PartitionKey, Ranges]:
+    """Offsets that the flow in the other direction wrote to the source, for partitions of which receipts left such records out."""
+    touched = [
+        replace(entry, since=entry.log_start)
+        for entry in facts
+        if any(receipt.counters.from_target for receipt in receipts.get((entry.topic, entry.partition), ()))
+    ]
+    found = guarded(flow, touched, seen.source_topics, settled=False) if touched else ()
+    return {(entry.topic, entry.partition): entry.guard.excluded for entry in found}
+
+
+def _evidence(  # noqa: PLR0917 - one partition, from everything that was asked
+    flow: Flow,
+    entry: PartitionFacts,
+    receipts: Iterable[Receipt],
+    bounds: _Bounds,
+    excluded: Mapping[PartitionKey, Ranges],
+    compacted: bool,
+) -> PartitionEvidence:
+    key, remote = TopicPartition(entry.topic, entry.partition), _remote(entry)
+    stays = entry.remote_topic == entry.topic and (entry.guard.two_way or flow.on_unexplained == "local")
+    return PartitionEvidence(
+        topic=entry.topic,
+        partition=entry.partition,
+        source_topic_id=str(entry.topic_id),
+        remote_topic=entry.remote_topic,
+        remote_topic_id=str(entry.remote_topic_id),
+        source_start=bounds.source_starts[key],
+        source_end=bounds.source_ends[key],
+        target_start=bounds.target_starts[remote],
+        target_end=bounds.target_ends[remote],
+        receipts=tuple(receipts),
+        position=entry.head.position if entry.head is not None and entry.head.source_topic_id == str(entry.topic_id) else -1,
+        excluded=excluded.get((entry.topic, entry.partition), ()),
+        local=stays,
+        exactly_once=flow.exactly_once,
+        source_compacted=compacted,
+        target_compacted=entry.compacted,
+        since=bounds.since.get(key),
+        until=bounds.until.get(key),
+    )
+
+
+def _absent(facts: Iterable[PartitionFacts]) -> list[NotCovered]:
+    return [
+        NotCovered(entry.topic, entry.partition, entry.log_start, entry.stable_end, reasons.NO_REMOTE_TOPIC)
+        for entry in facts
+        if entry.stable_end > entry.log_start
+    ]
+
+
+def _left(key: PartitionKey, receipts: Iterable[Receipt]) -> NotCovered:
+    ends = list(receipts)
+    first, last = min(entry.upstream_start for entry in ends), max(entry.upstream_end for entry in ends)
+    return NotCovered(*key, first, last, NOT_SELECTED, Side.SOURCE)

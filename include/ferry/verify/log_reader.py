@@ -1,9 +1,9 @@
 """Reads a part of one partition's log as raw batches, as a read_committed consumer would see it.
 
-Full fetches by topic id, one in flight; long stretches that nobody wants are leapt over. Checksums are checked, control batches and aborted
-data left out. Where retention has taken the place to read, `LogMoved` says so; a topic that was recreated or deleted is a typed error.
+It sends full fetches by topic id, one at a time, and skips long unwanted stretches. It checks checksums, and leaves out control batches and
+aborted data. `LogMoved`: retention has dropped the offset to read. A topic that was recreated or deleted is a typed error.
 
-A broker that asks for a pause because of a quota (KIP-219) has no trouble: the pause is kept, however long, and does not count as such.
+If a broker asks for a pause because of a quota (KIP-219), the reader pauses as long as asked; such a pause is no error.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from ferry.wire.aborted import AbortedTracker
 from ferry.wire.batch import MalformedBatch, crc_is_valid, iterate_batches
 from ferry.wire.ranges import Ranges, next_start
 
-# One response; a reader has two of them in memory, and so has the other side's.
+# Of one response. The readers of both sides have two responses each in memory.
 FETCH_BYTES = 8 << 20
-# Shorter gaps between wanted offsets are read through: a fetch of its own costs more.
+# Shorter gaps between wanted offsets are read: a fetch of its own would cost more.
 LEAP_OFFSETS = 20_000
 PAUSE_SECONDS = 0.1
-# How soon the end of a quota's pause is seen; the other side's fetch waits as long.
+# Interval of checks for the end of a quota's pause; the fetch of the other side waits as long.
 THROTTLE_CHECK_SECONDS = 0.05
 
 
 class LogMoved(Exception):
-    """The log starts behind the place to read."""
+    """The log now starts behind the offset to read."""
 
 
 class Place(NamedTuple):
-    """A partition, its topic id as the plan knows it, and the cluster for messages."""
+    """A partition, its topic id by the plan, and the cluster's name for messages."""
 
     topic: str
     partition: int
@@ -56,7 +56,7 @@ class Place(NamedTuple):
 
 
 class LogReader:
-    """One partition's wanted offsets, from first to last. `request`, then `receive`, until `done`."""
+    """Reads the wanted offsets of a partition in order. Call `request`, then `receive`, until `done`."""
 
     def __init__(self, loop: EventLoop, connection: ClusterConnection, leaders: Leaders, place: Place, wanted: Ranges) -> None:
         self._loop = loop
@@ -71,7 +71,7 @@ class LogReader:
 
     @property
     def done(self) -> bool:
-        """Whether all that is wanted was read."""
+        """Whether all wanted offsets were read."""
         return self._at >= self._end
 
     @property
@@ -92,7 +92,7 @@ class LogReader:
         self._pending = (position, self._connection.submit(request, node))
 
     async def receive(self) -> list[Batch]:
-        """The committed data batches of the fetch in flight; none where the broker had a passing trouble, which is waited out here.
+        """The committed data batches of the fetch in flight; none after a transient error, after which this waits.
 
         LogMoved, LogChanged, UnreadableBatch, PartitionUnavailable, PartitionError, NotAuthorized, ClusterUnreachable.
         """
@@ -121,7 +121,7 @@ class LogReader:
         return self._leaders.of(self._place.topic, self._place.partition).node
 
     async def _not_asked(self) -> None:
-        """Nothing was sent: a quota asks for a pause, or the partition has no leader."""
+        """Handle a request that was not sent, because a quota asks for a pause or the partition has no leader."""
         if self._node < 0:
             raise without_leader(self._connection, self._leaders, self._place.topic, self._place.partition)
         began = time.monotonic()

@@ -1,7 +1,7 @@
-"""One side of a comparison: batches of one log as they were read, and the records of those that had to be looked into.
+"""One side of a comparison: the batches of one log, and the records of those batches that had to be opened.
 
-Only wanted offsets are seen. Batches are opened when they must be, within a limit that holds for what they take as Python's objects too;
-views of those that wait keep the response that they are part of alive.
+Only wanted offsets count. Batches are opened as late as possible, within a limit that holds for their size as Python objects too. The view
+of a waiting batch keeps the whole response in memory.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from ferry.verify.contents import Content, Contents, contents_of
-from ferry.verify.digest_kind import DigestKind
+from ferry.verify.contents import Content, RecordColumns, contents_of
 from ferry.verify.digests import RangeDigest
+from ferry.verify.request import DigestKind
 from ferry.wire.batch import BatchHeader, MalformedBatch, OversizedBatch
 from ferry.wire.compression import LARGEST_BYTES
 from ferry.wire.legacy import opened
 from ferry.wire.ranges import Ranges, within
 
-# Records in a batch, and in a row of such batches that are opened together.
+# Batches with fewer records are small; small batches are opened together, up to so many records.
 SMALL_BATCH, TOGETHER = 100, 2_000
-# Records that are dealt with are dropped in bulk.
+# Handled records are dropped in bulk, after so many.
 KEPT_BEHIND = 4_096
 # What a record takes beside its bytes: two numbers, a bytes object, three places in lists.
 RECORD_OVERHEAD = 140
@@ -33,9 +33,9 @@ class Batch(NamedTuple):
 
 
 class LogSide:
-    """A row of batches in front, a row of opened records behind them; `done` once nothing more will come.
+    """A queue of batches, and the opened records in front of it. The caller sets `done` when no more batches will come.
 
-    `cluster` is for messages. `limit`: bytes that the records of one batch may take. `digest`: what it is to be over, if one is wanted.
+    `cluster`: its name for messages. `limit`: bytes that the records of one batch may take. `digest`: the kind to take; None: none.
     """
 
     def __init__(self, wanted: Ranges, cluster: str = "", limit: int = LARGEST_BYTES, digest: DigestKind | None = None) -> None:
@@ -45,14 +45,14 @@ class LogSide:
         self._kind = digest
         self.digest = RangeDigest()
         self._batches: deque[Batch] = deque()
-        self._records = Contents([], [], [])
+        self._records = RecordColumns([], [], [])
         self._at = 0
         self.done = False
         self.backlog = 0
         self._opened_bytes = 0
 
     def add(self, batch: Batch) -> None:
-        """A batch behind the last one."""
+        """Add the next batch."""
         header = batch.header
         if header.count < 0 or within(self.wanted, header.base_offset, header.next_offset):
             self._batches.append(batch)
@@ -61,8 +61,8 @@ class LogSide:
                 self._hash_stored(batch)
 
     @property
-    def records(self) -> Contents:
-        """The opened records; those before `at` are dealt with."""
+    def records(self) -> RecordColumns:
+        """The opened records; those before index `at` are handled."""
         return self._records
 
     @property
@@ -72,25 +72,25 @@ class LogSide:
 
     @property
     def between_batches(self) -> bool:
-        """Whether no opened record waits."""
+        """Whether all opened records are handled."""
         return self._at == len(self._records.offsets)
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing waits and nothing will come."""
+        """Whether nothing is left and nothing will come."""
         return self.done and self.between_batches and not self._batches
 
     @property
     def first_batch(self) -> Batch | None:
-        """The batch that comes next, if it is there."""
+        """The next batch, if it was added."""
         return self._batches[0] if self._batches else None
 
     def wants_all(self, header: BatchHeader) -> bool:
         """Whether every offset of a batch is wanted."""
         return within(self.wanted, header.base_offset, header.next_offset) == ((header.base_offset, header.next_offset),)
 
-    def pass_batch(self, same: Contents | None = None) -> Contents | None:
-        """The next batch is dealt with as a whole; its records, if they had to be looked at. `same`: those of an equal batch."""
+    def pass_batch(self, same: RecordColumns | None = None) -> RecordColumns | None:
+        """Skip a batch that was compared as a whole. Returns its records if the digest needs them; `same`: those of an equal batch."""
         batch = self._batches.popleft()
         self.backlog -= len(batch.view)
         if self._kind is not DigestKind.RECORDS:
@@ -100,26 +100,26 @@ class LogSide:
         return found
 
     def pass_records(self, count: int) -> None:
-        """So many opened records are dealt with."""
+        """Skip so many opened records, which were handled."""
         self._at += count
         if self.between_batches:
-            self._records, self._at, self._opened_bytes = Contents([], [], []), 0, 0
+            self._records, self._at, self._opened_bytes = RecordColumns([], [], []), 0, 0
         elif self._at > KEPT_BEHIND:
             for row in self._records:
                 del row[: self._at]
             self._at = 0
 
     def has_record(self) -> bool:
-        """Whether a next record is there; opens the next batch if it must."""
+        """Whether there is a next record. Opens the next batch if necessary."""
         while self.between_batches and self._batches:
             self._open()
-            # Small batches are rarely stored alike on both sides: a row of them is compared at once.
+            # Small batches are rarely the same on both sides, so many are opened and compared together.
             while self._batches and 0 <= self._batches[0].header.count < SMALL_BATCH and len(self._records.offsets) < TOGETHER:
                 self._open()
         return not self.between_batches
 
     def has_ahead(self, records: int, size: int) -> bool:
-        """Whether so many records, or so many bytes of them, are opened; or all there will ever be."""
+        """Open batches up to so many records or bytes. Whether there are as many, or no more will come."""
         while len(self._records.offsets) - self._at < records and self._opened_bytes < size:
             if not self._batches:
                 return self.done
@@ -127,7 +127,7 @@ class LogSide:
         return True
 
     def ahead(self, records: int) -> tuple[list[int], list[Content]]:
-        """Offsets and contents of the next opened records, at most so many."""
+        """Offsets and contents of at most so many of the next opened records."""
         stop = self._at + records
         contents = list(zip(self._records.timestamps[self._at : stop], self._records.payloads[self._at : stop], strict=True))
         return self._records.offsets[self._at : stop], contents
@@ -152,7 +152,7 @@ class LogSide:
         else:
             self.digest.add_records(self._contents(batch))
 
-    def _contents(self, batch: Batch) -> Contents:
+    def _contents(self, batch: Batch) -> RecordColumns:
         """The wanted records of a batch."""
         try:
             self._check_count(batch.header)
@@ -170,8 +170,8 @@ class LogSide:
             raise OversizedBatch(f"its {header.count:,} records take more than the {self._limit:,} bytes that there are for one batch")
 
 
-def _chosen(found: Contents, parts: Ranges) -> Contents:
+def _chosen(found: RecordColumns, parts: Ranges) -> RecordColumns:
     kept = [index for index, offset in enumerate(found.offsets) if any(low <= offset < high for low, high in parts)]
-    return Contents(
+    return RecordColumns(
         [found.offsets[index] for index in kept], [found.timestamps[index] for index in kept], [found.payloads[index] for index in kept]
     )

@@ -1,4 +1,4 @@
-"""What travels between the planner of a verify, its comparers and its report. Everything is frozen and can be pickled."""
+"""What the planner of a verify, its comparers and its report exchange. All classes are frozen and can be pickled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from ferry.verify.digest_kind import DigestKind
+from ferry.ledger.receipts import Receipt
+from ferry.verify.request import DigestKind
 from ferry.wire.documents import read_as
 from ferry.wire.ranges import Range, Ranges
 from ferry.wire.runs import Run, decode_runs
@@ -18,7 +19,7 @@ from ferry.wire.runs import Run, decode_runs
 class DifferenceKind(StrEnum):
     """What is wrong with a record.
 
-    `displaced`: it is where it belongs among the others, but the ledger names another offset for it.
+    `displaced`: its order among the others is right, but the ledger names another offset for it.
     """
 
     MISSING = "missing"
@@ -29,7 +30,7 @@ class DifferenceKind(StrEnum):
 
 
 class Side(StrEnum):
-    """Whose offsets are meant."""
+    """The side of an offset."""
 
     SOURCE = "source"
     TARGET = "target"
@@ -37,7 +38,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One record that differs. An offset is -1 where that side has no such record. `detail` is for people, without contents."""
+    """One record that differs. An offset is -1 if that side has no such record. `detail` is for people, and shows no contents."""
 
     topic: str
     partition: int
@@ -72,14 +73,57 @@ class NotCovered:
 
 
 @dataclass(frozen=True)
+class PartitionEvidence:
+    """What is known about one source partition and its remote partition, when a verify is planned. Topic ids as in receipts.
+
+    The order of the reads makes it sound: first `target_end` (the last stable offset), then `receipts` to the ledger's end, then
+    `source_end` (the last stable offset) and the starts of both logs.
+
+    `receipts`: those with today's remote topic id, also of a source topic that was recreated since. `position`: the next upstream offset to
+    copy (-1: nothing was copied). `excluded`: upstream offsets that the flow in the other direction wrote. `local`: applications may
+    produce to the remote topic, because topics keep their names. `since`, `until`: upstream bounds of the request.
+    """
+
+    topic: str
+    partition: int
+    source_topic_id: str
+    remote_topic: str
+    remote_topic_id: str
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+    receipts: tuple[Receipt, ...] = ()
+    position: int = -1
+    excluded: Ranges = ()
+    local: bool = False
+    exactly_once: bool = True
+    source_compacted: bool = False
+    target_compacted: bool = False
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether the request is about a part of the partition only."""
+        return self.since is not None or self.until is not None
+
+    @property
+    def wanted(self) -> tuple[int, int]:
+        """The requested upstream offsets that the source still has."""
+        start = self.source_start if self.since is None else max(self.source_start, self.since)
+        return start, max(start, self.source_end if self.until is None else min(self.source_end, self.until))
+
+
+@dataclass(frozen=True)
 class VerifyRange:
-    """A part of one partition that one reader compares.
+    """A part of one partition that one worker compares.
 
     `upstream` and `downstream` are what is read of the two logs. `coded_runs` (ferry.wire.runs) say which record became which.
-    `claimed`: upstream offsets of which every committed record must be on the target; they hold the runs' and whatever lies between.
-    `tolerated`: downstream offsets in no run that may hold records all the same (others', or copies that cannot be compared).
-    `content` False: a message handler was at work, so only presence counts. Compacted sides may lack records anywhere.
-    `weight`: bytes on one side, roughly. `digest`: what its digest is to be over.
+    `claimed`: upstream offsets of which every committed record must be on the target: those of the runs and between them.
+    `tolerated`: downstream offsets outside of runs that may hold records (of others, or copies that cannot be compared).
+    `content` False: a message handler changed the records, so only their presence counts. A compacted side may lack records anywhere.
+    `weight`: the approximate bytes on one side. `digest`: what its digest covers.
     """
 
     topic: str
@@ -105,8 +149,8 @@ class VerifyRange:
 
     @property
     def key(self) -> str:
-        """The same for the same range of the same topics in every try of a verify."""
-        # Names too: clusters older than 2.8 have no topic ids.
+        """Identifies the range over all tries of a verify."""
+        # With names, because clusters older than 2.8 have no topic ids.
         names = [self.topic, self.remote_topic]
         parts = [*names, self.source_topic_id, self.remote_topic_id, self.partition, self.upstream, self.downstream, self.coded_runs.hex()]
         parts += [self.claimed, self.tolerated, self.content, self.source_compacted, self.target_compacted, self.digest]

@@ -1,8 +1,8 @@
-"""What of a partition is compared, in which ranges, and what cannot be compared and why (pure).
+"""Plans a verify: which ranges of a partition are compared, and what cannot be compared and why (pure).
 
-The ledger is the guide. Every slice of a copied or backfilled receipt that both logs still hold becomes part of a range; the ranges of a
-partition tile the target's log from its start to the captured end, so that records which no receipt explains are met wherever they are.
-Everything else of the source's log is named with its reason.
+Every slice of a copied or backfilled receipt that both logs still hold becomes part of a range. The ranges of a partition cover the log of
+the target without gaps, from its start to the captured end, so a record that no receipt explains is found wherever it is. For all other
+offsets of the source the plan gives a reason.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.verify import reasons
-from ferry.verify.evidence import PartitionEvidence
-from ferry.verify.model import NotCovered, VerifyRange
+from ferry.verify.model import NotCovered, PartitionEvidence, VerifyRange
 from ferry.verify.slices import (
     PIECE_BYTES,
     PIECE_RUNS,
+    LogBounds,
     Slice,
-    Window,
     by_place,
     clip,
     distinct,
@@ -51,9 +50,9 @@ def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES, 
         if entry.kind in COPIES and entry.source_topic_id == evidence.source_topic_id and not reasons.has_expired(entry, evidence)
     ]
     pieces = _absorbed(distinct([piece for entry in _in_order(mine) for piece in sliced(entry, piece_bytes, piece_runs)]))
-    window = Window(evidence.wanted, (evidence.target_start, max(evidence.target_start, evidence.target_end)))
-    pieces += [Slice(start, end, (), 0) for start, end in reasons.passed_over(evidence, window)]
-    clipped = [_clipped(piece, window, evidence.excluded) for piece in pieces]
+    bounds = LogBounds(evidence.wanted, (evidence.target_start, max(evidence.target_start, evidence.target_end)))
+    pieces += [Slice(start, end, (), 0) for start, end in reasons.passed_over(evidence, bounds)]
+    clipped = [_clipped(piece, bounds, evidence.excluded) for piece in pieces]
     named = union(span for entry in clipped for span in downstream_of(entry.slice.runs))
     tolerated = _tolerated(evidence, clipped, named)
     groups = _grouped(clipped, piece_bytes, piece_runs, exactly_once=evidence.exactly_once)
@@ -63,16 +62,16 @@ def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES, 
         place = spans.pop(0) if group.runs else (evidence.target_start, evidence.target_start)
         ranges.append(_range(evidence, group, place, tolerated))
     if not any(group.runs for group in groups) and evidence.receipts and not evidence.narrowed:
-        ranges.append(_range(evidence, _Group((), (), 0), window.downstream, tolerated))
+        ranges.append(_range(evidence, _Group((), (), 0), bounds.downstream, tolerated))
     found = tuple(entry for entry in ranges if entry.claimed or outside(entry.tolerated, *entry.downstream))
     return PartitionVerification(
-        found, reasons.not_covered(evidence, [(entry.slice, entry.whole, entry.kept) for entry in clipped], window)
+        found, reasons.not_covered(evidence, [(entry.slice, entry.whole, entry.kept) for entry in clipped], bounds)
     )
 
 
 def within_logs(wanted: VerifyRange, source_start: int, target_start: int) -> tuple[VerifyRange | None, list[NotCovered]]:
-    """The same range once retention has moved the logs' starts, and what it no longer covers. None: nothing is left."""
-    kept, no_source, no_target = clip(wanted.runs, Window((source_start, _BEYOND), (target_start, _BEYOND)))
+    """The range after retention has moved the starts of the logs, and what it no longer covers. None: nothing is left."""
+    kept, no_source, no_target = clip(wanted.runs, LogBounds((source_start, _BEYOND), (target_start, _BEYOND)))
     start = max(wanted.upstream[0], source_start)
     if no_target:
         start = max(start, kept[0][0] if kept else wanted.upstream[1])
@@ -98,7 +97,7 @@ def within_logs(wanted: VerifyRange, source_start: int, target_start: int) -> tu
 
 @dataclass(frozen=True)
 class _Clipped:
-    """A slice as the ledger has it (`whole`), what both logs hold of it, what they do not, and its claim."""
+    """A slice by the ledger (`whole`), the part that both logs hold, the parts that they do not, and the claimed offsets."""
 
     whole: Slice
     slice: Slice
@@ -120,7 +119,7 @@ def _in_order(receipts: Sequence[Receipt]) -> list[Receipt]:
 
 
 def _absorbed(pieces: Sequence[Slice]) -> list[Slice]:
-    """Slices without records (aborted data, markers) belong to a neighbour, which reads through them."""
+    """The slices; one without records (aborted data, markers) becomes part of a neighbour."""
     found: list[Slice] = []
     for piece in sorted(pieces, key=lambda piece: (piece.start, piece.end)):
         last = found[-1] if found else None
@@ -133,12 +132,12 @@ def _absorbed(pieces: Sequence[Slice]) -> list[Slice]:
     return found
 
 
-def _clipped(piece: Slice, window: Window, excluded: Ranges) -> _Clipped:
-    kept, no_source, no_target = clip(piece.runs, window)
-    start, end = max(piece.start, window.upstream[0]), min(piece.end, window.upstream[1])
-    if any(run[1] < window.downstream[0] for run in no_target):
+def _clipped(piece: Slice, bounds: LogBounds, excluded: Ranges) -> _Clipped:
+    kept, no_source, no_target = clip(piece.runs, bounds)
+    start, end = max(piece.start, bounds.upstream[0]), min(piece.end, bounds.upstream[1])
+    if any(run[1] < bounds.downstream[0] for run in no_target):
         start = max(start, kept[0][0] if kept else end)
-    if any(run[1] >= window.downstream[1] for run in no_target):
+    if any(run[1] >= bounds.downstream[1] for run in no_target):
         end = min(end, kept[-1][0] + kept[-1][2] if kept else start)
     claimed = outside(excluded, start, end) if start < end and piece.whole and not piece.handled else ()
     share = piece.weight * sum(run[2] for run in kept) // max(1, sum(run[2] for run in piece.runs))
@@ -146,7 +145,7 @@ def _clipped(piece: Slice, window: Window, excluded: Ranges) -> _Clipped:
 
 
 def _tolerated(evidence: PartitionEvidence, clipped: Sequence[_Clipped], named: Ranges) -> Ranges:
-    """Downstream offsets that are in no run that is compared, and whose records are explained all the same."""
+    """Downstream offsets outside of the compared runs whose records have another explanation."""
     spans = [span for _, span in reasons.explained_otherwise(evidence)]
     spans += [span for entry in evidence.receipts if entry.kind in COPIES for span in entry.written]
     spans += _bridged([span for entry in clipped for span in downstream_of(entry.no_source)], evidence.exactly_once)
@@ -155,7 +154,7 @@ def _tolerated(evidence: PartitionEvidence, clipped: Sequence[_Clipped], named: 
 
 
 def _bridged(spans: Sequence[Range], exactly_once: bool) -> list[Range]:
-    """Between two transactions lies one commit marker: such a hole hides nothing."""
+    """The ranges, joined across a single offset: between two transactions it holds the commit marker, so it hides no record."""
     found: list[Range] = []
     for start, end in sorted(spans):
         if found and start - found[-1][1] <= exactly_once:
@@ -166,14 +165,14 @@ def _bridged(spans: Sequence[Range], exactly_once: bool) -> list[Range]:
 
 
 def _grouped(clipped: Sequence[_Clipped], piece_bytes: int, piece_runs: int, *, exactly_once: bool) -> list[_Group]:
-    """Neighbours on both sides as one range, up to a size; first those with records, in order of the target's log."""
+    """Slices that are neighbours on both sides, joined up to a size. First those with records, in order of the target's log."""
     by_slice = {id(entry.slice): entry for entry in clipped}
     groups: list[_Group] = []
     end = -1
     for piece in by_place(entry.slice for entry in clipped):
         entry, last = by_slice[id(piece)], groups[-1] if groups else None
         fits = last is not None and last.weight + piece.weight <= piece_bytes and len(last.runs) + len(piece.runs) <= piece_runs
-        # What nothing divides on the target belongs to one transaction, or, without transactions, to two neighbouring ones.
+        # Runs without an offset between them on the target belong to one transaction (or, without transactions, to two).
         joined = exactly_once and last is not None and follows(last.runs[-1], piece.runs[0])
         if last is not None and (fits or joined) and piece.start == end and last.handled == piece.handled:
             claimed = union([*last.claimed, *entry.claimed])
@@ -186,7 +185,7 @@ def _grouped(clipped: Sequence[_Clipped], piece_bytes: int, piece_runs: int, *, 
 
 
 def _spans(groups: Sequence[_Group], clipped: Sequence[_Clipped], evidence: PartitionEvidence) -> list[Range]:
-    """The part of the target's log that each group reads: together all of it, or, if only a part was asked for, what belongs to it."""
+    """The part of the target's log that each group reads: together the whole log, or only the groups' parts if the request is narrow."""
     starts = [group.runs[0][1] for group in groups]
     if not starts:
         return []

@@ -1,7 +1,7 @@
-"""Compares ranges in this process, one after the other over one pair of connections; used by the command line and by Spark's workers.
+"""Compares ranges in this process, one after the other over one pair of connections. The command line and Spark's workers use it.
 
-Two fetches are in flight while batches are compared, one of each side; what waits is bounded, so is memory. Where retention moves a log's
-start, the range is cut and begun again. Results go to the runs topic as they come, so that another try finds them.
+While batches are compared, one fetch of each side is in flight. Waiting batches are bounded, and so is memory. If retention moves the start
+of a log, the range is shortened and compared again. Each result goes to the runs topic at once, so another try finds it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ferry.errors import BatchTooLarge, FerryError, PartitionError, PartitionUna
 from ferry.verify.comparer import Comparer, Tally
 from ferry.verify.log_reader import LogMoved, LogReader, Place
 from ferry.verify.model import NotCovered, RangeResult, VerifyRange
-from ferry.verify.outcome import result_of
 from ferry.verify.plan import within_logs
+from ferry.verify.report import result_of
 from ferry.verify.results_topic import ResultWriter
 from ferry.wire.batch import MalformedBatch, OversizedBatch
 
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-# Of one side, before it waits for the other: enough to look ahead in, little enough for a worker.
+# One side waits for the other when it has so many bytes: enough to look ahead, and not too much for a worker.
 BACKLOG_BYTES = 16 << 20
 
 
@@ -41,10 +41,10 @@ class VerifyJob:
 
 
 class RangeRunner(Protocol):
-    """Compares ranges somewhere. Results come as ranges are finished; a range whose worker died has none."""
+    """Compares ranges somewhere. A result comes when its range is done; a range whose worker died has none."""
 
     def run(self, job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
-        """The results of `ranges`, in any order, possibly fewer."""
+        """The results of `ranges`, in any order; some may be missing."""
         ...
 
 
@@ -52,12 +52,12 @@ class InlineRangeRunner:
     """Compares in this process."""
 
     def run(self, job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
-        """The results of all `ranges`, in order; their CPU time is this process's own and not counted apart."""
+        """The results of all `ranges`, in order. Their CPU time is 0, because the caller counts this process's."""
         return (replace(result, cpu_seconds=0.0) for result in verify_ranges(job, ranges))
 
 
 def verify_ranges(job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
-    """The results of `ranges`; what stops one is in its result. ClusterUnreachable and its kin when a cluster cannot be reached at all."""
+    """The results of `ranges`; a result says if its range failed. ClusterUnreachable and the like when a cluster cannot be reached."""
     from ferry.config import ClientRole  # noqa: PLC0415 - see ferry.copying.lane_runner
 
     loop = EventLoop()
@@ -109,7 +109,7 @@ class _RangeVerifier:
         self._opened = opened
 
     async def run(self) -> RangeResult:
-        """The result, with a problem where the range could not be read to its end."""
+        """The result, with a problem if the range could not be read to its end."""
         left: VerifyRange | None = self._wanted
         expired: list[NotCovered] = []
         tally, size = Tally(), 0
@@ -122,7 +122,7 @@ class _RangeVerifier:
                     left, lost = within_logs(left, *await self._log_starts())
                     expired += lost
         except (RequestNotSent, RequestLost) as problem:
-            return self._stopped(PartitionUnavailable, f"neither log told where it starts: {problem}")
+            return self._stopped(PartitionUnavailable, f"the logs' starts could not be read: {problem}")
         except OversizedBatch as problem:
             return self._stopped(BatchTooLarge, f"{problem}; raise ferry.memory.mb")
         except MalformedBatch as problem:

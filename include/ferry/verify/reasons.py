@@ -6,37 +6,36 @@ from collections.abc import Iterable, Sequence
 
 from ferry.ledger.coverage import covered, uncovered
 from ferry.ledger.receipts import Receipt, ReceiptKind
-from ferry.verify.evidence import PartitionEvidence
-from ferry.verify.model import NotCovered, Side
-from ferry.verify.slices import Slice, Window, downstream_of
+from ferry.verify.model import NotCovered, PartitionEvidence, Side
+from ferry.verify.slices import LogBounds, Slice, downstream_of
 from ferry.wire.ranges import Range, Ranges, outside, size, union, within
 from ferry.wire.runs import Run
 
 NOT_COPIED = "not copied yet"
 NO_REMOTE_TOPIC = "not copied yet: there is no remote partition"
-SEEDED_OVER = "never copied: the position was set behind it"
+SEEDED_OVER = "never copied: somebody set the position behind it"
 EXPIRED_SOURCE = "expired at the source after it was copied"
 EXPIRED_TARGET = "expired at the target"
 EXPIRED_MEANWHILE_SOURCE = "expired at the source while it was verified"
 EXPIRED_MEANWHILE_TARGET = "expired at the target while it was verified"
-TRUNCATED_SOURCE = "copied, and gone at the source since: its log was truncated"
-WRITTEN_SINCE = "copied after this verify had begun"
-HANDLED = "changed on purpose by the message handler: only the presence of records was compared"
+TRUNCATED_SOURCE = "copied, but no longer at the source: its log was truncated"
+WRITTEN_SINCE = "copied after this verify began"
+HANDLED = "the message handler may change records: only their presence was compared"
 FOREIGN = "declared as written by another replicator"
-FOUND = "was there before the ledger began"
-LOCAL = "offsets in no receipt may be records that are produced there: names stay as they are"
+FOUND = "on the target before the ledger began"
+LOCAL = "records outside of receipts may be local: applications may produce to the remote topic, which keeps the source's name"
 OTHER_SOURCE = "copied from an earlier source topic of the same name"
-UNRECORDED = "behind the last receipt: copied at least once, and not recorded yet"
-UNEXPLAINED = "nothing was copied yet: what is there is not this flow's"
+UNRECORDED = "behind the last receipt: records may be copied that the ledger does not hold yet"
+UNEXPLAINED = "this flow has copied nothing yet: the records are not its own"
 LOST = {ReceiptKind.LOSS: "lost", ReceiptKind.SKIPPED: "skipped", ReceiptKind.FOREIGN: "copied by another replicator"}
 _COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
 
-# A slice as the ledger has it, and the runs of it that are compared.
+# The clipped slice, the slice by the ledger, and its runs that are compared.
 Planned = tuple[Slice, Slice, tuple[Run, ...]]
 
 
 def explained_otherwise(evidence: PartitionEvidence) -> list[tuple[str, Range]]:
-    """Downstream ranges that may hold records in no run of this source topic, by reason; they may overlap."""
+    """Downstream ranges that may hold records outside of this source topic's runs, each with the reason. They may overlap."""
     receipts = evidence.receipts
     begin, end = evidence.target_start, evidence.target_end
     foreign = max((entry.downstream_end for entry in receipts if entry.kind is ReceiptKind.FOREIGN), default=-1)
@@ -51,8 +50,8 @@ def explained_otherwise(evidence: PartitionEvidence) -> list[tuple[str, Range]]:
     return [(reason, span) for reason, span in spans if max(begin, span[0]) < min(end, span[1])]
 
 
-def not_covered(evidence: PartitionEvidence, planned: Sequence[Planned], window: Window) -> tuple[NotCovered, ...]:
-    """Everything of the source's log that no range compares, then what is on the target and cannot be compared."""
+def not_covered(evidence: PartitionEvidence, planned: Sequence[Planned], bounds: LogBounds) -> tuple[NotCovered, ...]:
+    """Offsets of the source that no range compares, then offsets of the target that cannot be compared."""
     found = [(reason, span) for piece, whole, kept in planned for reason, span in _of_slice(piece, whole, kept, evidence)]
     own = [entry for entry in evidence.receipts if entry.source_topic_id == evidence.source_topic_id]
     asked = _asked(evidence)
@@ -63,31 +62,31 @@ def not_covered(evidence: PartitionEvidence, planned: Sequence[Planned], window:
             )
         elif entry.kind in _COPIES and has_expired(entry, evidence):
             found.append((EXPIRED_TARGET, (entry.upstream_start, entry.upstream_end)))
-    for start, end in uncovered(window.upstream, covered(own)):
+    for start, end in uncovered(bounds.upstream, covered(own)):
         middle = min(end, max(start, evidence.position))
         seeded = min(middle, max(start, _last_seed(own)))
         found += [(_seed_reason(own, seeded), (start, seeded)), (NOT_COPIED, (middle, end))]
     entries = _joined(evidence, found, asked, Side.SOURCE)
-    returning = within(evidence.excluded, *window.upstream)
+    returning = within(evidence.excluded, *bounds.upstream)
     if returning:
-        reason = f"came from the target by the flow in the other direction: {size(returning):,} offsets are not sent back"
+        reason = f"came from the target by the flow in the other direction: {size(returning):,} offsets, which are not sent back"
         entries.append(NotCovered(evidence.topic, evidence.partition, returning[0][0], returning[-1][1], reason))
     if not evidence.receipts:
-        entries += _joined(evidence, [(UNEXPLAINED, window.downstream)], window.downstream, Side.TARGET)
+        entries += _joined(evidence, [(UNEXPLAINED, bounds.downstream)], bounds.downstream, Side.TARGET)
     elif not evidence.narrowed:
-        entries += _joined(evidence, explained_otherwise(evidence), window.downstream, Side.TARGET)
+        entries += _joined(evidence, explained_otherwise(evidence), bounds.downstream, Side.TARGET)
     return tuple(entries)
 
 
 def has_expired(receipt: Receipt, evidence: PartitionEvidence) -> bool:
-    """Whether upkeep has taken the runs of a receipt, because its records had left the target's log."""
+    """Whether the records of a receipt have expired at the target, so that ledger compaction dropped its runs."""
     return bool(receipt.counters.records) and not receipt.runs and receipt.downstream_end <= evidence.target_start
 
 
-def passed_over(evidence: PartitionEvidence, window: Window) -> Ranges:
-    """Upstream offsets before the position that no receipt settles and no seed was set behind: their records are nowhere."""
+def passed_over(evidence: PartitionEvidence, bounds: LogBounds) -> Ranges:
+    """Upstream offsets before the position that neither a receipt nor a seed explains: their records are not on the target."""
     own = [entry for entry in evidence.receipts if entry.source_topic_id == evidence.source_topic_id]
-    return outside(covered(own), max(window.upstream[0], _last_seed(own)), min(window.upstream[1], evidence.position))
+    return outside(covered(own), max(bounds.upstream[0], _last_seed(own)), min(bounds.upstream[1], evidence.position))
 
 
 def _last_seed(receipts: Iterable[Receipt]) -> int:
@@ -95,7 +94,7 @@ def _last_seed(receipts: Iterable[Receipt]) -> int:
 
 
 def _of_slice(piece: Slice, whole: Slice, kept: tuple[Run, ...], evidence: PartitionEvidence) -> list[tuple[str, Range]]:
-    """Which parts of a slice, as the ledger has it, are not compared."""
+    """Which parts of a slice are not compared, with the reasons."""
     found = []
     if whole.start < evidence.source_start:
         found.append((EXPIRED_SOURCE, (whole.start, min(whole.end, evidence.source_start))))

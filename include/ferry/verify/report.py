@@ -1,32 +1,46 @@
-"""The report of a verify, and what its outcome means for the caller."""
+"""The report of a verify: made from the results of its ranges, with exit code and errors."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ferry import errors
 from ferry.errors import CopiesDiffer, ExitCode, FerryError, PartitionsFailed, worst_exit_code
 from ferry.ledger.run_report import PartitionFailure
-from ferry.verify.model import Difference, NotCovered, RangeResult, VerifiedRange, with_offset_names
+from ferry.verify.comparer import Tally
+from ferry.verify.model import (
+    Difference,
+    DifferenceKind,
+    NotCovered,
+    RangeResult,
+    VerifiedRange,
+    VerifyRange,
+    with_offset_names,
+)
+from ferry.verify.unmatched import Mismatch
 from ferry.wire.documents import read_as
-from ferry.wire.ranges import Range
+from ferry.wire.ranges import Range, Ranges
 
 REPORT_VERSION = 1
-# All are counted; so many are named.
+# The report counts all differences, and lists so many.
 DIFFERENCES_LISTED = 1_000
-# In an error's line.
+# So many stand in an error.
 DIFFERENCES_SAID = 3
+# The result of a range lists so many, and counts all.
+DIFFERENCES_A_RANGE = 100
+ONLY_SOURCE = "compaction: {:,} records are on the source only"
+ONLY_TARGET = "compaction: {:,} records are on the target only"
 
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """One verify as a whole. `ranges` were compared, `resumed` of them by an earlier try; `bytes` are the source's batches, as stored.
+    """One verify. `ranges`: how many were compared, `resumed` of them by an earlier try. `bytes`: of the source's batches, as stored.
 
-    `verified`: every range that was read to its end on both sides, in order of the target's log.
+    `verified`: the ranges that were read to their end on both sides, in order of the target's log.
     """
 
     flow: str
@@ -48,12 +62,12 @@ class VerifyReport:
 
     @property
     def differences_total(self) -> int:
-        """How many differences there are, listed or not."""
+        """The number of all differences, listed or not."""
         return sum((self.counts or {}).values())
 
     @property
     def equal(self) -> bool:
-        """Whether everything that was compared is the same on both sides, and nothing that could be was left out."""
+        """Whether there is no difference, and no part failed."""
         return not self.differences_total and not self.failed
 
     @property
@@ -64,7 +78,7 @@ class VerifyReport:
         return worst_exit_code([*codes, *(problem.exit_code for problem in self.problems())])
 
     def problems(self) -> list[FerryError]:
-        """What is wrong, as errors; the differences first."""
+        """The errors of the report; differences come first."""
         found: list[FerryError] = []
         if self.differences_total:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted((self.counts or {}).items()))
@@ -103,7 +117,7 @@ def said(difference: Difference) -> str:
 
 
 def summed(results: Iterable[RangeResult]) -> dict[str, Any]:
-    """The fields of a report that come from results."""
+    """The fields of a report that are sums over results."""
     found = sorted(results, key=lambda result: (result.topic, result.partition))
     counts: Counter[str] = Counter()
     for result in found:
@@ -127,3 +141,75 @@ def summed(results: Iterable[RangeResult]) -> dict[str, Any]:
 
 def _place(entry: VerifiedRange) -> tuple[str, int, Range]:
     return entry.topic, entry.partition, entry.downstream
+
+
+def result_of(
+    wanted: VerifyRange, compared: VerifyRange | None, tally: Tally, size: int, expired: Sequence[NotCovered] = ()
+) -> RangeResult:
+    """The result of a range that was read to its end (pure). `size`: bytes of the source's batches.
+
+    `compared`: the part of the range that both logs still held; None: nothing.
+    """
+    counts = Counter(finding.kind for finding in tally.findings) + tally.beyond
+    where, span = (wanted.topic, wanted.partition), wanted.upstream
+    compacted = [
+        NotCovered(*where, *span, text.format(count))
+        for text, count in ((ONLY_SOURCE, tally.only_source), (ONLY_TARGET, tally.only_target))
+        if count
+    ]
+    return RangeResult(
+        key=wanted.key,
+        topic=wanted.topic,
+        partition=wanted.partition,
+        records=tally.records,
+        bytes=size,
+        bytes_as_stored=tally.as_stored,
+        counts={kind.value: count for kind, count in counts.items()},
+        differences=tuple(_difference(wanted, finding) for finding in tally.findings[:DIFFERENCES_A_RANGE]),
+        not_covered=(*expired, *compacted),
+        verified=None if compared is None else _verified(compared, tally, counts.total()),
+    )
+
+
+def _verified(compared: VerifyRange, tally: Tally, differences: int) -> VerifiedRange:
+    return VerifiedRange(
+        compared.topic,
+        compared.partition,
+        compared.remote_topic,
+        _hull(tally.upstream),
+        _hull(tally.downstream),
+        len(tally.upstream),
+        len(tally.downstream),
+        tally.records,
+        differences,
+        compared.digest,
+        tally.source_digest,
+        tally.target_digest,
+    )
+
+
+def _hull(parts: Ranges) -> Range:
+    return (parts[0][0], parts[-1][1]) if parts else (0, 0)
+
+
+def _difference(wanted: VerifyRange, finding: Mismatch) -> Difference:
+    return Difference(
+        wanted.topic, wanted.partition, wanted.remote_topic, finding.upstream, finding.downstream, finding.kind, _detail(finding)
+    )
+
+
+def _detail(finding: Mismatch) -> str:
+    match finding.kind:
+        case DifferenceKind.MISSING if finding.named >= 0:
+            return f"the ledger says that it is at downstream offset {finding.named}"
+        case DifferenceKind.MISSING:
+            return "it is before the flow's position, but in no run of the ledger"
+        case DifferenceKind.EXTRA:
+            return "no record of the source explains it"
+        case DifferenceKind.ALTERED:
+            return ", ".join(finding.fields)
+        case DifferenceKind.REORDERED if finding.named >= 0:
+            return f"it belongs at downstream offset {finding.named}"
+        case DifferenceKind.DISPLACED:
+            return f"the ledger says that it is at downstream offset {finding.named}"
+    return "it is not where it belongs"

@@ -1,24 +1,31 @@
-"""What one verify is asked to do, as it travels between the CLI, Airflow tasks and the Spark job. It holds no settings and no secrets."""
+"""The request of one verify, which the CLI and Airflow tasks send to the Spark job. It holds no settings and no secrets."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from ferry.copying.request import parse_time
 from ferry.errors import ArgumentError
-from ferry.verify.digest_kind import DigestKind
 from ferry.wire.documents import number, read_document
 from ferry.wire.documents import text as text_of
 
 
+class DigestKind(StrEnum):
+    """What digests cover (ferry.verify.digests). `stored`: batches as the source stores them. `records`: single records of both sides."""
+
+    STORED = "stored"
+    RECORDS = "records"
+
+
 @dataclass(frozen=True)
 class VerifyRequest:
-    """One verify of one flow. A second try with the same run id goes on where the first one ended.
+    """One verify of one flow. Another try with the same run id continues where the last one ended.
 
-    `topics` and `partitions` narrow the flow's own to these; empty: all. `since` and `until` bound it by record time at the source.
-    `digest`: what the digests in the report are over.
+    `topics` and `partitions`: only these; empty: all of the flow. `since` and `until`: bounds by record time at the source.
+    `digest`: what the digests in the report cover.
     """
 
     flow: str

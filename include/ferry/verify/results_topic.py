@@ -1,11 +1,11 @@
-"""Results of a verify in the runs topic: a second try of the same run id reads what the first one finished and goes on behind it.
+"""Results of a verify in the runs topic: another try with the same run id reads them, and compares only the other ranges.
 
-They inform, no decision about copied data is made by them, so they are written without a transaction. A user who may only read verifies all
-the same, without being able to go on later. The report of a Spark job travels here as well, in parts that fit a record.
+No decision about copied data depends on them, so they are written without a transaction. A user who may only read can verify too, but
+cannot continue later. The report of a Spark job is here as well, in parts that fit into records.
 
-A result saves work and nothing else: one that is damaged, older than a day, or that an older or newer Ferry wrote in another format, is
-left out, and its range is compared anew: what a log held long ago proves nothing about today. A damaged report is left out too; one of a
-newer format is refused, because there is nothing in its place.
+A result only saves work. Ferry ignores a result that is damaged, older than a day, or in the format of another release, and compares the
+range again: a log may have changed since. A damaged report is ignored too. A report of a newer format is an error, because there is no
+other one.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RECORD_VERSION = 1
-# A writer connects anew each time; this much work is done again after a kill.
+# A writer connects for each write; after a kill the work of so much time is repeated.
 WRITE_EVERY_SECONDS = 5.0
-# Of compressed text: a record stays far below the usual max.message.bytes of 1 MiB.
+# Compressed text in one record, which must be well below the usual max.message.bytes of 1 MiB.
 PART_BYTES = 500_000
-# A try long after the first one (a run of the past that is cleared in Airflow) looks again.
+# Older results do not count: somebody may clear an old run in Airflow.
 RESULT_MILLISECONDS = 24 * 3600 * 1000
-# A report of 100,000 ranges has some 50 MB; nobody's record may fill the memory of whoever reads it.
+# A report of 100,000 ranges has some 50 MB; a damaged record must not fill the reader's memory.
 REPORT_BYTES = 256 << 20
 
 _DAMAGED = (ValueError, KeyError, TypeError, AttributeError, zlib.error)
@@ -48,7 +48,7 @@ _NOT_READABLE = (*_DAMAGED, UnreadableRecord, NewerFormat)
 
 
 class ResultWriter:
-    """Writes results in batches; the rest when it is left."""
+    """Writes results in batches, and the rest at the end. A context manager."""
 
     def __init__(self, flow: Flow, run_id: str) -> None:
         self._flow = flow
@@ -64,7 +64,7 @@ class ResultWriter:
         self._write()
 
     def add(self, result: RangeResult) -> None:
-        """Have `result` written soon. One with a problem is not: the next try looks again."""
+        """Write `result` soon. A result with a problem is not written, so another try compares the range again."""
         if result.problem is None:
             self._waiting.append((_key(self._run_id), result_record(result)))
         if time.monotonic() - self._written > WRITE_EVERY_SECONDS:
@@ -77,23 +77,23 @@ class ResultWriter:
                 append_records(self._flow.target, self._flow.runs_topic, waiting)
             except FerryError as problem:
                 self._refused = True
-                log.warning("results are not kept, so another try of %s begins anew: %s", self._run_id, problem)
+                log.warning("results could not be written, so another try of %s begins anew: %s", self._run_id, problem)
         self._written = time.monotonic()
 
 
 def read_finished(flow: Flow, run_id: str) -> dict[str, RangeResult]:
-    """Results of earlier tries of the last day by range key."""
+    """Results of earlier tries on the last day, by range key."""
     now = time.time_ns() // 1_000_000
     return fold_results((value for moment, value in _values(flow, run_id) if counts(moment, now)), _place(flow))
 
 
 def counts(moment: int, now: int) -> bool:
-    """Whether a result that was written at `moment` may stand for a look of now, both in ms (pure). One of the future is of unknown age."""
+    """Whether a result of time `moment` still counts at `now`, both in ms (pure). A time in the future does not count: it gives no age."""
     return now - RESULT_MILLISECONDS < moment <= now
 
 
 def read_report(flow: Flow, run_id: str) -> VerifyReport | None:
-    """The last report that is there as a whole; None when there is none. NewerFormat."""
+    """The last complete report; None: there is none. NewerFormat."""
     return fold_report((value for _, value in _values(flow, run_id)), _place(flow))
 
 
@@ -110,12 +110,12 @@ def fold_results(values: Iterable[bytes], where: str) -> dict[str, RangeResult]:
         except _NOT_READABLE as problem:
             problems.append(problem)
     if problems:
-        log.warning("%s: %d results of an earlier try are not used: %r", where, len(problems), problems[0])
+        log.warning("%s: %d results of an earlier try cannot be used: %r", where, len(problems), problems[0])
     return found
 
 
 def fold_report(values: Iterable[bytes], where: str) -> VerifyReport | None:
-    """The last whole report among a verify's records (pure). NewerFormat. `where`: as of formats.place_of."""
+    """The last complete report among a verify's records (pure). NewerFormat. `where`: as of formats.place_of."""
     parts: dict[str, dict[int, str]] = {}
     found = None
     for value in values:
@@ -139,13 +139,13 @@ def fold_report(values: Iterable[bytes], where: str) -> VerifyReport | None:
 
 
 def write_report(flow: Flow, report: VerifyReport) -> None:
-    """Keep the report of this try."""
+    """Write the report of this try."""
     records = [(_key(report.run_id), value) for value in report_records(report)]
     append_records(flow.target, flow.runs_topic, records, in_order=True)
 
 
 def report_records(report: VerifyReport) -> list[bytes]:
-    """The report as values of records, in order (pure, but for a token that tells reports apart)."""
+    """The report as values of records, in order. A random token tells the parts of two reports apart."""
     packed = base64.b64encode(zlib.compress(json.dumps(report.document()).encode())).decode()
     parts = [packed[start : start + PART_BYTES] for start in range(0, len(packed), PART_BYTES)]
     token = secrets.token_hex(4)
@@ -166,7 +166,7 @@ def _inflated(packed: str) -> Any:
 
 
 def _values(flow: Flow, run_id: str) -> list[tuple[int, bytes]]:
-    """When each was written, and what it is."""
+    """Time (ms) and value of each record of the verify."""
     key = _key(run_id)
     with InternalTopicReader(flow.target) as reader:
         records = reader.read(flow.runs_topic)

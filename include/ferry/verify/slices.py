@@ -1,9 +1,8 @@
-"""Receipts cut into slices that can be compared (pure).
+"""Cuts receipts into slices that can be compared (pure).
 
-A slice is a part of one receipt: upstream range, runs, weight. A receipt that upkeep has merged may span a whole topic, so it is cut
-between runs, where a commit marker lies: no batch is ever cut, and transactions are short enough; and wherever another receipt's records
-lie between two of its runs. What two receipts name both (one within the other) counts once. Then everything is clipped to what both logs
-hold.
+A slice is a part of one receipt: upstream range, runs, weight. A receipt that ledger compaction has merged may cover a whole topic. So it
+is cut between runs where there is a commit marker (no batch is ever cut, and transactions are short), and where records of another receipt
+are between two of its runs. Offsets that two receipts name (one inside the other) count once. Then all is clipped to what both logs hold.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from ferry.ledger.receipts import Receipt
 from ferry.wire.ranges import Range, Ranges, outside, union
 from ferry.wire.runs import Run
 
-# One reader compares at least this much before it starts with the next range, so that a partition is shared out in time.
+# The size of a range: small enough that several workers share a partition.
 PIECE_BYTES = 128 << 20
-# Runs travel with their range: a few bytes each.
+# Runs are sent with their range, a few bytes each.
 PIECE_RUNS = 50_000
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Upstream `[start, end)` of one receipt and its runs there. `whole`: whatever lies in the range must be on the target."""
+    """Upstream `[start, end)` of one receipt, and its runs there. `whole`: every record in the range must be on the target."""
 
     start: int
     end: int
@@ -35,8 +34,8 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Window:
-    """What both logs hold, as half-open ranges."""
+class LogBounds:
+    """The offsets that both logs hold, as half-open ranges."""
 
     upstream: Range
     downstream: Range
@@ -71,15 +70,15 @@ def _cut(whole: Slice, groups: Sequence[Sequence[Run]], weights: Iterable[float]
 
 
 def follows(run: Run, following: Run) -> bool:
-    """Whether both may stand in one batch: nothing lies between them on the target, no commit marker either."""
+    """Whether both may be in one batch: no offset is between them on the target, so no commit marker either."""
     return run[1] + run[2] == following[1]
 
 
 def distinct(slices: Sequence[Slice]) -> list[Slice]:
-    """The slices without what an earlier place of the target's log is named for already, none around another one's records.
+    """The slices, so that each offset of the target belongs to one of them, and no slice encloses records of another.
 
-    A slice none of whose places are its own stands in another receipt. What of its upstream range no other slice holds is still claimed:
-    a ledger that names one place for two records must not hide either of them.
+    If other slices have all target offsets of a slice, only the part of its upstream range that no other slice holds stays claimed: a
+    ledger that names one place for two records must hide neither of them.
     """
     named = sorted(((run, index) for index, piece in enumerate(slices) for run in piece.runs), key=lambda entry: entry[0][1])
     kept: list[list[list[Run]]] = [[] for _ in slices]
@@ -105,20 +104,20 @@ def distinct(slices: Sequence[Slice]) -> list[Slice]:
     return found
 
 
-def clip(runs: Iterable[Run], window: Window) -> tuple[tuple[Run, ...], tuple[Run, ...], tuple[Run, ...]]:
-    """Of `runs`: what both logs hold, what the source does not, and what the source does but the target does not."""
+def clip(runs: Iterable[Run], bounds: LogBounds) -> tuple[tuple[Run, ...], tuple[Run, ...], tuple[Run, ...]]:
+    """The parts of `runs` that both logs hold, that the source does not hold, and that only the source holds."""
     kept, no_source, no_target = [], [], []
     for run in runs:
-        inside = _parts(run, run[0], window.upstream)
+        inside = _parts(run, run[0], bounds.upstream)
         no_source += [inside[0], inside[2]]
-        there = _parts(inside[1], inside[1][1], window.downstream)
+        there = _parts(inside[1], inside[1][1], bounds.downstream)
         no_target += [there[0], there[2]]
         kept.append(there[1])
     return _filled(kept), _filled(no_source), _filled(no_target)
 
 
 def _parts(run: Run, begin: int, wanted: Range) -> tuple[Run, Run, Run]:
-    """What of a run, which begins at `begin` on the side of `wanted`, lies before, in and behind it."""
+    """The parts of a run before, in and behind `wanted`; on that side the run begins at `begin`."""
     upstream, downstream, count = run
     low = min(count, max(0, wanted[0] - begin))
     high = max(low, min(count, wanted[1] - begin))

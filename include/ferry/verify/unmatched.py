@@ -1,7 +1,8 @@
-"""Records that found no partner while a range was compared, and what is said about them in the end (pure).
+"""Records without a counterpart, which were set aside while a range was compared, and their explanation at the end (pure).
 
-Two that are equal are one record that stands elsewhere (reordered). Of the others, those that were set aside together are the two versions
-of one record (altered), most alike first. What is left is missing or extra. Only digests are kept, and only so many; the rest is counted.
+Two equal records are one record at another place (reordered). Of the others, two that were set aside together are versions of one record
+(altered); the most similar ones are paired first. All others are missing or extra. Ferry keeps only digests of a limited number of records,
+and counts the rest.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from ferry.verify.contents import FIELDS, Content, digest, field_digests
 from ferry.verify.model import DifferenceKind
 from ferry.wire import varint
 
-# Of one range. A remote topic that holds something else altogether must not fill the memory.
+# Records of one range that are kept: a remote topic with quite other records must not fill the memory.
 KEPT = 2_000
-# Within this many records set aside together, the most alike are paired; beyond, they are paired in order.
+# Up to so many records set aside together, the most similar ones are paired; more are paired in order.
 CAREFUL = 50
-# Most records have no headers: having the same ones makes a pair more likely, not a pair.
+# Most records have no headers, so equal headers alone make no pair.
 HEADERS_ALIKE = 1
 NO_KEY = field_digests((0, varint.encode(-1)))[0]
 
 
 @dataclass(frozen=True)
 class Lone:
-    """A record without a partner, set aside with others of the same `part`. `named` is where the ledger says that it is (-1: nowhere)."""
+    """A record without a counterpart, set aside with others of the same `part`. `named`: its downstream offset by the ledger (-1: none)."""
 
     part: int
     offset: int
@@ -35,8 +36,8 @@ class Lone:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A difference by offsets; -1 where there is none. `named`: the downstream offset at which it should be."""
+class Mismatch:
+    """A difference, by offsets (-1: none). `named`: the downstream offset at which the record should be."""
 
     kind: DifferenceKind
     upstream: int
@@ -57,7 +58,7 @@ class Unmatched:
 
     @property
     def any(self) -> bool:
-        """Whether there are any."""
+        """Whether a record was set aside."""
         return bool(self._source or self._target or self._beyond)
 
     def add(self, source: Iterable[tuple[int, int, Content]], target: Iterable[tuple[int, int, Content]]) -> None:
@@ -76,8 +77,8 @@ class Unmatched:
     def _lone(self, offset: int, named: int, content: Content) -> Lone:
         return Lone(self._part, offset, named, digest(content), field_digests(content))
 
-    def settle(self) -> tuple[list[Finding], Counter[DifferenceKind]]:
-        """The findings in order of the offsets on the target, and how many of each kind are not among them."""
+    def settle(self) -> tuple[list[Mismatch], Counter[DifferenceKind]]:
+        """The mismatches in order of target offsets, and how many more there are of each kind."""
         if not self.content:
             found = [*map(_missing, self._source), *map(_extra, self._target)]
             return sorted(found, key=_place), +self._beyond
@@ -92,7 +93,7 @@ class Unmatched:
         return sorted(found, key=_place), +self._beyond
 
 
-def _moved(source: list[Lone], target: list[Lone]) -> tuple[list[Finding], list[Lone], list[Lone]]:
+def _moved(source: list[Lone], target: list[Lone]) -> tuple[list[Mismatch], list[Lone], list[Lone]]:
     places: dict[bytes, list[Lone]] = defaultdict(list)
     for lone in reversed(target):
         places[lone.digest].append(lone)
@@ -100,15 +101,15 @@ def _moved(source: list[Lone], target: list[Lone]) -> tuple[list[Finding], list[
     for lone in source:
         if places[lone.digest]:
             other = places[lone.digest].pop()
-            found.append(Finding(DifferenceKind.REORDERED, lone.offset, other.offset, lone.named))
+            found.append(Mismatch(DifferenceKind.REORDERED, lone.offset, other.offset, lone.named))
         else:
             left.append(lone)
     rest = {id(lone) for entries in places.values() for lone in entries}
     return found, left, [lone for lone in target if id(lone) in rest]
 
 
-def _told_apart(source: list[Lone], target: list[Lone]) -> list[Finding]:
-    """Pairs are altered records, what is left over is missing or extra."""
+def _told_apart(source: list[Lone], target: list[Lone]) -> list[Mismatch]:
+    """Pairs are altered records; the others are missing or extra."""
     here, there = list(source), list(target)
     pairs = _most_alike(here, there) if max(len(here), len(there)) <= CAREFUL else list(zip(here, there, strict=False))
     paired = {id(lone) for pair in pairs for lone in pair}
@@ -120,7 +121,7 @@ def _told_apart(source: list[Lone], target: list[Lone]) -> list[Finding]:
 
 
 def _most_alike(source: list[Lone], target: list[Lone]) -> list[tuple[Lone, Lone]]:
-    """Pairs in order, the most alike first; records that have nothing in common are no versions of one another."""
+    """Pairs that keep the order, the most similar first. Records with nothing in common are no pair."""
     candidates = sorted(
         (-likeness, abs(first - second), first, second)
         for first, one in enumerate(source)
@@ -141,18 +142,18 @@ def _likeness(one: Lone, other: Lone) -> int:
     return told + HEADERS_ALIKE * headers
 
 
-def _altered(one: Lone, other: Lone) -> Finding:
+def _altered(one: Lone, other: Lone) -> Mismatch:
     changed = tuple(name for name, left, right in zip(FIELDS, one.fields, other.fields, strict=True) if left != right)
-    return Finding(DifferenceKind.ALTERED, one.offset, other.offset, one.named, changed)
+    return Mismatch(DifferenceKind.ALTERED, one.offset, other.offset, one.named, changed)
 
 
-def _missing(lone: Lone) -> Finding:
-    return Finding(DifferenceKind.MISSING, lone.offset, -1, lone.named)
+def _missing(lone: Lone) -> Mismatch:
+    return Mismatch(DifferenceKind.MISSING, lone.offset, -1, lone.named)
 
 
-def _extra(lone: Lone) -> Finding:
-    return Finding(DifferenceKind.EXTRA, -1, lone.offset, -1)
+def _extra(lone: Lone) -> Mismatch:
+    return Mismatch(DifferenceKind.EXTRA, -1, lone.offset, -1)
 
 
-def _place(finding: Finding) -> tuple[int, int]:
+def _place(finding: Mismatch) -> tuple[int, int]:
     return (finding.downstream if finding.downstream >= 0 else finding.named, finding.upstream)

@@ -1,4 +1,4 @@
-"""One verify: gather, plan, compare what no earlier try has compared, report. Writes nothing but its results."""
+"""One verify: read the evidence, plan ranges, compare those that no earlier try has compared, report. Writes only results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ferry.verify.gathering import gather
+from ferry.verify.evidence import read_evidence
 from ferry.verify.model import RangeResult, VerifyRange
 from ferry.verify.plan import plan_partition
 from ferry.verify.range_runner import RangeRunner, VerifyJob
@@ -20,31 +20,31 @@ from ferry.verify.results_topic import read_finished
 if TYPE_CHECKING:
     from ferry.config import Flow
 
-# A range whose worker dies is given to another one; a range that kills every worker must not go on forever.
+# If a worker dies, another one compares its ranges; but a range that kills every worker must not do so forever.
 TRIES = 3
-WORKER_LOST = ("PartitionUnavailable", f"the worker that compared a part of it died, {TRIES} times")
+WORKER_LOST = ("PartitionUnavailable", f"the worker that compared a part of it died {TRIES} times")
 
 
 def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callable[[str], None]) -> VerifyReport:
-    """Compare both sides. FerryError only where nothing could be compared at all; the report holds everything else."""
+    """Compare both sides. FerryError if nothing could be compared at all; other problems are in the report."""
     started, clock, cpu = _now(), time.monotonic(), sum(os.times()[:2])
-    gathered = gather(flow, request)
-    planned = [plan_partition(entry) for entry in gathered.partitions]
+    evidence = read_evidence(flow, request)
+    planned = [plan_partition(entry) for entry in evidence.partitions]
     ranges = [replace(wanted, digest=request.digest) for plan in planned for wanted in plan.ranges]
     finished = read_finished(flow, request.run_id) if ranges else {}
     results = {wanted.key: finished[wanted.key] for wanted in ranges if wanted.key in finished}
     resumed = len(results)
     weight = sum(wanted.weight for wanted in ranges)
-    say(f"{flow.name}: {len(ranges)} ranges of {len(gathered.partitions)} partitions to compare, about {weight / 1e6:,.0f} MB")
+    say(f"{flow.name}: {len(ranges)} ranges of {len(evidence.partitions)} partitions to compare, about {weight / 1e6:,.0f} MB")
     if resumed:
-        say(f"{resumed} of them were compared by an earlier try of {request.run_id}")
+        say(f"an earlier try of {request.run_id} has compared {resumed} of them")
     elsewhere = 0.0
     for attempt in range(TRIES):
         todo = [wanted for wanted in ranges if wanted.key not in results]
         if not todo:
             break
         if attempt:
-            say(f"{len(todo)} ranges have no result: compared again")
+            say(f"{len(todo)} ranges have no result, so they are compared again")
         for result in runner.run(VerifyJob(flow, request.run_id), todo):
             results[result.key] = result
             elsewhere += result.cpu_seconds
@@ -60,8 +60,8 @@ def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callabl
         cpu_seconds=round(here + elsewhere, 3),
         **{
             **fields,
-            "not_covered": (*gathered.not_covered, *(entry for plan in planned for entry in plan.not_covered), *fields["not_covered"]),
-            "failed": (*gathered.failed, *fields["failed"]),
+            "not_covered": (*evidence.not_covered, *(entry for plan in planned for entry in plan.not_covered), *fields["not_covered"]),
+            "failed": (*evidence.failed, *fields["failed"]),
         },
     )
 

@@ -22,7 +22,7 @@ from ferry.cli.copies import (
 )
 from ferry.cli.output import complain, document, line, notice, table
 from ferry.errors import ExitCode, PartitionsFailed
-from ferry.verify.digest_kind import DigestKind
+from ferry.verify.request import DigestKind
 
 if TYPE_CHECKING:
     from ferry.config import Flow

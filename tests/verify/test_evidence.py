@@ -10,7 +10,7 @@ from tests.verify.worlds import REMOTE_ID, SOURCE_ID, receipt
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.plan import PartitionFacts
 from ferry.ledger.receipts import ReceiptKind
-from ferry.verify.gathering import _truncated
+from ferry.verify.evidence import _truncated
 from ferry.verify.model import VerifyRange
 
 pytestmark = pytest.mark.unit
