@@ -77,10 +77,9 @@ def test_what_is_not_about_reaching_the_cluster_is_left(load: Load) -> None:
     fields = ConnectionFields("a", 1, extra={"group.id": "g", "auto.offset.reset": "latest"})
     config = load(CLUSTERS, whole=True, connections=lambda _: fields)
     assert config.flow("A->B").start == "earliest"
-    assert [warning.partition("connection: ")[2] for warning in config.warnings] == [
-        "extra auto.offset.reset of the connection has no effect: it is not about reaching the cluster",
-        "extra group.id of the connection has no effect: it is not about reaching the cluster",
-    ]
+    assert len(config.warnings) == 2
+    for name, warning in zip(("auto.offset.reset", "group.id"), config.warnings, strict=True):
+        assert f"extra {name} of the connection has no effect" in warning
 
 
 def test_problems(problems: Callable[..., list[str]]) -> None:
@@ -90,7 +89,8 @@ def test_problems(problems: Callable[..., list[str]]) -> None:
     ]
     split = ConnectionFields("a", 1, extra={"ssl.key.location": "/k"})
     (found,) = problems(CLUSTERS, whole=True, connections=lambda _: split)
-    assert found.startswith(f"{key}extra ssl.key.location of the connection is not taken")
+    assert found.startswith(key)
+    assert "extra ssl.key.location" in found
     (found,) = problems(CLUSTERS, whole=True, connections=lambda _: ConnectionFields())
     assert found == f"{key}the connection kafka_a has no host, and A has no bootstrap.servers: add one of them"
     bad = ConnectionFields("a", 1, extra={"security.protocol": "geheim"})

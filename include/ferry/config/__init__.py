@@ -1,6 +1,6 @@
-"""`mm2.properties` as frozen, checked objects: clusters, flows, client settings, secrets.
+"""Turns `mm2.properties` into frozen, checked objects: clusters, flows, client settings, secrets.
 
-Knows names, filters and message handlers only to check what the file says of them. Asks no cluster.
+Knows names, filters and message handlers only to check them. Does not connect to a cluster.
 Begin with `loader.py`, then `flow.py`; `registry` lists every property.
 """
 

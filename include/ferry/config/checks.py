@@ -1,4 +1,4 @@
-"""Checks of single entries while a file is loaded: known key, right kind of value, effect."""
+"""Checks single entries while a file is loaded: whether the key is known, the value of the right kind, and the property in effect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMMENT = " #"
 
 @dataclass(frozen=True)
 class EntryChecks:
-    """Checks entries one by one and gives them back with their references resolved, where Ferry reads the value itself."""
+    """Checks entries one by one. Resolves references in values that Ferry itself reads."""
 
     keys: Keys
     providers: Providers
@@ -30,7 +30,7 @@ class EntryChecks:
     words: Callable[[str], str] = str
 
     def checked(self, key: str, entry: Entry) -> Entry:
-        """The entry that means `key`, or what its references stand for; everything wrong with it is reported."""
+        """`entry`, which stands for `key`, with its references resolved. Reports all of its problems."""
         reading = self.keys.recognise(key)
         if reading is None:
             self._unknown(key, entry)
@@ -50,7 +50,7 @@ class EntryChecks:
 
     def _unknown(self, key: str, entry: Entry) -> None:
         if key in self.keys.aliases and entry.value.startswith("->"):
-            self.problems.add("ends at the blank, as keys in properties files do: write the flow without blanks, A->B.<property>", entry)
+            self.problems.add("ends at the blank, as every key in a properties file: write the flow without blanks, A->B.<property>", entry)
             return
         if any(key.startswith(f"{alias}->{alias}.") for alias in self.keys.aliases):
             self.problems.add("is a flow from a cluster to itself", entry)
@@ -74,9 +74,9 @@ class EntryChecks:
         elif reading.property.effect is Effect.NO_EFFECT:
             self.problems.warn(f"has no effect in Ferry: {reading.property.why}", entry)
         if reading.property.kind is BOOLEAN and entry.value != entry.value.strip():
-            self.problems.warn("has a blank behind its value, which MM2 does not read as true everywhere: remove it", entry)
+            self.problems.warn("has a blank after its value, so MM2 does not read it as true everywhere: remove the blank", entry)
         if _COMMENT in entry.value and not reading.property.kind.secret:
-            self.problems.warn("holds a #, which begins no comment inside a line: it is part of the value", entry)
+            self.problems.warn("holds a #, which is part of the value: a comment needs a line of its own", entry)
 
     def _resolved(self, entry: Entry, reading: Recognised) -> tuple[Entry, bool]:
         if not has_reference(entry.value):
@@ -95,11 +95,11 @@ class EntryChecks:
         try:
             value = known.kind.parse(entry.value)
         except ValueError:
-            hint = " (a # begins no comment inside a line)" if shown and _COMMENT in entry.value else ""
+            hint = " (a # inside a line is part of the value)" if shown and _COMMENT in entry.value else ""
             self.problems.add(f"must be {known.kind.wants}{f', not {entry.value!r}' if shown else ''}{hint}", entry)
             return
         if isinstance(value, tuple) and len(value) < entry.value.count(",") + 1 and entry.value.strip():
-            self.problems.warn("holds an element twice: once is enough", entry)
+            self.problems.warn("holds an element twice; once is enough", entry)
         if known.name in _PATTERNS:
             try:
                 java_pattern(value, known.name)

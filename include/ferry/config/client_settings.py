@@ -1,6 +1,6 @@
-"""Client properties of one cluster and role with their references resolved: what the mapping to real clients reads.
+"""Client properties of one cluster and role with their references resolved, from which the settings of real clients are made.
 
-Exists only while a client's settings are made. Problems are raised with the file, line and key of the property they are about.
+They exist only while these settings are made. An error names the file, line and key of its property.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ferry.config.sources import Setting
 
 @dataclass(frozen=True)
 class ClientSettings:
-    """Plain texts by Kafka's names. Never shown."""
+    """Values as plain texts, by Kafka's names. Never shown."""
 
     alias: str
     path: Path
@@ -26,11 +26,11 @@ class ClientSettings:
     values: dict[str, str] = field(repr=False)
 
     def text(self, name: str) -> str | None:
-        """The value as written; None when it is not set."""
+        """The value as written; None if it is not set."""
         return self.values.get(name)
 
     def value(self, name: str) -> Any:
-        """The value by its kind, or the kind's reading of the default; None without either. ConfigError for a bad value."""
+        """The value or the default, parsed by its kind; None without either. ConfigError for a bad value."""
         known = CLIENT_PROPERTIES[name]
         text = self.values.get(name, known.default)
         if text is None:
@@ -53,7 +53,7 @@ class ClientSettings:
 
 
 def resolved(alias: str, path: Path, settings: Iterable[Setting], providers: Providers) -> ClientSettings:
-    """All references replaced; ConfigError names provider and key of one that cannot be."""
+    """The settings with all references replaced; ConfigError names provider and key of a reference that cannot be resolved."""
     by_name = {setting.name: setting for setting in settings}
     values: dict[str, str] = {}
     for name, setting in by_name.items():
@@ -65,11 +65,11 @@ def resolved(alias: str, path: Path, settings: Iterable[Setting], providers: Pro
 
 
 def unresolved(alias: str, path: Path, settings: Iterable[Setting]) -> ClientSettings:
-    """For checks while the file is loaded: nothing is looked up; values that are references only are left out."""
+    """The settings for checks while the file is loaded: looks up no references, and leaves out values that are only a reference."""
     by_name = {setting.name: setting for setting in settings if not is_reference(setting.value.reveal())}
     return ClientSettings(alias, path, by_name, {name: without_references(setting.value.reveal()) for name, setting in by_name.items()})
 
 
 def depends_on_references(settings: Iterable[Setting], *names: str) -> bool:
-    """Whether one of `names` is only known where its references are resolved."""
+    """Whether one of `names` has references, so that its value is not known yet."""
     return any(setting.name in names and has_reference(setting.value.reveal()) for setting in settings)

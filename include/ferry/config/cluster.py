@@ -1,7 +1,7 @@
-"""A cluster of the configuration: where it is and how to log in, as settings for the two client libraries.
+"""A cluster of the configuration: its servers and login, as settings for the two client libraries.
 
-Holds the properties as written, each value covered; references to config providers are resolved when settings are asked for, in the
-process that asks. So a cluster can be pickled into a Spark task closure, and only literal secrets travel in it.
+A cluster holds the properties as written, each value as a Secret. References to config providers are resolved in the process that asks for
+settings. So a cluster can be pickled into a Spark task closure, and only literal secrets travel with it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ferry.errors import ConfigError
 
 @dataclass(frozen=True)
 class Cluster:
-    """One cluster, as its side of a flow or by itself. Shows its alias only."""
+    """One cluster, as a side of a flow or by itself. Its repr shows only the alias."""
 
     alias: str
     path: Path = field(repr=False)
@@ -28,12 +28,12 @@ class Cluster:
     providers: Providers = field(default_factory=Providers, repr=False)
 
     def of_role(self, role: ClientRole) -> tuple[Setting, ...]:
-        """Effective properties of a client, as written."""
+        """The effective properties of a client, as written."""
         return dict(self.settings)[role]
 
     @property
     def bootstrap(self) -> str:
-        """Its servers, for messages; as written where a reference cannot be resolved here."""
+        """Its servers, for messages; as written if a reference cannot be resolved here."""
         written = next((setting.value.reveal() for setting in self.of_role(ClientRole.ADMIN) if setting.name == "bootstrap.servers"), "")
         try:
             return ", ".join(self._resolved(ClientRole.ADMIN).value("bootstrap.servers"))
@@ -42,11 +42,11 @@ class Cluster:
 
     @property
     def user_name(self) -> str:
-        """As whom Ferry's administration logs in, for messages."""
+        """The user as which Ferry's admin client logs in, for messages."""
         return self._login(ClientRole.ADMIN)[0]
 
     def login_of(self, role: ClientRole) -> str:
-        """As whom and by what a client of `role` logs in, for messages: `ferry (SASL_SSL, PLAIN)`."""
+        """User and method of a login by a client of `role`, for messages: `ferry (SASL_SSL, PLAIN)`."""
         user, how = self._login(role)
         return f"{user} ({how})" if how else user
 
@@ -62,7 +62,7 @@ class Cluster:
 
     @property
     def principal(self) -> str | None:
-        """As whom brokers see Ferry where they have no mapping rules of their own; None where only they know, by a token."""
+        """The principal of Ferry on brokers without mapping rules; None if only the brokers know it, from a token."""
         try:
             login, identity = self._identified()
         except ConfigError:
@@ -73,7 +73,7 @@ class Cluster:
 
     @property
     def by_certificate(self) -> bool:
-        """Whether a certificate says who Ferry is. Brokers with rules of their own may make another name of its subject."""
+        """Whether Ferry's principal comes from a certificate. Brokers with mapping rules may turn its subject into another name."""
         try:
             return self._identified()[1] is not None
         except ConfigError:
@@ -85,7 +85,7 @@ class Cluster:
         return login, client_identity(settings) if login.credentials is None and login.encrypted else None
 
     def librdkafka(self, role: ClientRole) -> dict[str, object]:
-        """Settings for confluent-kafka's clients. ConfigError when a reference, store or login cannot be read."""
+        """Settings for confluent-kafka's clients. ConfigError if a reference, store or login cannot be read."""
         return librdkafka_settings(self._resolved(role), role)
 
     def kafka_python(self, role: ClientRole) -> dict[str, object]:
@@ -93,7 +93,7 @@ class Cluster:
         return kafka_python_settings(self._resolved(role))
 
     def written(self, role: ClientRole) -> ClientSettings:
-        """The properties with references left out, for checks that look nothing up."""
+        """The properties without references, for checks that look up nothing."""
         return unresolved(self.alias, self.path, self.of_role(role))
 
     def _resolved(self, role: ClientRole) -> ClientSettings:

@@ -1,7 +1,7 @@
-"""A cluster's settings from an Airflow connection, through a look-up that the caller injects: this room knows no Airflow.
+"""A cluster's settings from an Airflow connection. The caller injects the look-up, because this room does not know Airflow.
 
-The extra of a connection may use Kafka's Java names, or librdkafka's as Airflow's Kafka provider does. Only what is needed to reach the
-cluster and log in is taken; the cluster's own keys in the file win over it.
+The extra of a connection may use Kafka's Java names, or librdkafka's names as Airflow's Kafka provider does. Ferry takes only the settings
+for connecting and for the login. Keys of the cluster in the file win over them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ferry.config.sources import Setting
 CONNECTION_KEY = "ferry.airflow.connection"
 _PORT = 9092
 
-# librdkafka's names for what Kafka names otherwise.
+# librdkafka's names that differ from Kafka's.
 _RENAMED = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
@@ -39,7 +39,7 @@ _IMPLIED = frozenset({_USER, _PASSWORD, "sasl.oauthbearer.method"})
 
 @dataclass(frozen=True)
 class ConnectionFields:
-    """What Ferry reads of an Airflow connection. `host` may hold several servers, with or without ports."""
+    """The fields of an Airflow connection that Ferry reads. `host` may hold several servers, with or without ports."""
 
     host: str | None = None
     port: int | None = None
@@ -52,7 +52,7 @@ Lookup = Callable[[str], ConnectionFields]
 
 
 def read_connection(entry: Entry, lookup: Lookup | None, problems: Problems) -> dict[str, Setting] | None:
-    """Client settings of the connection that `entry` names, by Kafka's names; None when it cannot be read."""
+    """Client settings of the connection that `entry` names, by Kafka's names; None if it cannot be read."""
     name = entry.value.strip()
     if lookup is None:
         what = "Airflow connections can be read inside Airflow only: write the cluster's bootstrap.servers and login here instead"
@@ -60,7 +60,7 @@ def read_connection(entry: Entry, lookup: Lookup | None, problems: Problems) -> 
         return None
     try:
         fields = lookup(name)
-    except Exception as problem:  # noqa: BLE001 - whatever the look-up raises; its text may hold the connection's URI
+    except Exception as problem:  # noqa: BLE001 - a look-up may raise anything; its text may hold the URI
         problems.add(f"Airflow connection {name} cannot be read ({type(problem).__name__}); add or correct it", entry)
         return None
     texts = _translated(entry, fields, problems)
@@ -78,10 +78,10 @@ def _translated(entry: Entry, fields: ConnectionFields, problems: Problems) -> d
             if written in _PEM_TYPES:
                 texts[f"ssl.{_PEM_TYPES[written]}.type"] = "PEM"
         elif written in {"ssl.certificate.location", "ssl.key.location"}:
-            what = f"extra {written} of the connection is not taken: use ssl.keystore.type PEM and ssl.keystore.location, a file with both"
+            what = f"Ferry does not read extra {written} of the connection: use ssl.keystore.type=PEM and ssl.keystore.location"
             problems.add(what, entry)
         elif written not in _IMPLIED:
-            problems.warn(f"extra {written} of the connection has no effect: it is not about reaching the cluster", entry)
+            problems.warn(f"extra {written} of the connection has no effect: it is neither an address nor a login", entry)
     if "bootstrap.servers" not in texts and fields.host:
         texts["bootstrap.servers"] = _servers(fields)
     _add_login(texts, fields)
@@ -110,7 +110,7 @@ def _servers(fields: ConnectionFields) -> str:
 
 
 def _add_login(texts: dict[str, str], fields: ConnectionFields) -> None:
-    """User and password become the login module that Kafka would want."""
+    """Turn user and password into a JAAS login module, as Kafka expects it."""
     user = fields.login or fields.extra.get(_USER)
     password = fields.password or fields.extra.get(_PASSWORD)
     mechanism = texts.get("sasl.mechanism", "")

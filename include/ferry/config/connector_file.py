@@ -1,11 +1,11 @@
 """A Connect-style `connector.properties`, read as the `mm2.properties` of its one flow.
 
-Such a file configures one MirrorMaker 2 connector on a Connect cluster. Its keys are those that stand behind `A->B.` in mm2.properties, and
-the clusters' settings stand behind `source.cluster.`, `target.cluster.` and the role prefixes. MirrorConnectorConfig takes for a client,
-from the weakest to the strongest: `source.cluster.x` (login names), `consumer.x`, `source.consumer.x`; the target's alike.
+Such a file configures one MirrorMaker 2 connector on a Connect cluster. Its keys are those that follow `A->B.` in mm2.properties; the
+clusters' settings follow `source.cluster.`, `target.cluster.` and the role prefixes. For a client, MirrorConnectorConfig reads, from the
+weakest to the strongest: `source.cluster.x` (login names), `consumer.x`, `source.consumer.x`; for the target likewise.
 
-A connector is one part of a flow, so a file that names one gives a flow that does nothing else; without `connector.class` it is a whole
-flow.
+A connector is one part of a flow. So a file that names a connector class gives a flow that does only this part; without `connector.class`
+it is a whole flow.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _PARTS = {"MirrorSourceConnector": "source", "MirrorCheckpointConnector": "check
 
 
 def is_connector_file(file: PropertiesFile) -> bool:
-    """Whether the file is a connector's and not a whole MirrorMaker's."""
+    """Whether the file is of one connector, not of a whole MirrorMaker."""
     return "clusters" not in file.entries and bool({SOURCE_ALIAS, CLASS} & set(file.entries))
 
 
 def read_connector_file(file: PropertiesFile) -> PropertiesFile:
-    """The same settings under the keys of mm2.properties; every entry keeps the key and line that it was written with. ConfigError."""
+    """The same settings under the keys of mm2.properties; every entry keeps its own key and line. ConfigError."""
     problems = Problems(file.path)
     source, target = (_alias(file, key, problems) for key in (SOURCE_ALIAS, TARGET_ALIAS))
     part = _part(file, problems)
@@ -97,12 +97,12 @@ def _left_out(part: str | None) -> tuple[str, ...]:
 
 
 def _strength(key: str) -> int:
-    """Role settings without a side come first, so that those of one side replace them."""
+    """0 for role settings without a side, which come first, so that those of one side replace them; otherwise 1."""
     return 0 if key.startswith(tuple(f"{role}." for role in _ROLES)) else 1
 
 
 def _places(key: str, pair: str, source: str, target: str) -> tuple[str, ...]:
-    """Where mm2.properties would have the key."""
+    """The keys that mm2.properties has for it."""
     if key.startswith("config.providers"):
         return (key,)
     role, _, name = key.partition(".")
@@ -123,7 +123,7 @@ def _places(key: str, pair: str, source: str, target: str) -> tuple[str, ...]:
 
 
 def _in_words_of_the_file(text: str, pair: str, aliases: tuple[str, str]) -> str:
-    """Keys of mm2.properties in advice, as this file would write them."""
+    """`text` with keys of mm2.properties replaced by the keys of this file."""
     text = text.replace(f"{pair}.", "")
     for side, alias in zip(("source", "target"), aliases, strict=True):
         text = re.sub(rf"(?<![\w.-]){re.escape(alias)}\.({'|'.join(_ROLES)})\.", rf"{side}.\1.", text)

@@ -1,4 +1,4 @@
-"""The first mm2.properties of a new user, from a few answers (pure): commented, without warnings, and MirrorMaker 2 reads it too."""
+"""The first mm2.properties of a new user, from a few answers (pure). It has comments, and MirrorMaker 2 reads it too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PROVIDER = re.compile(r"\$\{(\w+):")
 
 @dataclass(frozen=True)
 class ClusterAnswers:
-    """One cluster. `password` is a reference, or the password itself where its owner said so; `truststore` a PEM file."""
+    """One cluster. `password`: a reference, or the password itself if the user chose that; `truststore`: a PEM file."""
 
     alias: str
     servers: str
@@ -37,7 +37,7 @@ class ClusterAnswers:
 
 @dataclass(frozen=True)
 class FirstFile:
-    """Everything that is asked. `replication_factor` of remote topics; `schedule` is a cron expression or empty."""
+    """All answers. `replication_factor`: of remote topics; `schedule`: a cron expression, or empty."""
 
     source: ClusterAnswers
     target: ClusterAnswers
@@ -52,7 +52,7 @@ class FirstFile:
 
 
 def first_file(answers: FirstFile) -> str:
-    """The file, in ASCII. A provider is declared for each that a password refers to."""
+    """The file, in ASCII. Declares each provider to which a password refers."""
     return "".join(f"{line}\n" for line in _lines(answers))
 
 
@@ -114,6 +114,6 @@ def _quoted(text: str) -> str:
 
 
 def _set(key: str, value: str) -> str:
-    # What javaproperties escapes beyond need (`:`, `=`, `#`, `!`) would only make servers hard to read.
+    # javaproperties escapes `:`, `=`, `#` and `!` too, which is not necessary in values and makes servers hard to read.
     escaped = _ESCAPE.sub(lambda found: found[0] if found[1] == "\\" else found[1], javaproperties.escape(value))
     return f"{key} = {escaped}"

@@ -92,7 +92,7 @@ class Flow:
 
     @property
     def policy(self) -> ReplicationPolicy:
-        """How remote topics are named. ConfigError for a class that Ferry does not know, or a custom one that cannot be made."""
+        """Gives names to remote topics. ConfigError for an unknown class, or a custom class that cannot be made."""
         try:
             return replication_policy(
                 self.replication_policy_class,
@@ -106,7 +106,7 @@ class Flow:
 
     @property
     def topic_filter(self) -> TopicRule:
-        """Which topics are copied. ConfigError for a custom class that cannot be made."""
+        """Decides which topics are copied. ConfigError for a custom class that cannot be made."""
         custom = self.mirroring.topic_filter_class
         return (
             CustomTopicFilter(custom, self.class_properties) if is_custom(custom) else DefaultTopicFilter(self.topics, self.topics_exclude)
@@ -114,7 +114,7 @@ class Flow:
 
     @property
     def group_filter(self) -> GroupRule:
-        """Which groups are synced. ConfigError as of `topic_filter`."""
+        """Decides which groups are synced. ConfigError as in `topic_filter`."""
         custom, sync = self.mirroring.group_filter_class, self.mirroring
         if is_custom(custom):
             return CustomGroupFilter(custom, self.class_properties)
@@ -122,7 +122,7 @@ class Flow:
 
     @property
     def config_property_filter(self) -> ConfigPropertyRule:
-        """Which topic configs are synced. ConfigError as of `topic_filter`."""
+        """Decides which topic configs are synced. ConfigError as in `topic_filter`."""
         custom = self.mirroring.config_property_filter_class
         if is_custom(custom):
             return CustomConfigPropertyFilter(custom, self.class_properties)
@@ -130,7 +130,7 @@ class Flow:
 
     @property
     def topic_rules(self) -> TopicRules:
-        """What decides about each topic of the source."""
+        """The rules that decide about each topic of the source."""
         return TopicRules(
             self.source.alias,
             self.target.alias,
@@ -142,12 +142,12 @@ class Flow:
         )
 
     def select_topics(self, names: Iterable[str]) -> Selection:
-        """Which of these topics of the source are copied, and to where. ConfigError as of `TopicRules.select`."""
+        """Which of these topics of the source are copied, and their remote names. ConfigError as in `TopicRules.select`."""
         return self.topic_rules.select(names)
 
     @property
     def ledger_topic(self) -> str:
-        """The topic on the target that says what was copied."""
+        """The topic on the target with the receipts of what was copied."""
         return ledger_topic(self.source.alias)
 
     @property
@@ -166,7 +166,7 @@ class Flow:
         return position_group(self.source.alias)
 
     def wanted_replicas(self, key: str) -> WantedReplicas:
-        """What one of REPLICA_KEYS says."""
+        """The value of one of REPLICA_KEYS."""
         factors = {
             REMOTE_TOPICS: self.replication_factor,
             OWN_TOPICS: self.internal_topics_replication_factor,
@@ -179,14 +179,14 @@ class Flow:
 
 @dataclass(frozen=True)
 class FlowReader:
-    """Reads the properties of one pair of clusters. Values that are not of their kind were reported before: they read as the default."""
+    """Reads the properties of one pair of clusters. Bad values were reported before; for them it reads the default."""
 
     sources: Sources
     pair: Pair
     problems: Problems
 
     def value(self, name: str) -> Any:
-        """The effective value by its kind; None when there is none and no default."""
+        """The effective value, parsed by its kind; None without value and default."""
         known = FLOW_PROPERTIES[name]
         entry = self.sources.of_flow(self.pair, name)
         for text in (entry.value if entry else None, known.default):
@@ -210,7 +210,7 @@ class FlowReader:
         return started and bool(self.value(_ENABLED))
 
     def read(self, source: Cluster, target: Cluster) -> Flow:
-        """The flow; problems that concern several properties at once are reported."""
+        """The flow. Reports problems that concern several properties at once."""
         separator_given = self.sources.of_flow(self.pair, "replication.policy.separator") is not None
         Combinations(self.value, self._entry, source.of_role(ClientRole.CONSUMER), self.problems).check()
         flow = Flow(
@@ -257,7 +257,7 @@ class FlowReader:
         return f"org.apache.kafka.connect.mirror.{simple}"
 
     def _class_properties(self) -> dict[str, str]:
-        """What MM2 configures its plug-ins with: the flow's properties, the aliases, and what only the plug-ins know."""
+        """The properties with which MM2 configures its plug-ins: the flow's, the aliases, and those that only plug-ins know."""
         result = {"source.cluster.alias": self.pair.source, "target.cluster.alias": self.pair.target}
         for name, known in FLOW_PROPERTIES.items():
             entry = self.sources.of_flow(self.pair, name)
@@ -272,7 +272,7 @@ class FlowReader:
         return result
 
     def _check_classes(self, flow: Flow) -> None:
-        """Classes of a user's own are made and asked once, so that a bad one is told when the file is read."""
+        """Make each custom class and call it once, so that loading the file reports a bad one."""
         for key, ask in _CLASS_CHECKS.items():
             entry = self.sources.of_flow(self.pair, key)
             if entry is not None and is_custom(str(self.value(key))):
@@ -294,9 +294,7 @@ class FlowReader:
                 return "earliest"
             case "latest":
                 return "latest"
-        what = (
-            "must be earliest or latest; for a time write ferry.start=<ISO time>, and a lost position is never reset silently in any case"
-        )
+        what = "must be earliest or latest. For a time write ferry.start=<ISO time>. Ferry never resets a lost position silently"
         self.problems.add(what, setting)
         return "earliest"
 

@@ -1,8 +1,8 @@
 """The value of `sasl.jaas.config`: one login module with its options.
 
-Reads what Kafka's JaasConfig reads, which is java.io.StreamTokenizer with a few settings: words of letters, digits and `.-_$` that begin
-with a letter, `_` or `$`; texts in single or double quotes with C escapes; comments in the three Java ways. Problems are told without
-quoting the value, because it holds a password.
+It reads the same as Kafka's JaasConfig, which uses java.io.StreamTokenizer: words of letters, digits and `.-_$` that begin with a letter,
+`_` or `$`; texts in single or double quotes with C escapes; and the three kinds of Java comments. Errors do not quote the value, because it
+holds a password.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _options(tokens: list[tuple[str, bool]]) -> Iterator[tuple[str, str]]:
             raise ValueError("has an = without the name of an option in front of it")
         rest = tokens[position + 1 : position + 3]
         if len(rest) < 2 or rest[0] != ("=", True) or rest[1][1]:
-            # The name may be a password that lacks quotes around a blank: only names that are plainly options are told.
+            # The "name" may be part of a password without quotes, so the message does not show it.
             raise ValueError('has an option without a value; write every option as name="value"')
         yield name, rest[1][0]
         position += 3

@@ -1,6 +1,6 @@
 """Recognises every key of a file.
 
-A key may be read in several ways, because aliases are free texts (`A` and `A.b` may both be aliases): it is known if one way fits.
+A key may have several readings, because aliases are free texts (`A` and `A.b` may both be aliases). It is known if one reading fits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PROVIDER = FILE_PROPERTIES["config.providers.<name>.param.<parameter>"]
 
 @dataclass(frozen=True)
 class Recognised:
-    """What a key means. `idle` says why it has no effect where it stands; empty when it has."""
+    """The meaning of a key. `idle`: why it has no effect in its place; empty if it has one."""
 
     property: Property
     idle: str = ""
@@ -55,16 +55,16 @@ class Keys:
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """Every source with every other target."""
+        """Every pair of two different clusters."""
         return tuple(Pair(source, target) for source in self.aliases for target in self.aliases if source != target)
 
     def recognise(self, key: str) -> Recognised | None:
-        """The first reading of `key` that has an effect, else the first at all, else None."""
+        """The first reading of `key` that has an effect, otherwise its first reading, otherwise None."""
         readings = [reading for reading in self._readings(key) if reading is not None]
         return next((reading for reading in readings if not reading.idle), readings[0] if readings else None)
 
     def meant(self, key: str) -> str:
-        """What to write instead of a key in the form of KIP-382's text or of a connector's config; empty for all others."""
+        """The key to write instead of one from the text of KIP-382 or of a connector's config; empty for all others."""
         for alias in self.aliases:
             if key.startswith(f"cluster.{alias}."):
                 return f"{alias}.{key.removeprefix(f'cluster.{alias}.').replace('broker.list', 'bootstrap.servers')}"
@@ -104,7 +104,7 @@ def is_custom_key(name: str, *, top_level: bool = False, only: str = "") -> bool
 
 
 def flow_key(pair: Pair, rest: str) -> Recognised | None:
-    """`rest` behind `A->B.`."""
+    """The reading of `A->B.<rest>`."""
     if rest in FLOW_PROPERTIES:
         return Recognised(FLOW_PROPERTIES[rest])
     return _connect_key(rest) or _flow_client_key(pair, rest)
@@ -138,12 +138,12 @@ def _flow_client_key(pair: Pair, rest: str) -> Recognised | None:
 
 
 def cluster_key(alias: str, rest: str) -> Recognised | None:
-    """`rest` behind `A.`."""
+    """The reading of `A.<rest>`."""
     if rest in CLUSTER_PROPERTIES:
         return Recognised(CLUSTER_PROPERTIES[rest])
     known = CLIENT_PROPERTIES.get(rest)
     if known is not None:
-        # Connect's workers share a few names with clients: as a worker's they mean nothing here.
+        # Connect's workers share a few names with clients; as worker properties they have no effect.
         dropped = not known.login and rest not in WORKER_PROPERTIES
         return Recognised(known, f"MM2's clients drop it here: write {alias}.{_a_role(known)}.{rest}" if dropped else "")
     if rest in FLOW_PROPERTIES and rest not in WORKER_PROPERTIES:
@@ -152,7 +152,7 @@ def cluster_key(alias: str, rest: str) -> Recognised | None:
 
 
 def top_level_key(key: str) -> Recognised | None:
-    """A key without a cluster or flow in front."""
+    """The reading of a key without a cluster or flow in front."""
     if key in FILE_PROPERTIES:
         return Recognised(FILE_PROPERTIES[key])
     if key in FLOW_PROPERTIES:
@@ -176,12 +176,12 @@ def _dropped_client_key(key: str) -> Recognised | None:
 
 
 def _role_key(rest: str) -> Recognised | None:
-    """`consumer.x`, `producer.x`, `admin.x`."""
+    """The reading of `consumer.x`, `producer.x` or `admin.x`."""
     role, _, name = rest.partition(".")
     known = CLIENT_PROPERTIES.get(name) if role in ROLES else None
     return Recognised(known) if known is not None and role in known.roles else None
 
 
 def _a_role(known: Property) -> str:
-    """A role to name in advice: the one that copying would use first."""
+    """The role that advice names: the first that knows the property."""
     return next(role for role in ("consumer", "producer", "admin") if role in known.roles)

@@ -1,13 +1,13 @@
 """MirrorMaker 1's options and client files, read as the `mm2.properties` of one flow (KIP-382's legacy mode).
 
-A legacy file names what the command line of the first MirrorMaker named, under the same names behind `legacy.`:
+A legacy file holds the options of the first MirrorMaker's command line, with `legacy.` in front:
 
     legacy.consumer.config = /etc/mirror/consumer.properties
     legacy.producer.config = /etc/mirror/producer.properties
     legacy.include = orders|payments
 
-`ferry legacy` writes one for itself. Topics keep their names, and nothing but records is kept in step: no configs, ACLs, heartbeats,
-checkpoints or offset syncs. Entries of the client files keep the file, line and key that they were written with.
+`ferry legacy` writes such a file. Topics keep their names, and the flow copies only records: no configs, ACLs, heartbeats, checkpoints or
+offset syncs. Entries of the client files keep their file, line and key.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONSUMER, PRODUCER = f"{PREFIX}consumer.config", f"{PREFIX}producer.config"
 INCLUDE, WHITELIST, EXCLUDE = f"{PREFIX}include", f"{PREFIX}whitelist", f"{PREFIX}blacklist"
 STREAMS, COMMIT_INTERVAL = f"{PREFIX}num.streams", f"{PREFIX}offset.commit.interval.ms"
 SOURCE_ALIAS, TARGET_ALIAS = f"{PREFIX}source.alias", f"{PREFIX}target.alias"
-# What is simply another property's name.
+# Options that are other names of properties.
 _SAME = {
     STREAMS: "tasks.max",
     f"{PREFIX}abort.on.send.failure": ABORT,
@@ -39,7 +39,7 @@ _SAME = {
     f"{PREFIX}rebalance.listener.args": LISTENER_ARGS,
 }
 _KNOWN = frozenset({CONSUMER, PRODUCER, INCLUDE, WHITELIST, EXCLUDE, COMMIT_INTERVAL, SOURCE_ALIAS, TARGET_ALIAS, *_SAME})
-# MirrorMaker 1's consumer left Kafka's own topics out (exclude.internal.topics), and copied records alone.
+# MirrorMaker 1's consumer excluded Kafka's own topics (exclude.internal.topics), and copied only records.
 _DEFAULTS = {
     "enabled": "true",
     "tasks.max": "1",
@@ -53,9 +53,9 @@ _DEFAULTS = {
     "sync.group.offsets.enabled": "false",
     "emit.offset-syncs.enabled": "false",
 }
-# Of clients that asked ZooKeeper, and of the first producer.
+# Keys of clients that used ZooKeeper, and of the first producer.
 _ANCIENT = {"zookeeper.connect": "bootstrap.servers", "metadata.broker.list": "bootstrap.servers", "broker.list": "bootstrap.servers"}
-# Above this a key that is not known is taken for a misspelt one; below it is only not known, as Kafka's clients see it.
+# An unknown key that is at least so similar to a known one counts as misspelt. Other unknown keys are ignored, as in Kafka's clients.
 _MISSPELT = 0.85
 # The bounds of ferry.transaction.seconds.
 _LONGEST_SECONDS = 50
@@ -104,7 +104,7 @@ class _Reading:
         return text.replace(f"{self.pair}.", "")
 
     def _options(self) -> None:
-        """Everything but topics and client files."""
+        """All options except topics and client files."""
         identity = Entry(RENAME, IDENTITY_CLASS, 0)
         if RENAME not in self.file.entries or rename_off(self.file.entries):
             self.entries[f"{self.pair}.replication.policy.class"] = identity
@@ -134,12 +134,12 @@ class _Reading:
         self.entries[f"{self.pair}.ferry.transaction.seconds"] = replace(entry, value=str(seconds))
 
     def _topics(self) -> None:
-        """One of include (once whitelist) and blacklist. kafka.utils.TopicFilter: commas mean `|`, blanks and quotes around go."""
+        """One of include (earlier whitelist) and blacklist. kafka.utils.TopicFilter: a comma means `|`; blanks and quotes are removed."""
         given = [self.file.entries[key] for key in (INCLUDE, WHITELIST, EXCLUDE) if key in self.file.entries]
         if len(given) != 1:
             second = given[1] if len(given) > 1 else Entry(INCLUDE, "", 0)
             missing = "is missing: say which topics, as a regular expression"
-            what = "is one too many: give one of include, whitelist, blacklist" if given else missing
+            what = "must not stand beside another one: give one of include, whitelist, blacklist" if given else missing
             self.problems.add(what, second)
             return
         entry = given[0]
@@ -177,7 +177,7 @@ class _Reading:
             role = next(role for role in roles if role in known.roles)
             self.entries[f"{alias}.{role}.{name}"] = entry
         elif name in _ANCIENT:
-            self.problems.add(f"belongs to clients that are gone: write {_ANCIENT[name]}", key=name, line=entry.line)
+            self.problems.add(f"belongs to clients that no longer exist: write {_ANCIENT[name]}", key=name, line=entry.line)
         else:
             self._unknown(entry, name, roles[0])
 

@@ -1,7 +1,7 @@
-"""Reads `mm2.properties` by MM2's rules into frozen objects, or says everything that is wrong with it.
+"""Reads `mm2.properties` by MM2's rules into frozen objects, or reports all of its problems.
 
 The order: the file, `clusters`, config providers, every entry by itself, the clusters, the flows. One ConfigError at the end lists all
-problems, a line each; what is read otherwise than it may look is kept as warnings.
+problems, one per line. Entries that Ferry reads otherwise than they look give warnings.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ferry.config.stores import store_problems
 from ferry.errors import ArgumentError
 from ferry.policy.custom_classes import is_custom
 
-# Aliases become parts of topic names (at most 249 characters), beside Ferry's own words.
+# Aliases become parts of topic names (at most 249 characters) together with Ferry's own words.
 _ALIAS = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 
 
 @dataclass(frozen=True)
 class FerryConfig:
-    """A whole file. `flows` are the enabled ones; `warnings` name what is read otherwise than it may look, one line each.
+    """A whole file. `flows`: the enabled ones; `warnings`: one line for each entry that Ferry reads otherwise than it looks.
 
-    `top_level`: per cluster, what a flow into it would be by the top-level keys alone; says how topics are named where no flow leads.
+    `top_level`: by cluster, a flow into it that has only the top-level keys. It gives the names of topics where there is no flow.
     """
 
     path: Path
@@ -52,13 +52,13 @@ class FerryConfig:
     top_level: Mapping[str, Flow] = field(default_factory=dict, hash=False, repr=False)
 
     def flow(self, name: str) -> Flow:
-        """The enabled flow `A->B`. ArgumentError naming the known ones when there is no such flow."""
+        """The enabled flow `A->B`. ArgumentError with the known flows if there is no such flow."""
         found = next((flow for flow in self.flows if flow.name == name), None)
         if found is not None:
             return found
         known = [flow.name for flow in self.flows]
         hint = nearest_name(name, known)
-        if name.endswith("-"):  # what a shell leaves of A->B: the rest went to a file of that name
+        if name.endswith("-"):  # without quotes a shell takes >B of A->B for a redirection
             hint += f" Quote it for the shell: --flow '{known[0]}'"
         raise ArgumentError(f"{self.path}: there is no enabled flow {name}; enabled flows: {', '.join(known)}{hint}")
 
@@ -142,14 +142,14 @@ class _Loader:
         return cluster
 
     def _check_login(self, cluster: Cluster, role: ClientRole) -> None:
-        """What can be told about a login without looking anything up."""
+        """Report problems of a login that show without looking up references."""
         settings, written = cluster.of_role(role), cluster.written(role)
         if depends_on_references(settings, "security.protocol"):
             return
         try:
             protocol = written.value("security.protocol")
         except PropertyError:
-            return  # told when the entry was checked by itself
+            return  # reported when the entry was checked by itself
         for problem in store_problems(written) if protocol.endswith("SSL") else ():
             self._problems.add_error(problem)
         wholly_elsewhere = depends_on_references(settings, "sasl.jaas.config") and not written.given("sasl.jaas.config")
@@ -161,7 +161,7 @@ class _Loader:
         self._warn_of_unused_login(written, protocol)
 
     def _warn_of_unused_login(self, written: ClientSettings, protocol: str) -> None:
-        """A login that a cluster has but does not use is a forgotten security.protocol more often than not."""
+        """Warn of login settings that have no effect: usually somebody forgot security.protocol."""
         unused = [] if protocol.startswith("SASL") else ["sasl.mechanism", "sasl.jaas.config"]
         unused += [] if protocol.endswith("SSL") else ["ssl.keystore.location", "ssl.keystore.key"]
         for name in unused:
@@ -170,7 +170,7 @@ class _Loader:
                 self._problems.warn(f"has no effect with security.protocol={protocol}", setting)
 
     def _check_servers(self, sources: Sources, clusters: Mapping[str, Cluster]) -> None:
-        """Every cluster has servers, and no two have the same."""
+        """Report clusters without servers, and two clusters with the same servers."""
         seen: dict[frozenset[str], str] = {}
         for alias, cluster in clusters.items():
             setting = next((found for found in cluster.of_role(ClientRole.ADMIN) if found.name == "bootstrap.servers"), None)
@@ -188,7 +188,7 @@ class _Loader:
         if connection is None:
             what = "is missing: add the cluster's servers, as host:port pairs separated by commas"
             self._problems.add(what, key=self._file.words(f"{alias}.bootstrap.servers"))
-        elif alias in sources.connections:  # otherwise it could not be read, which was told
+        elif alias in sources.connections:  # otherwise the problem of the connection was reported
             what = f"the connection {connection.value.strip()} has no host, and {alias} has no bootstrap.servers: add one of them"
             self._problems.add(what, connection)
 

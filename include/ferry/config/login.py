@@ -1,6 +1,6 @@
 """How to log in to a cluster: security protocol, SASL mechanism and credentials, read from Kafka's Java properties.
 
-Says what Kafka's SaslClientAuthenticator and login modules would do. What Ferry's clients cannot do is refused with a reason.
+It follows Kafka's SaslClientAuthenticator and login modules. Ferry refuses, with a reason, what its clients cannot do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Password:
 
 @dataclass(frozen=True)
 class UnsecuredToken:
-    """Tokens without a signature, which the client writes itself (for tests)."""
+    """Tokens without signature, which the client itself creates (for tests)."""
 
     principal: str
     principal_claim: str = "sub"
@@ -46,7 +46,7 @@ class UnsecuredToken:
 
 @dataclass(frozen=True)
 class ClientCredentials:
-    """Tokens by OAuth's client credentials grant. `timeout_seconds` bounds one request."""
+    """Tokens from a token endpoint by OAuth's client credentials grant. `timeout_seconds`: of one request."""
 
     url: str
     client_id: str
@@ -58,7 +58,7 @@ class ClientCredentials:
 
 @dataclass(frozen=True)
 class TokenFile:
-    """A token in a file that somebody else renews."""
+    """A token in a file that another process renews."""
 
     path: str
     extensions: Mapping[str, str] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Login:
 
     @property
     def user(self) -> str | None:
-        """As whom, for messages; None without SASL."""
+        """The user, for messages; None without SASL."""
         match self.credentials:
             case Password(user=user):
                 return user
@@ -96,7 +96,7 @@ class Login:
 
 
 def read_login(settings: ClientSettings) -> Login:
-    """The login that the properties ask for; ConfigError when it is incomplete or not offered."""
+    """The login that the properties describe; ConfigError if it is incomplete or not supported."""
     protocol: str = settings.value("security.protocol")
     if not protocol.startswith("SASL"):
         return Login(protocol)

@@ -1,12 +1,12 @@
-"""Flows that would send records round, found in the config before anything runs (pure).
+"""Finds flows in the config that would copy records in a circle, before anything runs (pure).
 
-Names that tell the source stop loops by themselves. Where names stay as they are, only the flow in the other direction leaves out what a
-flow wrote (ferry.copying.loop_guard), so two rules hold for every topic: flows that keep its name may form pairs, but no ring of three
-clusters or more; and both flows of a pair copy exactly once, because only then their ledgers name every record. (Chains of pairs would not
-loop either; claims, which allow one writer for each remote topic, refuse them when they are planned.)
+Remote names that contain the source prevent loops. If topics keep their names, only the flow in the opposite direction can leave out the
+records that a flow wrote (ferry.copying.loop_guard). So two rules hold for every topic. Flows that keep its name may form pairs, but no
+ring of three or more clusters. And both flows of a pair must copy exactly once, because only then their ledgers name every record. (Chains
+of pairs would not loop, but claims allow only one writer for each remote topic, so the plan of a run refuses them.)
 
-Which topics there will be is not known here. Names that are written out are looked at one by one; regular expressions and filters of one's
-own count as if they all matched the same topic.
+The topics are not known here. So each literal name is checked by itself; regular expressions and custom filters count as if all of them
+matched the same topic.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Edge = tuple[str, str]  # aliases of source and target
 
 @dataclass(frozen=True)
 class LoopProblem:
-    """What is wrong, and the property of which flow it is about."""
+    """A problem, and the flow and property that cause it."""
 
     flow: Flow
     key: str
@@ -35,7 +35,7 @@ class LoopProblem:
 
 
 def find_loops(flows: Iterable[Flow]) -> list[LoopProblem]:
-    """Everything that is wrong with these flows, each ring and each pair once."""
+    """All problems of these flows, each ring and each pair once."""
     keeping = [flow for flow in flows if not flow.policy.renames]
     found: dict[tuple[str, frozenset[str]], LoopProblem] = {}
     for topic in (ANY_TOPIC, *sorted(_written_out(keeping))):
@@ -55,7 +55,7 @@ def _written_out(flows: Iterable[Flow]) -> set[str]:
 
 
 def _copies(flow: Flow, topic: str) -> bool:
-    """Whether the flow copies this topic under its own name; without a name: whether it may copy topics that no flow writes out."""
+    """Whether the flow copies this topic under the same name; for ANY_TOPIC whether it may copy topics that no flow names literally."""
     if topic == ANY_TOPIC:
         custom_filter = not flow.mirroring.topic_filter_class.endswith("DefaultTopicFilter")
         return custom_filter or any(not _PLAIN_NAME.fullmatch(entry) for entry in flow.topics)
@@ -63,7 +63,7 @@ def _copies(flow: Flow, topic: str) -> bool:
 
 
 def _ring(edge: Edge, edges: Mapping[Edge, Flow]) -> tuple[str, ...]:
-    """Names of the flows on a shortest way round that begins with `edge` and does not turn back at once; empty when there is none."""
+    """Names of the flows of a shortest ring that begins with `edge` and does not go straight back; empty if there is none."""
     first, goal = edge[1], edge[0]
     ways: dict[str, tuple[str, ...]] = {first: (edges[edge].name,)}
     waiting = [first]

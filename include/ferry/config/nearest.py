@@ -1,4 +1,4 @@
-"""What an unknown key may have been meant as, so that a spelling mistake costs one look."""
+"""Finds the known key that an unknown, probably misspelt key may mean."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _OF_ROLES = [f"{role}.{known.name}" for role in ROLES for known in CLIENT_PROPER
 _TOP_LEVEL = [name for name in (*FILE_PROPERTIES, *FLOW_PROPERTIES, *_LOGIN, *WORKER_PROPERTIES) if "<" not in name]
 _CLUSTER = [*_LOGIN, *CLUSTER_PROPERTIES, *_OF_ROLES]
 _FLOW = [*FLOW_PROPERTIES, *_OF_ROLES, *(f"{side}.{name}" for side in SIDES for name in _OF_ROLES)]
-# Below this, suggestions are noise: an unknown alias of two letters would be "near" any other.
+# Less similar names are no useful suggestion: an unknown alias of two letters would be "near" any other.
 _ALIAS_LIKENESS = 0.6
 
 
 def nearest_key(keys: Keys, key: str) -> str | None:
-    """The known key of this file that is most like `key`; None when none is like it."""
+    """The known key of this file that is most similar to `key`; None if none is similar."""
     scopes = [(f"{pair.name}.", _FLOW) for pair in keys.pairs] + [(f"{alias}.", _CLUSTER) for alias in keys.aliases]
     prefix, names = max(((prefix, names) for prefix, names in scopes if key.startswith(prefix)), key=_length, default=("", _TOP_LEVEL))
     if not prefix:
@@ -31,13 +31,13 @@ def nearest_key(keys: Keys, key: str) -> str | None:
 
 
 def nearest_name(name: str, names: Iterable[str]) -> str:
-    """`; did you mean X?` with the one of `names` (flows, topics, clusters) that is most like `name`; empty when none is."""
+    """`; did you mean X?` with the one of `names` (flows, topics, clusters) that is most similar to `name`; empty if none is."""
     found = _closest_ignoring_case(name, list(names))
     return f"; did you mean {found}?" if found else ""
 
 
 def stray_prefix(keys: Keys, key: str) -> str | None:
-    """The part of `key` that stands where a cluster or flow would, when a known property follows it; None otherwise."""
+    """The first part of `key` if a known property follows it, so that the part should be a cluster or flow; None otherwise."""
     for position in (index for index, character in enumerate(key) if character == "."):
         prefix, name = key[:position], key[position + 1 :]
         known = _FLOW if "->" in prefix else _CLUSTER

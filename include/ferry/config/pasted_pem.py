@@ -1,7 +1,7 @@
-"""PEM texts that stand in a properties file as they were pasted, and what messages show of a PEM text.
+"""PEM texts that were pasted into a properties file without backslashes, and PEM texts in messages.
 
-A properties file ends a value with its line. Of a PEM text without backslashes only the first line is the value, and each line of the key
-itself is read as an entry of its own, whose name a message would show.
+In a properties file a value ends with its line. So the first line of such a text is the value, and every other line looks like an entry of
+its own, whose name, a part of a key, a message would show.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _BODY = re.compile(r"[A-Za-z0-9+/\s]+=?\s*")
 
 
 def without_pem(text: str) -> str:
-    """`text` with every PEM text left out, whether it ends or not."""
+    """`text` without PEM texts, complete or not."""
     return _BLOCK.sub(HIDDEN, text)
 
 
 def begins_pem(text: str) -> bool:
-    """Whether a PEM text stands in `text`."""
+    """Whether `text` contains a PEM text."""
     return BEGIN in text
 
 
 def without_pasted_lines(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """`entries`, in the order of their lines, without those that are lines of a PEM text; and the entries that such texts begin at.
+    """`entries`, in the order of their lines, without lines of PEM texts; and the entries where such texts begin.
 
-    An entry that begins one with its value stays. Several texts one right behind the other, as in a chain of certificates, count once.
+    An entry whose value begins a text stays. Several texts in a row, as in a chain of certificates, count once.
     """
     kept: list[Entry] = []
     begun: list[Entry] = []
@@ -54,7 +54,7 @@ def without_pasted_lines(entries: Sequence[Entry]) -> tuple[list[Entry], list[En
             begun.append(entry)
         end = _end(entries, place)
         if end is None:
-            # Nothing says where it ends: what looks like a line of it is one, up to the next that begins.
+            # The text has no end: every line up to the next text that looks like a part of it counts as one.
             beginning = next((at for at in range(place, len(entries)) if BEGIN in _text(entries[at])), len(entries))
             kept += _other_than_body(entries[place:beginning])
             place, follows = beginning, False
@@ -64,7 +64,7 @@ def without_pasted_lines(entries: Sequence[Entry]) -> tuple[list[Entry], list[En
 
 
 def _end(entries: Sequence[Entry], start: int) -> int | None:
-    """Where the text ends that was begun before `start`; None where another begins first."""
+    """The index of the last line of the text that began before `start`; None if another text begins first."""
     for place in range(start, len(entries)):
         text = _text(entries[place])
         end, begin = text.find(END), text.find(BEGIN)

@@ -1,4 +1,4 @@
-"""Collects everything that is wrong with a file, so that one look at it is enough."""
+"""Collects all problems of a file, so that a user sees them together."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ferry.config.secret import HIDDEN
 from ferry.errors import ConfigError
 
 NO_LINE = 0
-# A backslash at the end of a line makes the next one, perhaps with a password, a part of a value that a message quotes.
+# After a backslash at the end of a line, the next line is part of the value too: a message could then quote a password.
 _SECRET = re.compile(r"""((?:password|secret)\S*\s*[=:]\s*)(?:\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|\S+)""", re.IGNORECASE)
 
 
 def located(path: Path | str, line: int, key: str, what: str) -> str:
-    """`<file>:<line>: <key>: what`, without the parts that are not known. A line that knows its file (LineOf) wins over `path`.
+    """`<file>:<line>: <key>: what`, without unknown parts. A line that knows its file (LineOf) wins over `path`.
 
-    What looks like a password in `what` is left out, and PEM texts, which may be private keys.
+    Hides what looks like a password in `what`, and PEM texts, which may be private keys.
     """
     path = getattr(line, "path", path)
     place = f"{path}:{line}" if line else f"{path}"
@@ -29,7 +29,7 @@ def located(path: Path | str, line: int, key: str, what: str) -> str:
 
 
 class PropertyError(ConfigError):
-    """One property is wrong: where it stands (`line` 0: nowhere) and what to change. Can be pickled."""
+    """One property is wrong: its place (`line` 0: not in the file) and what to change. Can be pickled."""
 
     def __init__(self, path: Path, line: int, key: str, what: str) -> None:
         super().__init__(path, line, key, what)
@@ -53,9 +53,9 @@ class Place(Protocol):
 
 @dataclass
 class Problems:
-    """Problems stop the loading when all have been found, warnings stay with the configuration. Equal ones count once.
+    """After all problems were found, they stop the loading; warnings stay with the configuration. Equal ones count once.
 
-    `words`: as of PropertiesFile, for keys that stand nowhere.
+    `words`: as in PropertiesFile, for keys that are not in the file.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class Problems:
         self._problems[self._place(at, key, line, text)] = None
 
     def add_error(self, problem: PropertyError) -> None:
-        """The same from an error."""
+        """The same for an error."""
         self.add(problem.what, key=problem.key if problem.line else self.words(problem.key), line=problem.line)
 
     def warn(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE) -> None:

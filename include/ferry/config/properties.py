@@ -1,7 +1,7 @@
-"""A Java `.properties` file with the line of every entry.
+"""Reads a Java `.properties` file, with the line of every entry.
 
-Read as `java.util.Properties.load(InputStream)` does: ISO-8859-1 bytes with `\\uXXXX` escapes, backslash continuation, no comments inside a
-line, leading blanks of a value dropped and trailing ones kept, the last of several equal keys wins.
+It reads the same as `java.util.Properties.load(InputStream)`: ISO-8859-1 bytes with `\\uXXXX` escapes, backslash continuation, no comments
+inside a line. Leading blanks of a value are dropped, trailing ones kept. The last of several equal keys wins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 class LineOf(int):
-    """A line number that knows its file: of entries that came from another file than the one that is loaded."""
+    """A line number that knows its file, for entries from another file than the one that is loaded."""
 
     path: Path
 
@@ -38,7 +38,7 @@ class LineOf(int):
 
 @dataclass(frozen=True)
 class Entry:
-    """One property as written; `line` counts from 1 and is where the key stands."""
+    """One property as written; `line` is the line of the key, from 1."""
 
     key: str
     value: str
@@ -47,12 +47,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class PropertiesFile:
-    """`entries` by key, in the order of the file; `overridden` are the earlier ones of repeated keys.
+    """`entries` by key, in the order of the file; `overridden`: earlier entries of repeated keys.
 
-    Of a file in another form (connector_file, legacy_file) `entries` are under the keys of mm2.properties, each with the key that it was
-    written with; `notes` are warnings (line, key, what), `copies` says whether it means copying at all, `left_out` names the `….enabled` of
-    what it does not mean either, and `words` gives a text that holds keys of mm2.properties in the file's own words. `begun` are the
-    entries at which a PEM text begins that goes on behind them; its lines are no entries.
+    For a file in another form (connector_file, legacy_file), `entries` are under the keys of mm2.properties, but each holds its original
+    key. `notes`: warnings (line, key, what). `copies`: whether the file's flow copies records. `left_out`: the `….enabled` of other parts
+    that it does not do. `words`: replaces keys of mm2.properties in a text by the file's own keys. `begun`: the entries at which a PEM text
+    begins that continues on the following lines; those lines are no entries.
     """
 
     path: Path
@@ -66,7 +66,7 @@ class PropertiesFile:
 
 
 def read_properties(path: Path) -> PropertiesFile:
-    """ConfigError when the file cannot be read or holds a malformed `\\u` escape."""
+    """ConfigError if the file cannot be read or holds a malformed `\\u` escape."""
     try:
         data = path.read_bytes()
     except (OSError, ValueError) as problem:  # ValueError: the path holds a NUL
@@ -76,7 +76,7 @@ def read_properties(path: Path) -> PropertiesFile:
 
 
 def parse_properties(path: Path, data: bytes) -> PropertiesFile:
-    """The entries of `data`; `path` is for messages."""
+    """The entries of `data`; `path` is for messages only."""
     written: list[Entry] = []
     line = 1
     try:

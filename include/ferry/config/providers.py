@@ -1,8 +1,8 @@
-"""Config providers: `${provider:[path:]key}` in a value stands for something kept elsewhere.
+"""Config providers: `${provider:[path:]key}` in a value is a reference to a text that is kept elsewhere.
 
-Kafka's EnvVarConfigProvider, FileConfigProvider and DirectoryConfigProvider, under their Java class names and with their parameters.
-References are resolved where the value is used, so on Spark executors too. MM2 leaves a reference that it cannot resolve as it is, and
-the login then fails without a word about why; here it is a ConfigError that names provider and key, never the value.
+These are Kafka's EnvVarConfigProvider, FileConfigProvider and DirectoryConfigProvider, under their Java class names and with their
+parameters. A reference is resolved where its value is used, for example on a Spark executor. MM2 uses a reference that it cannot resolve as
+the value, and the login then fails without a reason. In Ferry this is a ConfigError that names provider and key, but not the value.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _CLASSES = {
 
 
 class UnresolvedReference(Exception):
-    """A reference cannot be resolved; the text says which and why, without any value."""
+    """A reference cannot be resolved; the text says which and why, without the value."""
 
 
 @dataclass(frozen=True)
 class Provider:
-    """One config provider. `allowed` bounds what it may read: paths, or a regular expression over variable names; None allows all."""
+    """One config provider. `allowed` limits what it may read: paths, or a regular expression for variable names; None: no limit."""
 
     name: str
     kind: str
     allowed: str | None = None
 
     def get(self, path: str, key: str) -> str:
-        """The value; UnresolvedReference when there is none or it is not allowed."""
+        """The value; UnresolvedReference if there is none or it is not allowed."""
         if self.kind == "env":
             return self._variable(key)
         place = Path(os.path.normpath(path))
@@ -70,7 +70,7 @@ class Provider:
         return file.entries[key].value
 
     def _file(self, directory: Path, key: str) -> str:
-        # Kafka takes plain files of the directory itself only.
+        # Kafka reads only plain files directly in the directory.
         if key != Path(key).name or "\0" in key or not (directory / key).is_file():
             raise UnresolvedReference(f"provider {self.name} has no file {key} in {directory}")
         try:
@@ -91,11 +91,11 @@ class Providers:
     providers: tuple[Provider, ...] = ()
 
     def resolve(self, text: str) -> str:
-        """`text` with every reference replaced; UnresolvedReference names the first that cannot be."""
+        """`text` with every reference replaced; UnresolvedReference for the first that cannot be resolved."""
         return _REFERENCE.sub(self._value, text)
 
     def check(self, text: str) -> None:
-        """UnresolvedReference when `text` refers to a provider that the file does not declare."""
+        """UnresolvedReference if `text` refers to a provider that the file does not declare."""
         for found in _REFERENCE.finditer(text):
             self._provider(found[1])
 
@@ -121,7 +121,7 @@ def is_reference(text: str) -> bool:
 
 
 def without_references(text: str) -> str:
-    """`text` with a plain word in place of every reference, to look at its form."""
+    """`text` with a plain word instead of every reference, to check its form."""
     return _REFERENCE.sub("reference", text)
 
 

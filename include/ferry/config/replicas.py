@@ -1,4 +1,4 @@
-"""How many replicas the config wants for each kind of topic that Ferry creates."""
+"""The replication factors in the config, for each kind of topic that Ferry creates."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ REPLICA_KEYS = (REMOTE_TOPICS, OWN_TOPICS, HEARTBEATS, CHECKPOINTS, OFFSET_SYNCS
 
 
 class WantedReplicas(NamedTuple):
-    """`factor`: the value of the property `key` (-1: the broker's default). `given`: the config file sets it; else it is Ferry's own."""
+    """`factor`: the value of property `key` (-1: the broker's default). `given`: the file sets it; otherwise it is Ferry's default."""
 
     key: str
     factor: int
     given: bool
 
     def on(self, brokers: int, broker_default: int = 1) -> int:
-        """The number to ask for where a cluster has so many brokers, those that are down included. Only a default is lowered to fit."""
+        """The number to ask for in a cluster with so many brokers, including those that are down. Only a default is lowered."""
         if self.factor < 0:
             return broker_default
         return self.factor if self.given else min(self.factor, max(brokers, broker_default))

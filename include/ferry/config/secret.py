@@ -1,7 +1,7 @@
-"""A text that does not show itself.
+"""A text that logs and messages do not show.
 
-Values of client properties travel as secrets from the file to the client: through pickles, into Spark task closures, past logs and error
-messages. Only `reveal` gives the text, so a search for that word finds every place where a secret leaves its cover.
+Values of client properties are secrets from the file to the client, also in pickles and Spark task closures. Only `reveal` gives the text,
+so a search for that word finds every place that uses a secret in plain text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ HIDDEN = "[hidden]"
 class Secret:
     """An immutable text that prints as `[hidden]`. Equal secrets hold the same text; it can be pickled and hashed.
 
-    Not a dataclass on purpose: `dataclasses.asdict` of whatever holds a secret keeps it covered.
+    It is not a dataclass, so `dataclasses.asdict` of an object with a secret keeps it hidden.
     """
 
     __slots__ = ("_text",)

@@ -1,12 +1,12 @@
-"""Which of several keys decides: MM2's precedence.
+"""Which of several keys wins, by MM2's precedence.
 
-A flow's property: `A->B.x` over (for a few of Ferry's own) the cluster's `A.x` over top-level `x`. A client's property, for the source of
-flow A->B and its consumer, first match:
+For a property of a flow: `A->B.x`, then (for a few of Ferry's properties) the cluster's `A.x`, then top-level `x`. For a client property,
+here of the consumer of flow A->B's source, the first of these that is set:
 
     A->B.source.consumer.x   A.consumer.x   A.x *   (the Airflow connection) *   x *   A->B.consumer.x   A->B.source.cluster.x *
 
-where * holds for bootstrap.servers, security.protocol, ssl.* and sasl.* only (MirrorMakerConfig.clusterProps, MirrorConnectorConfig): so a
-cluster's `A.consumer.x` beats the flow's `A->B.consumer.x`. The target's producer also takes `A->B.producer.override.x`, over all others.
+* stands for: only bootstrap.servers, security.protocol, ssl.* and sasl.* (MirrorMakerConfig.clusterProps, MirrorConnectorConfig). So a
+cluster's `A.consumer.x` wins over the flow's `A->B.consumer.x`. For the target's producer `A->B.producer.override.x` wins over all others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ferry.config.secret import Secret
 
 
 class ClientRole(Enum):
-    """Which of Kafka's clients settings are for; the value is the prefix in the file."""
+    """A kind of Kafka client; the value is its prefix in the file."""
 
     ADMIN = "admin"
     CONSUMER = "consumer"
@@ -57,13 +57,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class Sources:
-    """All entries of a file, and what connections outside it give for a cluster (by alias, then by Kafka's name)."""
+    """All entries of a file, and the settings that Airflow connections give (by alias, then by Kafka's name)."""
 
     entries: Mapping[str, Entry]
     connections: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
 
     def of_flow(self, pair: Pair, name: str) -> Entry | None:
-        """The entry that decides property `name` of a flow; None when it is not set."""
+        """The entry that gives property `name` of a flow; None if it is not set."""
         known = FLOW_PROPERTIES[name]
         keys = [f"{pair.name}.{name}"]
         if name in CLUSTER_PROPERTIES:
