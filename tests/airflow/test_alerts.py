@@ -84,31 +84,31 @@ def test_broken_limits_are_alerts_of_their_own_kind() -> None:
     [EarlierTaskFailed("its log names the reason"), failure_of_exit_code(ExitCode.SUPERSEDED)],
     ids=["earlier task", "superseded job"],
 )
-def test_what_is_no_news_is_not_told(exception: BaseException) -> None:
+def test_failures_that_are_reported_elsewhere_raise_no_alert(exception: BaseException) -> None:
     assert alerts.failure_alerts("A->B", context(exception)) == []
 
 
-def test_a_superseded_run_is_not_told() -> None:
+def test_a_superseded_run_raises_no_alert() -> None:
     assert alerts.failure_alerts("A->B", context(raised(Superseded("a newer run")))) == []
 
 
-def test_a_job_that_lost_its_cluster_is_told_by_its_exit_code() -> None:
+def test_the_alert_of_a_job_names_its_exit_code() -> None:
     (alert,) = alerts.failure_alerts("A->B", context(failure_of_exit_code(ExitCode.UNREACHABLE), "copy_records"))
     assert "exit code 3 (unreachable)" in alert.message
 
 
-def test_the_text_of_a_foreign_exception_is_not_told() -> None:
+def test_the_text_of_a_foreign_exception_is_not_in_the_alert() -> None:
     (alert,) = alerts.failure_alerts("A->B", context(ValueError("password=hush")))
     assert "hush" not in str(alert.document())
     assert (alert.what, alert.severity) == ("ValueError", "error")
 
 
-def test_a_task_that_was_found_dead_is_told() -> None:
+def test_a_task_that_was_found_dead_raises_an_alert() -> None:
     (alert,) = alerts.failure_alerts("A->B", context(None, "copy_records"))
     assert (alert.what, "died" in alert.message) == ("TaskDied", True)
 
 
-def test_who_is_told_needs_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finding_the_callbacks_needs_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ("clusters = A, B", "A.ferry.airflow.connection = gone", "B.bootstrap.servers = b:9092", "A->B.enabled = true")
     config = tmp_path / "mm2.properties"
     config.write_text("\n".join([*lines, "A->B.ferry.alert.callback = tests.alerting.callbacks:tell"]), encoding="latin-1")
@@ -123,7 +123,7 @@ def test_who_is_told_needs_no_connection(tmp_path: Path, monkeypatch: pytest.Mon
     ("success", PartitionsFailed("u-1: BatchRefused"), 1),
     ("failed", SourceDataLost("t-0"), 1),
 ])  # fmt: skip
-def test_a_report_does_not_repeat_what_the_copy_has_told(copied: str, problem: FerryError, told: int, telling: None) -> None:
+def test_a_report_does_not_repeat_the_alert_of_the_copy(copied: str, problem: FerryError, told: int, telling: None) -> None:
     alerts.on_failure("A->B")(context(raised(problem), "report_outcome", copied))
     assert len(callbacks.TOLD) == told
 
@@ -135,12 +135,12 @@ def test_a_report_does_not_repeat_what_the_copy_has_told(copied: str, problem: F
     ("upstream_failed", PartitionsFailed("groups: 1 failed"), 1),
     ("success", ClusterUnreachable("B"), 1),
 ])  # fmt: skip
-def test_a_sync_tells_only_what_no_report_will(copied: str, problem: FerryError, told: int, telling: None) -> None:
+def test_a_sync_raises_an_alert_only_if_no_report_will(copied: str, problem: FerryError, told: int, telling: None) -> None:
     alerts.on_failure("A->B")(context(raised(problem), "sync_groups", copied))
     assert len(callbacks.TOLD) == told
 
 
-def test_a_loss_is_told_although_a_newer_run_took_over() -> None:
+def test_a_loss_raises_an_alert_although_a_newer_run_took_over() -> None:
     loss = LossReport("t", 0, 1, 5, "expired")
     report = RunReport("A->B", "r1", "", "", "latest", losses=(loss,), superseded="a newer run")
     with pytest.raises(AirflowFailException) as caught, typed_retries():

@@ -56,19 +56,19 @@ def test_an_event_for_each_topic(announced: Any) -> None:
     assert not callbacks.TOLD
 
 
-def test_what_is_beyond_the_limit_is_told(announced: Any) -> None:
+def test_topics_beyond_the_limit_raise_an_alert(announced: Any) -> None:
     assert announced(COPIED, most=2) == ["ferry://B/topics/A.heartbeats 5", "ferry://B/topics/A.orders 5"]
     ((_, alert),) = callbacks.TOLD
     assert "1 refreshed topics were not announced, A.payments" in str(alert)
 
 
-def test_none_is_a_switch_and_no_limit(announced: Any) -> None:
+def test_zero_switches_the_events_off_and_is_no_limit(announced: Any) -> None:
     with pytest.raises(AirflowSkipException, match=r"ferry\.airflow\.assets\.max = 0"):
         announced(COPIED, most=0)
     assert not callbacks.TOLD
 
 
-def test_a_run_that_was_cleared_tells_what_its_earlier_try_copied(announced: Any) -> None:
+def test_a_cleared_run_announces_what_its_earlier_try_copied(announced: Any) -> None:
     """Its new plan has nothing to copy any more; heartbeats that it took along in passing are no news."""
     again = {"needs_copy": False, "dry_run": False}
     with pytest.raises(AirflowSkipException, match="nothing was copied"):

@@ -110,7 +110,7 @@ def test_without_syncs_the_report_waits_for_the_copy(airflow_database: None, tmp
     assert "copy_records" in dag.get_task("report_outcome").upstream_task_ids
 
 
-def test_what_looks_back_stands_beside_the_report(bag: DagBag) -> None:
+def test_the_check_of_limits_runs_beside_the_report(bag: DagBag) -> None:
     """A limit that is broken, or an event that cannot be sent, fails neither the copy nor the report."""
     for name in BESIDE:
         task = bag.dags["ferry.A.B"].get_task(name)
@@ -118,7 +118,7 @@ def test_what_looks_back_stands_beside_the_report(bag: DagBag) -> None:
     assert [alias.name for alias in bag.dags["ferry.A.B"].get_task("announce_topics").outlets] == ["ferry.A.B.topics"]
 
 
-def test_every_task_tells_its_failure_and_no_retry(bag: DagBag) -> None:
+def test_every_task_alerts_about_its_failure_and_not_about_a_retry(bag: DagBag) -> None:
     for dag in bag.dags.values():
         for task in dag.tasks:
             assert task.on_failure_callback, task.task_id
@@ -171,13 +171,13 @@ def test_the_verify_dag(bag: DagBag) -> None:
 
 
 @pytest.mark.parametrize(("field", "value"), [("from", 7), ("until", []), ("topics", "orders"), ("digest", "crc")])
-def test_the_form_of_the_verify_dag_refuses_what_cannot_be_meant(bag: DagBag, field: str, value: object) -> None:
+def test_the_form_of_the_verify_dag_refuses_wrong_values(bag: DagBag, field: str, value: object) -> None:
     params = bag.dags["ferry.A.B.verify"].params
     with pytest.raises(ParamValidationError):
         params[field] = value
 
 
-def test_times_that_cannot_be_meant_fail_at_once() -> None:
+def test_wrong_times_fail_at_once() -> None:
     context = {"dag_run": SimpleNamespace(run_id="manual__1"), "params": {"from": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"}}
     with pytest.raises(ArgumentError, match="empty"):
         verify_request_of("A->B", context)

@@ -219,7 +219,7 @@ def test_a_viewer_gets_every_answer_and_no_action(page: Page, user: str, acts: b
     assert page.get("coverage", user, flow="A->B", topic=TOPIC)["may_trigger"] is acts
 
 
-def test_a_flow_is_shown_to_whom_its_dag_is(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_sees_a_flow_only_if_the_user_may_read_its_dag(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     manager = get_auth_manager()
     allowed = manager.is_authorized_dag
 
@@ -302,7 +302,7 @@ def test_the_views_tell_what_the_flow_did(page: Page) -> None:
     assert page.get("transactions", flow="A->B")["open_transactions"] == []
 
 
-def test_airflows_runs_stand_in_the_list(page: Page) -> None:
+def test_dag_runs_are_in_the_list(page: Page) -> None:
     """One that died before it could write anything to the target is known to Airflow alone."""
     now = datetime.now(UTC)
     with create_session() as session:
@@ -356,7 +356,7 @@ def test_a_config_that_breaks_keeps_what_was_known(page: Page, stage: tuple[Path
     assert page.get("overview")["problem"] is None
 
 
-def test_why_there_are_no_flows_is_told_to_whom_airflow_tells_it(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_users_who_may_see_import_errors_see_why_there_are_no_flows(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     unread = Known((), problem_of(ConfigError("line 3: unknown key A->B.secret.name")))
     monkeypatch.setattr(page.mounted.state.flows, "known", lambda: unread)
     assert page.get("overview")["problem"]["error"] == "ConfigError"

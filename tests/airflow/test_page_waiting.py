@@ -29,7 +29,7 @@ pytestmark = pytest.mark.airflow
     [(None, None, True), (3600, None, True), (40, None, False), (3600, Problem("ClusterUnreachable", "gone", "wait"), False)],
     ids=["never read", "read long ago", "read lately", "a cluster is gone"],
 )
-def test_old_data_are_waited_for(age: int | None, problem: Problem | None, waits: bool) -> None:
+def test_a_route_waits_for_a_new_read_of_old_data(age: int | None, problem: Problem | None, waits: bool) -> None:
     known = Snapshot({"rows": "old"}, time.time() - age, problem, True) if age else Snapshot[Any](refreshing=True)
     new = Snapshot({"rows": "new"}, time.time())
     future: Future[Snapshot[Any]] = Future()

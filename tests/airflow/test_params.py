@@ -43,7 +43,7 @@ def dags(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return dict(bag.dags)
 
 
-def test_every_parameter_has_a_schema_that_refuses_what_cannot_be_meant(dags: dict[str, Any]) -> None:
+def test_every_parameter_has_a_schema_that_refuses_wrong_values(dags: dict[str, Any]) -> None:
     names = set()
     for dag in dags.values():
         for name in dag.params:
@@ -80,19 +80,19 @@ def test_a_bad_time_of_a_verify_is_refused_by_name(name: str, value: object) -> 
         verify_request_of("A->B", {"params": {name: value}, "dag_run": None})
 
 
-def test_the_first_task_of_a_verify_refuses_before_it_looks_anywhere(dags: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_task_of_a_verify_refuses_before_it_reads_anything(dags: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FERRY_CONFIG")
     task = dags["ferry.A.B.verify"].get_task("compare_copies")
     with pytest.raises(AirflowFailException, match="ArgumentError: parameter topics of the run"):
         task.execute({"params": {"topics": [HOSTILE]}, "dag_run": None})
 
 
-def test_an_unknown_parameter_is_refused_with_the_one_that_was_meant() -> None:
+def test_the_error_of_an_unknown_parameter_suggests_a_known_one() -> None:
     with pytest.raises(ArgumentError, match=r"^parameter 'topcis' of the run is not known; did you mean topics\?$"):
         run_params({"params": {"topcis": ["t"]}})
 
 
-def test_the_first_task_refuses_before_it_looks_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_task_refuses_before_it_reads_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FERRY_CONFIG", raising=False)  # reading the config would be another error
     monkeypatch.setattr(steps, "get_current_context", lambda: {"params": {"topics": [HOSTILE]}, "dag_run": None})
     with pytest.raises(AirflowFailException, match="ArgumentError: parameter topics of the run must be a list of topic names"):

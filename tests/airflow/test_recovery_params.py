@@ -50,7 +50,7 @@ def test_defaults_are_those_of_the_commands() -> None:
         (CUTOVER, {"quiet_seconds": True}, "number of seconds"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(command: str, params: dict[str, Any], named: str) -> None:
+def test_wrong_parameters_are_refused(command: str, params: dict[str, Any], named: str) -> None:
     with pytest.raises(ArgumentError, match=named):
         given_params(command, asked(**params))
 

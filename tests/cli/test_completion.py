@@ -84,7 +84,7 @@ def test_the_file_that_the_environment_names(config: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["clusters = A", "\\u00"])
-def test_a_file_that_is_none_offers_nothing_and_says_nothing(content: str, config: Path) -> None:
+def test_a_file_that_is_no_config_offers_nothing_and_prints_nothing(content: str, config: Path) -> None:
     config.write_text(content)
     assert offered("bash", f"ferry run {config} --flow ") == []
 
@@ -93,7 +93,7 @@ def test_a_source_that_does_not_answer_offers_no_topics(config: Path) -> None:
     assert offered("bash", f"ferry run {config} --flow 'A->B' --topic pay") == []
 
 
-def test_sources_that_do_not_answer_cost_their_time_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_sources_that_do_not_answer_take_the_time_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"c{number}" for number in range(20)]
     lines = [f"clusters = {', '.join(names)}", *(f"{name}.bootstrap.servers = {name}:1" for name in names)]
     path = tmp_path / "mm2.properties"

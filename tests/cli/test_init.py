@@ -63,7 +63,7 @@ def test_by_options(
 
 
 @pytest.mark.long
-def test_what_cannot_be_taken_leaves_nothing(source_cluster: SandboxCluster, tmp_path: Path) -> None:
+def test_wrong_options_leave_no_file(source_cluster: SandboxCluster, tmp_path: Path) -> None:
     here, nowhere = source_cluster.bootstrap, f"127.0.0.1:{free_ports(1)[0]}"
     login = ["--target-protocol", "SASL_PLAINTEXT", "--target-mechanism", "PLAIN", "--target-user", "me", "--target-password"]
     cases: list[tuple[list[str], ExitCode, str]] = [

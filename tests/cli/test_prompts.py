@@ -61,7 +61,7 @@ def test_servers_are_checked_when_they_are_answered(conversation: Told) -> None:
     assert [word in told for word in ("70000 is no port", "0 is no port", "b:9, a:1 is the source")] == [True] * 3
 
 
-def test_servers_by_options_end_it_where_nobody_may_be_asked(tmp_path: Path) -> None:
+def test_wrong_servers_by_options_are_an_error_without_input(tmp_path: Path) -> None:
     trial = InitDialog(tmp_path / "mm2.properties", Asker(no_input=True), tests=False)
     with pytest.raises(ArgumentError, match="--target: a:1 is the source"):
         trial.ask(side("source", "a:1"), side("target", "a:1"), "x", "")
@@ -69,13 +69,13 @@ def test_servers_by_options_end_it_where_nobody_may_be_asked(tmp_path: Path) -> 
         trial.ask(side("source", "[::1]:65536"), side("target", "a:1"), "x", "")
 
 
-def test_a_password_that_would_be_looked_up_is_refused_unseen(conversation: Told) -> None:
+def test_a_password_that_would_be_resolved_is_refused_and_not_shown(conversation: Told) -> None:
     answers, told = conversation(side("source", "a:1", **LOGIN, user="${env:ME}"), side("target", "b:1"), "me", "write", PASSWORD, "good$")
     assert (answers.source.user, answers.source.password) == ("me", "good$")
     assert ("answer env or file" in told, "hunter2" in told, "part" in told) == (True, False, False)
 
 
-def test_what_no_answer_mends_is_told_of_the_file_to_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_that_no_answer_can_correct_names_the_file_to_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "mm2.properties"
     trial = InitDialog(file, Asker(no_input=False), tests=False)
     monkeypatch.setattr(init_dialog, "_servers", lambda text, **_: text)
@@ -135,7 +135,7 @@ def test_signals_that_are_ignored_stay_ignored() -> None:
             signal.signal(number, handler)
 
 
-def test_a_path_that_cannot_be_looked_at_is_no_defect(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_read_is_an_error_with_a_message(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="no directory in which you may write"):
         check_new_file(tmp_path / ("x" * 300) / "mm2.properties", force=False)
     check_new_file(tmp_path / ("x" * 300), force=False)

@@ -105,7 +105,7 @@ def test_super_users_have_no_acls() -> None:
     assert granted(wanted, facts(acl("kafka-cluster", "ALL", kind=CLUSTER), operations=ALL_OF_CLUSTER), ME) is Granted.NO
 
 
-def test_what_cannot_be_told() -> None:
+def test_rights_that_are_unknown() -> None:
     unseen = RightsFacts(True, None, NOTHING)
     assert granted(right("g", Operation.READ, kind=GROUP), unseen, ME) is Granted.UNKNOWN
     assert granted(right("g", Operation.READ, kind=GROUP), facts(acl("g", "READ", kind=GROUP)), None) is Granted.UNKNOWN

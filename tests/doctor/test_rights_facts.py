@@ -71,7 +71,7 @@ def test_a_denied_topic_that_the_flow_leaves_out_is_no_missing_right(flow: Flow,
     assert [verdict for verdict, _ in found] == [Verdict.OK], found
 
 
-def test_what_a_prefix_denies_cannot_be_told(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deny_on_a_part_of_a_prefix_makes_the_right_unknown(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
     allowed = [acl("*", "READ"), acl("*", "DESCRIBE_CONFIGS")]
     _, found = told(flow, [*allowed, acl("secret.", "ALL", deny=True, pattern=AclPattern.PREFIXED)], monkeypatch)
     ((verdict, text),) = found

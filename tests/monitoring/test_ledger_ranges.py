@@ -44,7 +44,7 @@ def test_kinds_and_gaps_stay_apart() -> None:
     ]
 
 
-def test_what_lies_inside_adds_nothing() -> None:
+def test_a_receipt_inside_a_range_adds_nothing() -> None:
     ranges = covered_ranges(
         [
             receipt(ReceiptKind.COPIED, 0, 20, counters=Counters(records=20)),

@@ -44,11 +44,11 @@ def test_headroom_is_a_lower_limit_and_none_is_endless() -> None:
     assert broken_limits(AlertSettings(headroom_seconds=40), STATUS) == ()
 
 
-def test_a_limit_of_nothing_holds_for_what_is_copied() -> None:
+def test_a_limit_of_zero_holds_when_everything_is_copied() -> None:
     assert broken_limits(AlertSettings(lag_records=0, lag_seconds=0), [STATUS[-1]]) == ()
 
 
-def test_what_is_not_known_breaks_nothing() -> None:
+def test_an_unknown_age_breaks_no_limit() -> None:
     assert broken_limits(AlertSettings(lag_seconds=0), [partition("t", 0, 5, -1.0, None)]) == ()
 
 
@@ -59,7 +59,7 @@ def test_the_error_names_topic_value_limit_and_what_to_do() -> None:
     assert "ferry status" in problem.next_step
 
 
-def test_a_standstill_of_many_topics_is_one_line() -> None:
+def test_limits_broken_by_many_topics_are_one_line() -> None:
     many = [partition(f"t{number:04}", 0, 10 + number, 0.0, None) for number in range(2000)]
     found = broken_limits(AlertSettings(lag_records=0), many)
     assert len(found) == 2000

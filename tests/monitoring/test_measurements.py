@@ -19,7 +19,7 @@ pytestmark = pytest.mark.unit
 TAGS = {"source": "A", "target": "B", "topic": "A.t", "partition": "3"}
 
 
-def test_one_set_for_each_remote_partition() -> None:
+def test_each_remote_partition_has_one_set_of_metrics() -> None:
     partition = PartitionReport(
         "t",
         3,
@@ -50,7 +50,7 @@ def test_records_without_timestamps_have_no_age() -> None:
     assert {one.name for one in measurements(report, "A", "B")} == {"record-count", "byte-count", "record-bytes-avg"}
 
 
-def test_headroom_goes_back_to_the_whole_retention_once_nothing_waits() -> None:
+def test_headroom_is_the_whole_retention_again_once_nothing_is_uncopied() -> None:
     """A gauge keeps its last value: nobody would see that it is no longer short."""
     behind = PartitionStatus("t", 0, "A.t", 0, 9, 9, -1, 90.0, 10.0, None, 0, retention_seconds=100.0)
     copied = replace(behind, position=9, lag_records=0, lag_seconds=0.0, headroom_seconds=None)

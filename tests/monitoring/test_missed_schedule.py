@@ -24,7 +24,7 @@ def at(text: str) -> datetime:
     ("now", "due"),
     [("12:00:30", "11:50:00"), ("12:01:00", "11:50:00"), ("12:01:01", "12:00:00"), ("12:10:59", "12:00:00")],
 )
-def test_a_run_has_until_its_deadline(now: str, due: str) -> None:
+def test_a_run_is_overdue_only_after_its_deadline(now: str, due: str) -> None:
     assert last_due("*/10 * * * *", 60, at(now)) == at(due)
 
 
@@ -34,7 +34,7 @@ def test_a_deadline_may_be_longer_than_the_schedule() -> None:
 
 
 @pytest.mark.brokers
-def test_a_run_that_ended_since_it_was_due_ends_the_silence(
+def test_a_run_that_ended_after_it_was_due_is_not_missed(
     flow_factory: Callable[..., Flow],
     copy_only: tuple[str, ...],
     topic_factory: Callable[..., str],

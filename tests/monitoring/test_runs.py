@@ -64,7 +64,7 @@ def test_the_lag_may_be_kept_by_another_task_before_or_after() -> None:
     assert sorted_out([lag, record(b"lag:s", b"{}")], "", NOW) == {"runs": [], "verifies": [], "unreadable": 1}
 
 
-def test_a_run_without_a_result_runs_or_died() -> None:
+def test_a_run_without_a_result_is_running_or_has_died() -> None:
     opened = kept("opened", RunOpened("r", BEGIN, "latest"))
     assert only(opened)["state"] == "running"
     assert only(opened._replace(timestamp=round((NOW - 25 * 3600) * 1000)))["state"] == "failed"
@@ -84,13 +84,13 @@ def test_a_run_without_a_result_runs_or_died() -> None:
         (RunResult("r", BEGIN, 2.0, 1.0, failed=(PartitionFailure("", -1, "ClusterUnreachable", "gone"),)), "failed"),
     ],
 )
-def test_a_run_without_a_summary_is_told_by_its_result(result: RunResult, state: str) -> None:
+def test_a_run_without_a_summary_is_shown_by_its_result(result: RunResult, state: str) -> None:
     found = only(kept("opened", RunOpened("r", BEGIN, "latest")), kept("result", result))
     assert (found["state"], found["started"], found["seconds"], found["records"]) == (state, BEGIN, 2.0, None)
     assert found["failed_total"] == len(result.failed)
 
 
-def test_what_cannot_be_read_hides_nothing_else() -> None:
+def test_an_unreadable_record_hides_no_other() -> None:
     damaged = [record(b"r", b"{"), record(b"summary:r", b'{"version":1}'), record(b"summary:r", b'{"version":99}'), record(b"\xff", b"{}")]
     unknown = record(b"r", b'{"version":1,"kind":"of tomorrow","run_id":"r"}')
     found = sorted_out([*damaged, unknown, summary("s"), record(b"gone", None)], "", NOW)
@@ -139,7 +139,7 @@ def facts(run_id: str, state: str, started: str | None = BEGIN) -> DagRunFacts:
         (None, "success", "done"),
     ],
 )
-def test_airflow_knows_what_a_dead_run_could_not_write(known: str | None, airflow: str, state: str) -> None:
+def test_airflow_says_how_a_run_ended_that_could_not_write_it(known: str | None, airflow: str, state: str) -> None:
     runs = [] if known is None else [{**empty_run("r"), "started": BEGIN, "state": known}]
     (found,) = joined_runs(runs, [facts("r", airflow)], 10)
     assert (found["state"], found["airflow_state"], found["dag_run_url"]) == (state, airflow, "/dags/d/runs/r")
@@ -155,7 +155,7 @@ def test_airflow_knows_what_a_dead_run_could_not_write(known: str | None, airflo
         ("data lost", ("check_limits", "report_outcome"), "data lost", []),
     ],
 )
-def test_a_run_is_red_for_a_limit_and_its_copy_is_not(known: str, tasks: tuple[str, ...], state: str, named: list[str]) -> None:
+def test_a_broken_limit_alone_does_not_make_the_copy_failed(known: str, tasks: tuple[str, ...], state: str, named: list[str]) -> None:
     red = replace(facts("r", "failed"), failed_tasks=tasks)
     (found,) = joined_runs([{**empty_run("r"), "started": BEGIN, "state": known}], [red], 10)
     assert (found["state"], [entry["error"] for entry in found["failed"]], found["failed_total"]) == (state, named, len(named))
@@ -170,7 +170,7 @@ def test_a_dry_run_is_no_copy_that_went_well() -> None:
     assert (found["last_run"]["state"], found["health"]) == ("dry run", "failing")
 
 
-def test_runs_by_hand_stand_among_airflows_newest_first() -> None:
+def test_runs_by_command_and_by_airflow_are_listed_together_newest_first() -> None:
     by_hand = {**empty_run("hand"), "started": "2026-11-21T10:00:30.000+00:00", "state": "done"}
     dag_runs = [facts("late", "success", "2026-11-21T10:09:00.000+00:00"), facts("early", "success"), facts("waiting", "queued", None)]
     found = joined_runs([by_hand], dag_runs, 10)

@@ -20,7 +20,7 @@ def facts(position: int, log_start: int, end: int, record_bytes: int = 0) -> Par
     return PartitionFacts("t", 0, UUID(int=1), "A.t", UUID(int=2), 1, 0, log_start, end, end, log_start, head=head)
 
 
-def test_lag_counts_what_is_still_there() -> None:
+def test_lag_counts_only_records_that_the_source_still_has() -> None:
     status = partition_status(facts(10, 40, 100, record_bytes=50), open_at=None, age=30.0, retention=100.0)
     assert (status.lag_records, status.lag_bytes, status.lag_seconds, status.headroom_seconds) == (60, 3000, 30.0, 70.0)
     assert status.open_transaction_at is None
@@ -31,7 +31,7 @@ def test_nothing_to_copy_has_no_lag() -> None:
     assert (status.lag_records, status.lag_bytes, status.lag_seconds, status.headroom_seconds) == (0, 0, 0.0, None)
 
 
-def test_what_had_come_from_the_target_is_not_waited_for() -> None:
+def test_records_that_came_from_the_target_are_no_lag() -> None:
     """Its records may be as old as they like: the first of this side's own counts."""
     returning = replace(facts(0, 0, 100), guard=PartitionGuard(excluded=((0, 90), (95, 99))))
     assert first_uncopied(returning) == 90

@@ -56,7 +56,7 @@ def test_a_flow_does_not_wait_for_another(hung: threading.Event) -> None:
     until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("ferry-watch")])
 
 
-def test_a_defect_of_one_look_is_told(hung: threading.Event) -> None:
+def test_an_unexpected_error_of_a_look_reaches_the_caller(hung: threading.Event) -> None:
     with Watcher(flows("live", "broken"), 0.01) as watched:
         until(lambda: watched.problem)
     assert str(watched.problem) == "a defect"

@@ -62,7 +62,7 @@ def test_a_partition_that_is_new_or_went_back_does_not_count() -> None:
     assert (shown.copied_rate, shown.produced_rate) == (0.0, 0.0)
 
 
-def test_a_run_that_rests_for_a_moment_is_still_copying() -> None:
+def test_a_run_without_progress_for_a_moment_still_counts_as_copying() -> None:
     one, two = look(0.0, partition("x", 0, 10)), look(5.0, partition("x", 5, 10))
     copying = frame(two, frame(one), one)
     resting = frame(look(5.0 + MOVED_SECONDS, partition("x", 5, 10)), copying, two)
@@ -71,7 +71,7 @@ def test_a_run_that_rests_for_a_moment_is_still_copying() -> None:
     assert frame(look(6.0, partition("x", 10, 10)), copying, two).state == "up to date"
 
 
-def test_a_state_begins_when_it_begins() -> None:
+def test_since_is_the_time_of_the_first_look_with_that_state() -> None:
     shown: FlowFrame | None = None
     for at in (1.0, 2.0, 3.0):
         shown = frame(look(at, partition("x", 9, 9)), shown)
@@ -110,7 +110,7 @@ def test_headroom_that_could_not_be_read_is_not_unlimited() -> None:
     assert frame(look(1.0, partition("x", 0, 4, age=3.0))).headroom_seconds is None
 
 
-def test_headroom_that_is_over_is_none_left() -> None:
+def test_negative_headroom_is_shown_as_zero() -> None:
     shown = frame(look(1.0, partition("x", 0, 4, age=300.0, headroom=-20.0)))
     assert (shown.headroom_seconds, "headroom 0 s" in one_line(shown)) == (0.0, True)
 

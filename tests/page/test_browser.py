@@ -77,7 +77,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("view", TROUBLED)
-def test_each_view_tells_in_both_themes(visit: Visit, view: str) -> None:
+def test_each_view_shows_its_data_in_both_themes(visit: Visit, view: str) -> None:
     query = {"topic": "payments"} if view == "coverage" else {}
     page = visit.open(TROUBLED[view], flow=FLOW, view=view, **query)
     settled(page)
@@ -123,7 +123,7 @@ def test_a_new_flow_has_something_to_say_in_each_view(visit: Visit) -> None:
         assert too_faint(page) == []
 
 
-def test_each_view_keeps_what_it_knew_of_a_cluster_that_is_gone(visit: Visit) -> None:
+def test_each_view_keeps_the_last_data_of_an_unreachable_cluster(visit: Visit) -> None:
     page = visit.open("unreachable", flow=FLOW, view="runs")
     table = page.get_by_role("table").first
     kept = {"verify": page.get_by_role("article").first, "coverage": page.get_by_role("group", name="partition 0")}

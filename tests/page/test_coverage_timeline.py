@@ -33,7 +33,7 @@ spans = st.tuples(st.integers(0, 120), st.integers(0, 30), st.sampled_from(KINDS
 
 
 @given(st.lists(spans, max_size=12), st.integers(0, 60), st.integers(0, 120), st.integers(0, 100))
-def test_gaps_are_what_nothing_settles(receipts: list[Receipt], log_start: int, position: int, excluded: int) -> None:
+def test_gaps_are_offsets_that_no_receipt_settles(receipts: list[Receipt], log_start: int, position: int, excluded: int) -> None:
     settled = {offset for entry in receipts for offset in range(entry.upstream_start, entry.upstream_end)} | set(
         range(excluded, excluded + 5)
     )
@@ -44,13 +44,13 @@ def test_gaps_are_what_nothing_settles(receipts: list[Receipt], log_start: int, 
     assert all(end < start for (_, end), (start, _) in pairwise(found))
 
 
-def test_a_seed_settles_nothing_and_a_partition_of_no_run_misses_nothing() -> None:
+def test_a_seed_settles_no_offset_and_a_partition_without_a_run_misses_none() -> None:
     assert gaps(place(10), [receipt(ReceiptKind.SEED, 40, 40), receipt(ReceiptKind.COPIED, 40, 100)]) == ((10, 40),)
     assert gaps(place(None), []) == ()
     assert gaps(place(0, None), []) == ()
 
 
-def test_missing_ranges_stand_among_the_others() -> None:
+def test_missing_ranges_are_listed_among_the_others() -> None:
     receipts = [receipt(ReceiptKind.SEED, 40, 40, reason="start policy latest"), receipt(ReceiptKind.COPIED, 40, 100)]
     (found,) = timeline([place()], receipts, [MissingRange(0, 3, 40, 1000, 2000)])
     assert [(entry["kind"], entry["start"], entry["end"]) for entry in found["ranges"]] == [

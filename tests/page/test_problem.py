@@ -30,13 +30,13 @@ def test_only_clusters_that_do_not_answer_are_unreachable() -> None:
         assert problem_of(error).unreachable is unreachable, error
 
 
-def test_the_text_of_a_foreign_error_is_not_told() -> None:
+def test_the_text_of_a_foreign_error_is_not_shown() -> None:
     found = problem_of(ValueError("password=abc"))
     assert found.error == "ReadFailed"
     assert "abc" not in found.message
     assert "ValueError" in found.message
 
 
-def test_kinds_of_a_room_are_shown_as_what_the_docs_name() -> None:
+def test_subclasses_of_a_package_are_shown_as_the_class_that_the_docs_name() -> None:
     found = problem_of(PropertyError(Path("mm2.properties"), 3, "A.x", "is wrong"))
     assert (found.error, found.message) == ("ConfigError", "mm2.properties:3: A.x: is wrong")

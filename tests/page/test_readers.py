@@ -172,7 +172,7 @@ def test_a_process_does_not_outlive_the_server(flow: Flow, tmp_path: Path) -> No
     until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
-def test_what_is_printed_is_no_answer(unready: Flow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_the_process_does_not_become_an_answer(unready: Flow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('loaded a plug-in', flush=True)\n", encoding="ascii")
     monkeypatch.syspath_prepend(str(tmp_path))
     reader = Reader()

@@ -146,7 +146,7 @@ def test_one_flow_never_takes_every_reader(source: Source) -> None:
     assert source.most == 2
 
 
-def test_whoever_asks_for_everything_keeps_nobody_from_the_rest() -> None:
+def test_many_requests_for_one_flow_do_not_block_others() -> None:
     cache, gate, begun = Snapshots(4), threading.Event(), list[str]()
 
     def reading(name: str) -> Callable[[], tuple[Any, Problem | None, int]]:

@@ -98,7 +98,7 @@ def test_a_range_of_another_digest_is_another_range() -> None:
 
 
 @pytest.mark.parametrize("count", [1_000_000, (1 << 31) - 1])
-def test_records_that_would_fill_the_memory_are_refused_before_it_is_taken(count: int) -> None:
+def test_records_that_would_fill_the_memory_are_refused_before_they_are_read(count: int) -> None:
     """Python's objects count: a million empty records decompress to 7 MB and take 140."""
     header = BatchHeader(5, 100, 0, 2, 0, 4, count - 1, 0, 0, -1, -1, -1, count)
     side = LogSide(((0, 1 << 40),), "a1", 100 << 20)
@@ -107,7 +107,7 @@ def test_records_that_would_fill_the_memory_are_refused_before_it_is_taken(count
         side.has_record()
 
 
-def test_results_survive_their_way_through_the_topic() -> None:
+def test_results_are_the_same_after_a_round_trip() -> None:
     verified = VerifiedRange("t", 0, "r", (5, 10), (7, 12), 1, 2, 5, 1, DigestKind.RECORDS, "ab", "cd")
     difference = Difference("t", 0, "r", 5, -1, DifferenceKind.MISSING, "x")
     result = RangeResult("k", "t", 0, 5, 10, 3, {"missing": 1}, (difference,), (NotCovered("t", 0, 1, 2, "why"),), verified)

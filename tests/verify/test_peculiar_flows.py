@@ -87,7 +87,7 @@ def delete(cluster: SandboxCluster, topic: str) -> None:
         time.sleep(0.05)
 
 
-def test_copies_that_are_gone_and_a_ledger_that_is_gone_prove_nothing(pair: Pair) -> None:
+def test_partitions_whose_copies_or_ledger_were_deleted_fail(pair: Pair) -> None:
     """Found as records that were never copied they would pass: there is nothing left to differ from."""
     prefix = f"g{secrets.token_hex(4)}"
     deleted, renewed, whole = (pair.topic(name=f"{prefix}-{name}") for name in ("deleted", "renewed", "whole"))

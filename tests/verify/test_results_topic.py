@@ -53,7 +53,7 @@ def test_a_result_that_cannot_be_used_is_compared_anew(record: bytes, caplog: py
 
 
 @pytest.mark.parametrize(("hours", "stands"), [(0, True), (23, True), (25, False), (24 * 300, False), (-1, False)])
-def test_what_was_seen_long_ago_is_looked_at_again(hours: int, stands: bool) -> None:
+def test_old_results_are_compared_again(hours: int, stands: bool) -> None:
     now = 1_800_000_000_000
     assert counts(now - hours * 3_600_000, now) is stands
 

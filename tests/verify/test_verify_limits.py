@@ -18,7 +18,7 @@ pytestmark = pytest.mark.brokers
 
 
 @pytest.mark.long
-def test_a_small_fetch_quota_is_no_trouble(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verify_waits_for_a_small_fetch_quota(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """4 MB where the broker allows 0.3 MB a second, of which the first ten seconds' worth at once; patience is shorter than the pauses."""
     topic = pair.topic()
     client = f"limited-{topic}"

@@ -44,7 +44,7 @@ def test_a_right_copy_is_equal(world: World, seed: int, piece: int) -> None:
 
 
 @given(worlds())
-def test_the_ranges_tile_the_target_and_claim_all_of_the_source(world: World) -> None:
+def test_the_ranges_cover_the_target_without_gaps_and_claim_all_of_the_source(world: World) -> None:
     ranges = [wanted for wanted in plan_partition(world.evidence(), piece_bytes=300).ranges if wanted.downstream[0] < wanted.downstream[1]]
     assert union(wanted.downstream for wanted in ranges) == ((world.target_start, world.target_end),)
     assert sum(end - start for start, end in (wanted.downstream for wanted in ranges)) == world.target_end - world.target_start
@@ -89,7 +89,7 @@ def test_a_fault_is_found_and_nothing_else(data: st.DataObject, world: World, se
 
 
 @given(st.data(), worlds(), SEEDS, PIECES)
-def test_what_retention_took_is_not_covered_and_no_difference(data: st.DataObject, world: World, seed: int, piece: int) -> None:
+def test_expired_records_are_not_covered_and_no_difference(data: st.DataObject, world: World, seed: int, piece: int) -> None:
     source_start = data.draw(st.integers(world.source_start, world.source_end))
     target_start = data.draw(st.integers(world.target_start, world.target_end))
     changes = {"source_start": source_start, "target_start": target_start}
@@ -110,7 +110,7 @@ def test_what_retention_took_is_not_covered_and_no_difference(data: st.DataObjec
 
 
 @given(st.data(), worlds(), SEEDS)
-def test_what_is_committed_behind_the_bound_is_left_for_the_next_verify(data: st.DataObject, world: World, seed: int) -> None:
+def test_records_committed_behind_the_bound_are_left_for_the_next_verify(data: st.DataObject, world: World, seed: int) -> None:
     last = data.draw(st.integers(0, len(world.receipts)))
     bound = world.receipts[last - 1].downstream_end + 1 if last else world.target_start
     compared = compare(world, seed, target_end=bound)
@@ -119,7 +119,7 @@ def test_what_is_committed_behind_the_bound_is_left_for_the_next_verify(data: st
 
 
 @given(st.data(), worlds(), SEEDS)
-def test_records_that_are_declared_as_others_are_no_difference(data: st.DataObject, world: World, seed: int) -> None:
+def test_records_that_are_declared_foreign_are_no_difference(data: st.DataObject, world: World, seed: int) -> None:
     place = data.draw(st.sampled_from([entry.downstream_end + 1 for entry in world.receipts]))
     insert_stranger(world, place, STRANGER)
     assert [(finding.kind, finding.downstream) for finding in findings(compare(world, seed))] == [(DifferenceKind.EXTRA, place)]
@@ -164,7 +164,9 @@ def test_a_record_that_no_run_names_is_missing(world: World, seed: int) -> None:
 
 
 @given(worlds(), SEEDS, PIECES, st.booleans())
-def test_merged_receipts_say_the_same_also_beside_what_they_replace(world: World, seed: int, piece: int, halfway: bool) -> None:
+def test_merged_receipts_give_the_same_ranges_also_beside_the_receipts_that_they_replace(
+    world: World, seed: int, piece: int, halfway: bool
+) -> None:
     """Upkeep writes merged receipts before it removes the others: a reader may find a range twice."""
     done = tidy(world.receipts, {})
     keys = {(entry.kind, entry.upstream_start) for entry in (*done.merged, *(() if halfway else done.replaced))}
@@ -175,7 +177,7 @@ def test_merged_receipts_say_the_same_also_beside_what_they_replace(world: World
 
 
 @given(st.data(), worlds(), SEEDS, PIECES)
-def test_receipts_that_upkeep_has_taken_the_runs_from_claim_nothing(data: st.DataObject, world: World, seed: int, piece: int) -> None:
+def test_receipts_whose_runs_compaction_dropped_claim_nothing(data: st.DataObject, world: World, seed: int, piece: int) -> None:
     start = data.draw(st.sampled_from([entry.downstream_end for entry in world.receipts]))
     before = compare(world, seed, piece, target_start=start)
     done = tidy(world.receipts, {("r", 0): start})
@@ -204,7 +206,7 @@ def test_a_place_that_the_ledger_names_twice_hides_no_record(world: World, seed:
 
 
 @given(st.data(), worlds(), SEEDS, PIECES)
-def test_what_the_position_passed_over_without_a_receipt_is_missing(data: st.DataObject, world: World, seed: int, piece: int) -> None:
+def test_records_below_the_position_without_a_receipt_are_missing(data: st.DataObject, world: World, seed: int, piece: int) -> None:
     """A record that a copier neither copied nor wrote a receipt of; only a seed may be set behind records."""
     index = data.draw(st.sampled_from([place for place, entry in enumerate(world.receipts) if entry.kind is ReceiptKind.COPIED]))
     gone = world.receipts.pop(index)

@@ -6,17 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.clusters.admin import ClusterAdmin
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, gather_rights
 from ferry.errors import FerryError
 from ferry.monitoring.status import FlowStatus, flow_status
+from ferry.permissions.model import Resource, Right
 from ferry.permissions.required import required_rights
+from ferry.permissions.resources import source_topics
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
 
 if TYPE_CHECKING:
-    from ferry.clusters.acl_binding import AclBinding
     from ferry.config import Cluster, Flow
-    from ferry.permissions.model import Right
 
 Configs = Mapping[str, Mapping[str, str]]
 
@@ -80,10 +81,6 @@ def _status(flow: Flow) -> tuple[FlowStatus | None, FerryError | None]:
 
 def source_rights(flow: Flow, needed: tuple[Right, ...]) -> RightsFacts:
     """As `rights_of`, for the source. ACLs of topics that the flow does not copy do not count, even if a right covers their names."""
-    from ferry.clusters.acl_binding import AclResource  # noqa: PLC0415 - beside its use
-    from ferry.permissions.model import Resource  # noqa: PLC0415 - likewise
-    from ferry.permissions.resources import source_topics  # noqa: PLC0415 - likewise
-
     rules, copied = flow.topic_rules, frozenset(source_topics(flow))
     others = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC and right.resource not in copied]
 
@@ -95,9 +92,6 @@ def source_rights(flow: Flow, needed: tuple[Right, ...]) -> RightsFacts:
 
 def rights_of(cluster: Cluster, needed: tuple[Right, ...], counts: Callable[[str], bool] = bool) -> RightsFacts:
     """What the cluster says about the `needed` rights of the user, for topics that count. FerryError when it does not answer."""
-    from ferry.clusters.acl_binding import AclPattern, AclResource  # noqa: PLC0415 - beside its use
-    from ferry.permissions.model import Resource  # noqa: PLC0415 - likewise
-
     with ClusterAdmin(cluster) as admin:
         names = admin.topic_names()
     topics = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC]
@@ -109,8 +103,6 @@ def rights_of(cluster: Cluster, needed: tuple[Right, ...], counts: Callable[[str
 
 def _idle(entry: AclBinding, counts: Callable[[str], bool]) -> bool:
     """Whether an ACL denies a single topic that does not count."""
-    from ferry.clusters.acl_binding import AclPattern, AclResource  # noqa: PLC0415 - see source_rights
-
     one = entry.resource is AclResource.TOPIC and entry.pattern is AclPattern.LITERAL and entry.name != "*"
     return one and entry.permission == "DENY" and not counts(entry.name)
 

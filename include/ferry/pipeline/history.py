@@ -38,5 +38,5 @@ def _kept(flow: Flow, record: tuple[bytes, bytes]) -> str:
                 return ""  # a flow that has never copied: writing could create the topic with the broker's settings
         append_records(flow.target, topic, [record])
     except FerryError as problem:
-        return f"the page's history will lack this run, or its lag: {problem}"
+        return f"this run, or its lag, is not in the page's history, because it could not be written: {problem}"
     return ""

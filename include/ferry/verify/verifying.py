@@ -35,7 +35,8 @@ def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callabl
     results = {wanted.key: finished[wanted.key] for wanted in ranges if wanted.key in finished}
     resumed = len(results)
     weight = sum(wanted.weight for wanted in ranges)
-    say(f"{flow.name}: {len(ranges)} ranges of {len(evidence.partitions)} partitions to compare, about {weight / 1e6:,.0f} MB")
+    partitions = len(evidence.partitions)
+    say(f"{flow.name}: verify {request.run_id} compares {len(ranges)} ranges of {partitions} partitions, about {weight / 1e6:,.0f} MB")
     if resumed:
         say(f"an earlier try of {request.run_id} has compared {resumed} of them")
     elsewhere = 0.0
