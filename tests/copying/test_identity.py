@@ -22,7 +22,7 @@ from ferry.copying import lane
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.guard_reading import guarded
 from ferry.copying.lane_runner import InlineLaneRunner, More
-from ferry.copying.ledger_compaction import keep_ledger_tidy
+from ferry.copying.ledger_compaction import compact_ledger
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.errors import ConfigError, ExitCode
@@ -186,7 +186,7 @@ def test_ten_rounds_with_kills_upkeep_and_retention(pair: Pair, run_flow: RunFlo
                 assert copy(flow).exit_code is ExitCode.DONE
         if number % 4 == 2:
             for flow in (pair.there, pair.back):
-                merged += len(keep_ledger_tidy(flow).merged)
+                merged += len(compact_ledger(flow).merged)
         if number % 4 == 3:
             pair.a.delete_below(positions(pair.there))
             pair.b.delete_below(positions(pair.back))

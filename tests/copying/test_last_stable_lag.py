@@ -114,7 +114,7 @@ def test_a_lag_as_json_and_as_a_failure() -> None:
     young, unseen = replace(entry, overdue=False), replace(entry, transaction=None, hidden="not allowed")
     problem = (
         "cluster A, A.t-4: a transaction is open for 2 min, from offset 10 on (the log ends at 20): "
-        "producer id 7, epoch 3, transactional id id, and 2 more behind it; "
+        "producer id 7, epoch 3, transactional id id, and 2 more after it; "
     )
     assert overdue([young, entry]) == [PartitionFailure("t", 4, "TransactionHangs", problem + entry.remedy)]
     found = unseen.document()

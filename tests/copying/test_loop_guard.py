@@ -249,7 +249,8 @@ def test_what_came_from_the_target_is_not_to_go() -> None:
     guard = PartitionGuard(excluded=((0, 30), (50, 60), (95, 200)), two_way=True)
     (plan,) = plan_partitions([replace(FACTS, guard=guard)], RULES)
     assert (plan.offsets, plan.from_target) == (90 - 20 - 10 - 5, 35)
-    assert plan.notes == ("35 offsets hold what came from the target: left out",)
+    (note,) = plan.notes
+    assert "35 offsets" in note
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,8 @@ def test_what_came_from_the_target_is_told_and_not_counted_as_work() -> None:
     found = plan(replace(KNOWN, since=0, guard=PartitionGuard(((5, 20), (45, 1_060), (2_000, 2_010))), end=1_100, stable_end=1_100))
     assert found.segments == (Segment(COPIED, 50, 1_100), Segment(BACKFILLED, 10, 50))
     assert (found.from_target, found.offsets) == (10 + 1_015, 1_050 + 40 - 1_025)
-    assert found.notes == ("1,025 offsets hold what came from the target: left out",)
+    (note,) = found.notes
+    assert "1,025 offsets" in note
 
 
 def test_what_may_have_come_from_the_target_is_not_copied() -> None:
@@ -126,7 +127,7 @@ def test_what_may_have_come_from_the_target_is_not_copied() -> None:
     refused(
         broken,
         OriginUnclear,
-        "is not known; settle that flow with ferry seed --from-file, then declare what it wrote with ferry seed --foreign",
+        "settle that flow with ferry seed --from-file, then declare what it wrote with ferry seed --foreign",
     )
     local = replace(RULES, on_unclear="local")
     refused(broken, OriginUnclear, "topic t too, and its ledger here was deleted", local)
@@ -173,7 +174,7 @@ def test_the_remote_topic_was_recreated_or_deleted() -> None:
 
 def test_the_source_topic_was_recreated() -> None:
     recreated = replace(KNOWN, topic_id=OTHER_SOURCE)
-    refused(recreated, SourceRecreated, "now; ferry.on.recreate=restart copies the new topic behind the old one's records")
+    refused(recreated, SourceRecreated, "ferry.on.recreate=restart")
     found = plan(replace(recreated, log_start=3), RESTART)
     assert (found.position, found.last_epoch) == (3, -1)
     assert found.seed is not None
@@ -183,10 +184,7 @@ def test_the_source_topic_was_recreated() -> None:
 def test_a_log_that_seems_to_end_before_the_position_is_truncated_only_if_that_is_confirmed() -> None:
     lagging = replace(KNOWN, end=30, stable_end=30)
     for rules in (RULES, RESTART):
-        text = (
-            "can be read only up to offset 30, before the position 50, but its leader does not confirm that it was truncated: "
-            "the leader may lag behind, or an open transaction holds readers back; run again"
-        )
+        text = "only up to offset 30, before the position 50"
         refused(lagging, PartitionUnavailable, text, rules)
     confirmed = replace(lagging, truncation=Truncation(30, 30, copied=True))
     refused(confirmed, SourceTruncated, "truncated to offset 30; copied up to 50; ferry.on.recreate=restart goes on at offset 30")

@@ -110,7 +110,7 @@ def test_a_ledger_that_cannot_be_read_is_told_once_and_read_again(problem: Excep
         assert ledger.idle.wait(30)
     why = "cluster B: gone" if problem else "cluster B: topic mm2-ferry-ledger.A.internal"
     told, line, *again = said
-    assert told.startswith("cannot read now how far the copy is; the copy goes on, ")
+    assert "the copy goes on" in told
     assert why in told
     assert line.startswith("40 records, 1.0 MB, ")
     assert again == ([told] if problem else []), "trouble that comes back is told again"

@@ -35,7 +35,7 @@ from ferry.client import remote_cluster
 from ferry.clusters.acl_binding import AclPattern, AclResource
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
-from ferry.copying.ledger_compaction import keep_ledger_tidy
+from ferry.copying.ledger_compaction import compact_ledger
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError, worst_exit_code
 from ferry.ledger.reading import read_receipts
@@ -233,7 +233,7 @@ class Stage:
             "status": lambda: _looked(lambda: flow_status(flow)),
             "ledger": lambda: _looked(lambda: covered_ranges(read_receipts(flow))),
             "verify": lambda: self._verify(flow, f"verify-{name}"),
-            "upkeep": lambda: _looked(lambda: keep_ledger_tidy(flow)),
+            "upkeep": lambda: _looked(lambda: compact_ledger(flow)),
         }
         if flow.mirroring.emit_checkpoints_enabled:
             errands["translate"] = lambda: self._translate(flow)

@@ -16,7 +16,7 @@ YOUNG_MILLISECONDS = 5_000
 
 def main() -> int:
     upkeep.YOUNG_MILLISECONDS = YOUNG_MILLISECONDS
-    done = upkeep.keep_ledger_tidy(load_config(Path(sys.argv[1])).flows[0])
+    done = upkeep.compact_ledger(load_config(Path(sys.argv[1])).flows[0])
     print(f"{len(done.merged)} receipts merged, {len(done.replaced)} gone")  # noqa: T201 - its answer
     return 0
 

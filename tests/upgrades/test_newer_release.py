@@ -209,7 +209,7 @@ def test_upkeep_leaves_alone_what_has_more_fields(both: Both) -> None:
         name, what = encode_receipt(Receipt(**{**known, **place}))
         added = json.dumps({**json.loads(what), "new": 1}).encode() if start == 1_002 else what
         both.append(topic, name, added, partition=partition, at=old)
-    done = upkeep.keep_ledger_tidy(both.flow)
+    done = upkeep.compact_ledger(both.flow)
     assert [(one.upstream_start, one.upstream_end) for one in done.merged] == [(1_000, 1_002)]
     left = {json.loads(name)["start"]: what for _, name, what in receipts(both.flow) if what}
     assert json.loads(left[1_002])["new"] == 1

@@ -1,8 +1,8 @@
-"""One source partition inside a lane: how far it is fetched, accepted and committed.
+"""The progress of one source partition in a lane: how far it is fetched, settled and committed.
 
-Three marks, never out of order: committed <= settled <= fetched. `settled` moves when the target accepted a batch, or when everything
-fetched so far is accepted (control records and aborted data leave nothing to accept). A commit that is confirmed makes settled committed;
-an abandoned transaction throws settled and fetched back to committed.
+Always committed <= settled <= fetched. `settled` moves when the target accepts a batch, or when everything fetched so far is accepted
+(control records and aborted data make no batch). A confirmed commit sets committed to settled; an abandoned transaction sets settled and
+fetched back to committed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ferry.ledger.state import Head
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.ranges import Range, end_of_range_at, next_start, outside, size, union, within
 
-# A fetch in front of excluded offsets asks for this much per offset before them, and at least for the smallest fetch: brokers always
-# answer with one whole batch, and the bytes behind it would be fetched for nothing.
+# Before excluded offsets, a fetch asks for this many bytes for each offset up to them, and at least for the smallest fetch: a broker always
+# sends one whole batch, and bytes of excluded offsets would be fetched for nothing.
 BYTES_AN_OFFSET = 16 << 10
 SMALLEST_FETCH_BYTES = 64 << 10
 
 
 @dataclass
 class ReceiptDraft:
-    """The receipt of what the open transaction copied of one segment so far."""
+    """The receipt of the records of one segment that the open transaction holds so far."""
 
     segment: Segment
     start: int
@@ -43,7 +43,7 @@ class ReceiptDraft:
     source_epoch: int = -1
 
     def add(self, batch: ProduceBatch, base_offset: int) -> None:
-        """Count a batch whose first record got downstream offset `base_offset`."""
+        """Count a batch that the target appended with the downstream offset `base_offset`."""
         downstream, places = base_offset, batch.places
         for index, (upstream, count) in enumerate(batch.runs):
             if places:
@@ -81,7 +81,7 @@ class ReceiptDraft:
 
 @dataclass(frozen=True)
 class _Committed:
-    """What a confirmed transaction left: the position, the segment at hand and how far it is, and the epoch of the last record."""
+    """The state after the last confirmed commit: position, index of the segment, offset in it, and leader epoch of the last record."""
 
     position: int
     segment: int
@@ -91,24 +91,24 @@ class _Committed:
 
 
 class PartitionCursor:
-    """Progress of one partition through its segments."""
+    """The progress of one partition through its segments."""
 
     def __init__(self, task: PartitionTask) -> None:
         self.task = task
-        # The source contradicts the offset or its epoch: nothing is fetched until it was looked at.
+        # The source contradicts the offset or its epoch: nothing is fetched before the feed has asked for the log's bounds.
         self.doubted = False
         self.failure: Failure | None = None
         self.not_before = 0.0
         self.troubled_since = 0.0
         first = task.segments[0].start if task.segments else task.position
         self._committed = _Committed(task.position, 0, first, task.last_epoch, not task.declared)
-        # (offset, number): so many records before that offset have no batch, because the handler dropped them all.
+        # (offset, number): this many records before the offset are in no batch, because the handler dropped all of them.
         self._dropped: deque[tuple[int, int]] = deque()
         self._record_bytes = task.record_bytes
         self.revert()
 
     def revert(self) -> None:
-        """Forget what the abandoned transaction held."""
+        """Go back to the last commit: the transaction was abandoned."""
         self._segment = self._committed.segment
         self.fetched = self.settled = self._committed.offset
         self.position = self._committed.position
@@ -121,7 +121,7 @@ class PartitionCursor:
         self.doubted = False
 
     def confirm(self) -> None:
-        """What the transaction held is committed."""
+        """The transaction is committed."""
         self._declared = True
         self._committed = _Committed(self.position, self._segment, self.settled, self._epoch, declared=True)
         self._receipts = []
@@ -129,17 +129,17 @@ class PartitionCursor:
 
     @property
     def segment(self) -> Segment | None:
-        """What is being copied; None when nothing is left."""
+        """The segment that is being copied; None when nothing is left."""
         return self.task.segments[self._segment] if self._segment < len(self.task.segments) else None
 
     @property
     def done(self) -> bool:
-        """Whether nothing more will be fetched: all segments settled, or failed."""
+        """Whether nothing more will be fetched: all segments are settled, or the partition failed."""
         return self.segment is None or self.failure is not None
 
     @property
     def touched(self) -> bool:
-        """Whether the open transaction changes this partition."""
+        """Whether the open transaction holds something of this partition, or must: its seed."""
         undeclared = not self._declared and self.failure is None
         return bool(self._receipts) or self._draft is not None or undeclared
 
@@ -151,16 +151,16 @@ class PartitionCursor:
 
     @property
     def committed_position(self) -> int:
-        """The position as last confirmed."""
+        """The position of the last confirmed commit."""
         return self._committed.position
 
     @property
     def runs(self) -> int:
-        """Runs that the open transaction's receipt holds so far."""
+        """How many runs the receipt of the open transaction has so far."""
         return len(self._draft.runs) if self._draft else 0
 
     def fetch_position(self) -> FetchPosition:
-        """Where to fetch next. Backfilled segments start in the middle of a log: no epoch is known there."""
+        """Where to fetch next, without an epoch where none is known, as at the start of a backfilled segment."""
         limit = None
         if self.task.excluded:
             before = next_start(self.task.excluded, self.fetched) - self.fetched
@@ -168,25 +168,25 @@ class PartitionCursor:
         return FetchPosition(self.task.topic, self.task.partition, self.fetched, self._fetched_epoch, limit)
 
     def pass_excluded(self) -> None:
-        """Go on behind what is excluded at the fetch offset, without fetching it: it may be most of a log. The epoch there is not known."""
+        """Skip excluded offsets at the fetch offset without fetching them: they may be most of a log. The epoch after them is not known."""
         segment = self.segment
         if not self.task.excluded or segment is None or self.failure is not None:
             return
-        behind = min(segment.end, end_of_range_at(self.task.excluded, self.fetched))
-        if behind > self.fetched:
-            self.fetched, self._fetched_epoch = behind, -1
+        after = min(segment.end, end_of_range_at(self.task.excluded, self.fetched))
+        if after > self.fetched:
+            self.fetched, self._fetched_epoch = after, -1
 
     def fetched_to(self, offset: int, epoch: int) -> None:
-        """Everything before `offset` was fetched; `epoch`: the leader epoch to fetch from there with (-1: not known)."""
+        """Everything before `offset` was fetched. `epoch`: the leader epoch with which to fetch from there (-1: not known)."""
         self.fetched, self._fetched_epoch = offset, epoch
         self.troubled_since = 0.0
 
     def forget_epoch(self) -> None:
-        """Fetch without a leader epoch next: the source's leader does not know it, though its log was found to be the one that was read."""
+        """Fetch without a leader epoch next: the source's leader does not know the epoch, although its log is the one that was read."""
         self._fetched_epoch = -1
 
     def note_dropped(self, records: int) -> None:
-        """A message handler dropped all records of the last fetch: they count once what was fetched is settled."""
+        """A message handler dropped all records of the last fetch. They count as soon as the fetched offsets are settled."""
         self._dropped.append((self.fetched, records))
 
     def accept(self, batch: ProduceBatch, base_offset: int) -> None:
@@ -197,9 +197,9 @@ class PartitionCursor:
             self._count_dropped()
 
     def skip(self, batch: ProduceBatch, reason: str) -> None:
-        """The target refused `batch`, all of whose records come from one source record: that record is lost, what lies around it settled.
+        """The target refused `batch`, whose records all come from one source record: it is lost, and the offsets around it are settled.
 
-        What the handler dropped around it lies there too, before it or behind it: both receipts say that a handler was at work.
+        The handler may have dropped records before and after it: so the receipts of both sides say that a handler was at work.
         """
         offset, dropped = batch.runs[0][0], batch.dropped
         if offset > self.settled:
@@ -215,7 +215,7 @@ class PartitionCursor:
             self._settle(batch.upstream_end, batch.last_leader_epoch)
 
     def settle_fetched(self) -> None:
-        """Nothing waits or is in flight: everything fetched is settled; go to the next segment when this one is done."""
+        """Everything fetched is settled, because nothing waits or is in flight. Go to the next segment if this one is done."""
         segment = self.segment
         if segment is None or self.failure is not None:
             return
@@ -227,9 +227,9 @@ class PartitionCursor:
             self._next_segment()
 
     def lose(self, log_start: int, reason: str) -> None:
-        """The source dropped `[settled, log_start)` before it was copied: a loss, within the segment, unless all of it is excluded.
+        """The source deleted `[settled, log_start)` before it was copied: within the segment a loss, unless all of it is excluded.
 
-        One loss reaches from the first offset that is not excluded to the last: most of those between hold the ends of transactions.
+        There is one loss, from the first offset that is not excluded to the last one: most offsets in between hold transaction markers.
         """
         segment = self.segment
         if segment is None:
@@ -237,16 +237,16 @@ class PartitionCursor:
         end = min(log_start, segment.end)
         lost = outside(self.task.excluded, self.settled, end)
         if lost:
-            first, behind = lost[0][0], lost[-1][1]
+            first, last = lost[0][0], lost[-1][1]
             if first > self.settled:
                 self._open_draft()
                 self._settle(first, -1)
             self._close_draft()
-            excluded = size(within(self.task.excluded, first, behind))
+            excluded = size(within(self.task.excluded, first, last))
             reason += f"; {excluded:,} of these offsets held what the flow in the other direction wrote" if excluded else ""
             kind = ReceiptKind.LOSS if segment.kind == ReceiptKind.COPIED else ReceiptKind.SKIPPED
-            self._receipts.append(self._receipt(kind, first, behind, reason))
-            self._settle(behind, -1)
+            self._receipts.append(self._receipt(kind, first, last, reason))
+            self._settle(last, -1)
         if end > self.settled:
             self._open_draft()
         self.fetched, self._fetched_epoch = end, -1
@@ -256,19 +256,19 @@ class PartitionCursor:
             self._next_segment()
 
     def fail(self, error: FerryError) -> None:
-        """Stop here; what is settled stays."""
+        """Stop the partition. Settled offsets stay settled."""
         if self.failure is None:
             problem = getattr(error, "problem", str(error))
             self.failure = Failure(type(error).__name__, problem, passing=error.retry == RetryRule.RETRY)
 
     def receipts(self, run_id: str) -> list[Receipt]:
-        """The receipts of the open transaction, declared ones first."""
+        """The receipts of the open transaction: first the seed and receipts of other replicators' records, if they are not written yet."""
         self._close_draft()
         declared = () if self._declared else self.task.declared
         return [replace(receipt, run_id=run_id) for receipt in (*declared, *self._receipts)]
 
     def head(self, run_id: str, ledger_topic_id: str) -> Head:
-        """Where the partition stands once the open transaction is committed."""
+        """The head of the partition as it will be after the commit."""
         task = self.task
         return Head(
             topic=task.topic,
@@ -289,7 +289,7 @@ class PartitionCursor:
         return PartitionOutcome(self.task.topic, self.task.partition, self._committed.position, self.failure)
 
     def _settle(self, offset: int, epoch: int) -> None:
-        """`epoch`: of just this offset, -1 where it is not known: that of an earlier offset would make the log look truncated."""
+        """`epoch`: of exactly this offset, or -1. The epoch of an earlier offset could make the log look truncated."""
         self.settled = offset
         segment = self.segment
         if segment is not None and segment.kind == ReceiptKind.COPIED:
@@ -310,7 +310,7 @@ class PartitionCursor:
         if self._draft is None:
             segment = self.segment
             if segment is None:
-                raise RuntimeError(f"{self.task.topic}-{self.task.partition}: accepted a batch behind the last segment")
+                raise RuntimeError(f"{self.task.topic}-{self.task.partition}: accepted a batch after the last segment")
             self._draft = ReceiptDraft(segment, self.settled)
         return self._draft
 

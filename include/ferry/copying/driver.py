@@ -1,6 +1,6 @@
-"""The driver of one copy: takes the flow over, plans under the fence, hands lanes to a runner, tries lost lanes again.
+"""The driver of one copy: fences older runs, plans, hands lanes to a runner, and runs lost lanes again.
 
-Runs in the Spark driver or, for small jobs, in the caller's process. Everything that decides about data is read after fencing.
+It runs in the Spark driver or, for small jobs, in the caller's process. It reads everything that decides about data after fencing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, number_of_lanes, transactional_id
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
-from ferry.copying.ledger_compaction import is_due, keep_ledger_tidy
+from ferry.copying.ledger_compaction import compact_ledger, is_due
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
 from ferry.copying.patience import until_it_answers
 from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions, stopped_without_topic
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Before lost lanes are taken back; twice as long each time that they are lost without headway.
+# Before lost lanes are taken back; doubled each time that they are lost without a commit in between.
 FIRST_PAUSE_SECONDS = 1.0
 
-# For a cluster that has been waited for already.
+# For a cluster that Ferry has already waited for.
 LOOK_SECONDS = 10.0
 
 Log = Callable[[str], None]
@@ -74,12 +74,12 @@ def rules_of(flow: Flow, request: RunRequest) -> PlanRules:
 
 @dataclass
 class _Tally:
-    """What is known about the run so far, by source partition."""
+    """What is known about the run so far. `failures`: by source partition."""
 
     failures: dict[tuple[str, int], PartitionFailure] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
     stopped_lanes: set[int] = field(default_factory=set)
-    silent: str = ""  # what a lane said that waited for a whole cluster
+    silent: str = ""  # the problem of a lane that waited for a whole cluster in vain
     cpu_seconds: float = 0.0
 
 
@@ -96,11 +96,11 @@ class CopyDriver:
         self._started = time.monotonic()
 
     def run(self) -> None:
-        """Copy; the outcome goes to the runs topic. Superseded, ClusterUnreachable and the like end it."""
+        """Copy, and write the outcome to the runs topic. Errors that end the run, like Superseded and ClusterUnreachable, are raised."""
         self._under_the_fence(self._copy)
 
     def seed(self, decide: Callable[[FlowSnapshot], Iterable[PartitionPlan]]) -> None:
-        """Write what `decide` says about what is seen under the fence, instead of copying; outcome and errors as of `run`."""
+        """Instead of copying, write the seeds that `decide` plans from a snapshot after fencing. Outcome and errors as in `run`."""
         self._under_the_fence(lambda hold: self._seed(hold, decide))
 
     def _under_the_fence(self, act: Callable[[RunLease], None]) -> None:
@@ -114,7 +114,7 @@ class CopyDriver:
             superseded = str(problem) if isinstance(problem, Superseded) else None
             if superseded is None:
                 self._tally.failures["", -1] = PartitionFailure("", -1, type(problem).__name__, str(problem))
-            with suppress(ClusterUnreachable):  # a target that is gone is told nothing more; `problem` is what ended the run
+            with suppress(ClusterUnreachable):  # the target may be unreachable too; `problem` is what ended the run
                 waited = isinstance(problem, ClusterUnreachable)
                 self._write_result(superseded, seconds=LOOK_SECONDS if waited else None)
             raise
@@ -126,7 +126,7 @@ class CopyDriver:
         return held
 
     def _lanes_for(self, hold: RunLease, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
-        """Settle how many lanes the run has, by what it found to copy; those of them that no run had so far."""
+        """Decide how many lanes the run has, by what there is to copy. Returns the lanes that no earlier run had."""
         self._lanes = number_of_lanes(sum(plan.has_work for plan in plans), self._flow.lanes)
         return hold.take_more_lanes(self._lanes)
 
@@ -167,15 +167,15 @@ class CopyDriver:
                 self._run_lanes(job, pending, out, progress, more)
                 pending = more()
         for lane in self._tally.stopped_lanes:
-            hold.retake(lane)  # aborts what it left open, so that readers of the target do not wait for its time-out
+            hold.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
         self._name_last_stable_lags(seen)
-        self._tidy_ledger(hold)
+        self._compact_ledger(hold)
         self._index_losses(hold, job.ledger_topic_id)
 
     def _taken_back(
         self, hold: RunLease, held: Mapping[int, ProducerIdentity], ends: Mapping[tuple[str, int], int], out: LanesOut
     ) -> list[LaneTask]:
-        """The lanes that were lost so far, taken back and planned again, while others may still run; some are given up."""
+        """Take lost lanes back and plan them again, while others may still run. Lanes that were lost too often are given up."""
         lost = dict(out.lost)
         if not lost:
             return []
@@ -191,10 +191,7 @@ class CopyDriver:
         return tasks
 
     def _end_if_silent(self, hold: RunLease) -> None:
-        """ClusterUnreachable when a lane has waited for a cluster in vain and this process cannot reach both clusters either.
-
-        Nobody waits for as long again.
-        """
+        """ClusterUnreachable if a lane has waited for a cluster in vain, and this process does not reach both clusters soon."""
         if not self._tally.silent:
             return
         try:
@@ -207,23 +204,23 @@ class CopyDriver:
         self._tally.silent = ""
 
     def _name_last_stable_lags(self, seen: FlowSnapshot) -> None:
-        """After the copy, when no transaction of this flow is open: what is held back then is somebody else's."""
+        """After the copy no transaction of this flow is open: if a last stable offset lags now, the transaction is somebody else's."""
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             for failure in overdue(last_stable_lags(self._flow, seen, source, target)):
                 self._tally.failures.setdefault((failure.topic, failure.partition), failure)
 
-    def _tidy_ledger(self, hold: RunLease) -> None:
+    def _compact_ledger(self, hold: RunLease) -> None:
         with InternalTopicReader(self._flow.target) as reader:
             if not is_due(sum(reader.end_offsets(self._ledger).values()), hold.record):
                 return
-            hold.writer.confirm()  # an older run must not take the upkeep's id from a newer one
+            hold.writer.confirm()  # an older run must not take the compaction's transactional id from a newer one
             try:
-                done = keep_ledger_tidy(self._flow)
+                done = compact_ledger(self._flow)
             except Superseded as problem:
-                hold.writer.confirm()  # the run is: else somebody who began earlier tidies, and the next run is as good
-                log.warning("the ledger is tidied by somebody else: %s", problem)
+                hold.writer.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
+                log.warning("another process compacts the ledger: %s", problem)
                 return
-            # What tidying itself wrote is not new.
+            # The records of this compaction are not new ones.
             held_ever = sum(reader.end_offsets(self._ledger).values())
         hold.write_record(tidied=held_ever, receipts=done.left)
         self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
@@ -231,14 +228,14 @@ class CopyDriver:
     def _index_losses(self, hold: RunLease, ledger_topic_id: str) -> None:
         with InternalTopicReader(self._flow.target) as reader:
             held_ever = sum(reader.end_offsets(self._ledger).values())
-        # A ledger of a cluster without topic ids cannot be told from one that was created anew.
+        # Without topic ids Ferry cannot tell whether the ledger was deleted and created again.
         if ledger_topic_id not in {"", str(NO_TOPIC_ID)} and loss_index.is_due(held_ever, hold.record.losses):
             hold.write_record(losses=index_losses(self._flow, hold.record.losses, ledger_topic_id, held_ever))
 
     def _plan(
         self, hold: RunLease, ends: Mapping[tuple[str, int], int] | None = None, lanes: Collection[int] | None = None
     ) -> tuple[FlowSnapshot, list[PartitionPlan]]:
-        """Take a snapshot and plan, only partitions of `lanes` when some lanes are planned again; what fails is noted."""
+        """Take a snapshot and plan; of `lanes` only, if some lanes are planned again. Failures are noted."""
         concerns = None if lanes is None else partial(self._concerns, lanes)
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = take_snapshot(self._flow, self._request, source, target, settled=True, ends=ends, for_a_run=True, concerns=concerns)
@@ -260,7 +257,7 @@ class CopyDriver:
     def _without_topic(
         self, plans: Iterable[PartitionPlan], seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin
     ) -> list[PartitionPlan]:
-        """The plans; partitions whose remote topic was not created stop with the reason, for which the target is asked once more."""
+        """The plans, where partitions fail whose remote topic was not created. The target is asked for the reason."""
         found = list(plans)
         missing = {
             (plan.facts.topic, plan.facts.remote_topic) for plan in found if plan.failure is None and plan.facts.remote_topic_id is None
@@ -275,19 +272,19 @@ class CopyDriver:
         return lane_of(topic, partition, self._lanes) in lanes
 
     def _name_missing(self, lost: Iterable[LaneTask], plans: Iterable[PartitionPlan]) -> None:
-        """Partitions of lost lanes that the clusters no longer show: they would drop out of the run without a word.
+        """Fail partitions of lost lanes that the clusters no longer show: the report would not name them otherwise.
 
-        Where a failure names their topic (partition -1), it is the reason.
+        If a failure names their topic (partition -1), that is reason enough.
         """
         named = {(plan.facts.topic, plan.facts.partition) for plan in plans} | self._tally.failures.keys()
         for task in lost:
             for part in task.partitions:
                 key = (part.topic, part.partition)
                 if not named & {key, (part.topic, -1)}:
-                    self._fail(*key, "SourceMissing", "the source did not show it any more when its lane was tried again")
+                    self._fail(*key, "SourceMissing", "the source no longer had it when its lane was planned again")
 
     def _claim(self, hold: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> None:
-        """Claim the remote topics that this run will be the first to write."""
+        """Claim the remote topics to which no flow has written yet."""
         wanted = {
             plan.facts.remote_topic: str(plan.facts.remote_topic_id)
             for plan in plans
@@ -324,9 +321,9 @@ class CopyDriver:
     def _run_lanes(
         self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, progress: Progress, more: Callable[[], list[LaneTask]] = list
     ) -> None:
-        """Run `tasks`, and whatever `more` gives meanwhile. What was lost stands in `out`."""
+        """Run `tasks`, and lanes that `more` gives meanwhile. `out` knows which were lost."""
         out.give(tasks)
-        with closing(self._runner.run(job, tasks, more)) as results:  # workers end before whatever is raised here goes on
+        with closing(self._runner.run(job, tasks, more)) as results:  # if an error is raised here, the workers end first
             for result in results:
                 self._tally.cpu_seconds += result.cpu_seconds
                 lost = self._take_result(result)
@@ -387,7 +384,7 @@ class CopyDriver:
 
 
 def partition_task(plan: PartitionPlan) -> PartitionTask:
-    """A plan's partition as a lane's work; the remote topic must exist."""
+    """The lane's task for a planned partition, whose remote topic must exist."""
     facts = plan.facts
     if facts.remote_topic_id is None:
         raise ValueError(f"{facts.topic}-{facts.partition}: planned before its remote topic exists")
@@ -411,7 +408,7 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
 
 
 def _check_hold(hold: RunLease, plans: Iterable[PartitionPlan]) -> None:
-    """Superseded when the run is no longer held: what seems wrong may be what a newer one did between two looks."""
+    """Superseded if a newer run has taken over: it may have changed what looks like a failure here."""
     if any(plan.failure is not None for plan in plans):
         hold.writer.confirm()
 

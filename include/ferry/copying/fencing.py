@@ -1,16 +1,20 @@
-"""Taking a flow over, and holding it: the broker's compare-and-set on transactional ids.
+"""Takes a flow over from older runs, and keeps it, by transactional ids: Kafka lets only one producer hold an id.
 
-Order matters. A run first inits the flow's run id without conditions; only then it reads the flow record, inits every lane id ever used
-without conditions, and writes the flow record with the number of them (under the run id, so an older run can no longer write it). A run
-whose plan needs more lanes first writes the record with their number, then inits them, and proves the run id before it uses them: a newer
-run either finds them in the record, or began before it was written, and then the write is refused.
-From then on each id is only ever re-inited with the pair that is held. A lane whose pair died with its worker is taken back without
-conditions, but only after the run id was re-inited with the held pair: an older run is refused there and gives up, so two runs never take
-turns. And whoever took lanes proves the run id once more before it uses them (the flow record's write is such a proof): a run that was
-superseded between proof and taking uses none. tests/model goes through all interleavings of this.
+To *take* an id is InitProducerId without conditions: it fences the older holder. To *prove* an id is EndTxn(abort) and InitProducerId
+with the producer id and epoch that this process holds (Coordinator.settle): it does not disturb a newer holder, and only a refusal means
+that the id is lost. The order matters:
 
-A proof is an EndTxn(abort) and an init, both with the held pair (Coordinator.settle): it does not disturb a newer holder, and only its
-refusal says that an id is lost.
+1. A run takes the flow's run id.
+2. Then it reads the flow record, takes every lane id that was ever used, and writes the record with their number. It writes under the run
+   id, so an older run can no longer write the record.
+3. If the plan needs more lanes, the run first writes their number, then takes their ids, and proves the run id before it uses them. A newer
+   run either finds them in the record, or has begun before, and then the write is refused.
+4. A lane whose worker died is taken back, but only after the run id was proven: an older run is refused there and ends, so two runs never
+   take a lane from each other in turns.
+5. After it took lanes, a run proves the run id once more before it uses them (writing the flow record proves it too). So a run that was
+   superseded in between uses none of them.
+
+tests/model goes through all interleavings of these steps.
 """
 
 from __future__ import annotations
@@ -35,12 +39,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Records written here are newest-per-key, so a transaction whose outcome is unknown is simply written again.
 ATTEMPTS = 5
 
 
 class FencedWriter:
-    """One transactional id of the target, held by this process. Blocking; not for use inside a lane."""
+    """One transactional id on the target, held by this process. Its calls block: not for use inside a lane."""
 
     def __init__(self, flow: Flow, group: str, name: str, topics: Iterable[str]) -> None:
         from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
@@ -68,13 +71,13 @@ class FencedWriter:
         self._loop.close()
 
     def take(self, name: str) -> ProducerIdentity:
-        """Init another transactional id without conditions: aborts what is open there and fences whoever holds it."""
+        """Take another transactional id: aborts its open transaction, and fences its holder."""
         return self._call(Coordinator(self._loop, self._connection, name, self._group).init)
 
     def confirm(self, seconds: float | None = None) -> None:
-        """Superseded unless this process still holds the id. ClusterUnreachable when the cluster does not say so in `seconds`.
+        """Prove that this process still holds the id; else Superseded. ClusterUnreachable if there is no answer in `seconds`.
 
-        By default it is given the patience of every coordinator.
+        None: as long as Ferry waits for any coordinator.
         """
         self._coordinator.patience_seconds = seconds
         try:
@@ -88,7 +91,7 @@ class FencedWriter:
         self.identity = self._call(self._settle)
 
     def write(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
-        """Write newest-per-key records in one transaction."""
+        """Write records in one transaction. The newest record of a key counts: after an unknown outcome they are written again."""
         problem: Exception | None = None
         for _ in range(ATTEMPTS):
             try:
@@ -129,7 +132,7 @@ class FencedWriter:
 
 
 class RunLease:
-    """A flow taken over by this process: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
+    """A flow that this process holds: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
 
     def __init__(self, flow: Flow, group: str, topics: Iterable[str]) -> None:
         self._flow = flow
@@ -145,13 +148,13 @@ class RunLease:
         self.writer.__exit__()
 
     def take_lanes(self) -> dict[int, ProducerIdentity]:
-        """Fence every lane that was ever used, and as many as the flow has at least."""
+        """Take every lane that was ever used, and at least as many as the flow has."""
         found = self._last_record()
         self.record = replace(found, flow=self._flow.name, lanes=max(found.lanes, number_of_lanes(0, self._flow.lanes)))
         return self._take(range(self.record.lanes))
 
     def take_more_lanes(self, lanes: int) -> dict[int, ProducerIdentity]:
-        """Those below `lanes` that no run has used yet, after the record names them. Superseded when a newer run holds the flow."""
+        """Take the lanes below `lanes` that no run has used yet, after writing the record. Superseded if a newer run holds the flow."""
         more = range(self.record.lanes, lanes)
         if not more:
             return {}
@@ -166,7 +169,7 @@ class RunLease:
         self.writer.write({TopicPartition(self._state, 0): [encode_state(self.record)]})
 
     def retake(self, lane: int) -> ProducerIdentity:
-        """Take back a lane whose pair is lost. Superseded when a newer run holds the flow."""
+        """Take back a lane whose worker is lost. Superseded if a newer run holds the flow."""
         self.writer.confirm()
         pair = self.writer.take(transactional_id(self._flow.name, lane))
         self.writer.confirm()
@@ -176,7 +179,7 @@ class RunLease:
         return {lane: self.writer.take(transactional_id(self._flow.name, lane)) for lane in lanes}
 
     def _last_record(self) -> FlowRecord:
-        """With the most lanes ever: from uncommitted records too, because it is read before the lanes' open transactions are aborted."""
+        """With the most lanes ever, also from uncommitted records: the lanes' open transactions are not aborted yet."""
         most = FlowRecord(self._flow.name, 0)
         with InternalTopicReader(self._flow.target, committed=False) as reader:
             for record in reader.read(self._state):

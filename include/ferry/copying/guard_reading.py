@@ -1,13 +1,13 @@
-"""Reads what the flow in the other direction left on this flow's source, and adds it to the facts about its partitions.
+"""Reads what the flow in the other direction wrote into this flow's source, and adds it to the facts about the partitions.
 
-The order is what makes it safe: the ends of the partitions were taken before, and only then the other flow's ledger is read to its high
-watermark. Receipts of records below such an end were accepted before its transaction ended, so they are all there. Open transactions need
-not be waited for: whatever becomes of one, the offsets that its receipts name hold what the other flow wrote. Declarations of a person are
-different, and are read when they are committed.
+The order makes it safe. The ends of the partitions are known before; then the other flow's ledger is read to its high watermark. Receipts
+of records below such an end were appended before their transaction ended, so they are all there. Open transactions need no wait: whether
+they are committed or not, the other flow wrote the offsets that their receipts name. Receipts that an operator declared are different:
+they count only when they are committed.
 
-Last of all the source is asked how far its logs still are the ones that were written to, for what was appended under a known leader epoch.
+At last Ferry asks the source where the log of each leader epoch that receipts name ends today.
 
-Whether the config file knows the other flow does not matter: its ledger lies on the source or it does not.
+It does not matter whether the config file has the other flow, only whether its ledger is on the source.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.leader_epochs import epoch_ends
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.loop_guard import DECLARED, GuardDraft, PartitionGuard, PartitionKey, TopicPair, both_ways, unexplained_partitions
+from ferry.copying.loop_guard import DECLARED, GuardDraft, PartitionGuard, TopicPair, both_ways, unexplained_partitions
 from ferry.errors import ConfigError, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.ledger.receipt_glance import glance
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 def guarded(
     flow: Flow, facts: Iterable[PartitionFacts], source_topics: Mapping[str, TopicDescription], *, settled: bool
 ) -> tuple[PartitionFacts, ...]:
-    """The facts, with what came from the target. `settled`: wait for declarations that are being committed.
+    """The facts, with the guard. `settled`: wait for declarations whose transaction is open.
 
-    ConfigError when both flows may not run together. Flows that give all remote topics names of their own need no guard.
+    ConfigError if both flows must not run together. If no remote topic has its source topic's name, no guard is needed.
     """
     found = tuple(facts)
     if not found or (flow.policy.renames and all(entry.topic != entry.remote_topic for entry in found)):
@@ -53,7 +53,7 @@ def guarded(
         two_way = both_ways(other.heads.values(), pairs)
         _refuse_at_least_once(flow, other, two_way)
         shares = _read_ledger(flow, reader, pairs, drafts)
-    broken: frozenset[PartitionKey] = frozenset()
+    broken: frozenset[tuple[str, int]] = frozenset()
     if other.heads or shares:
         with InternalTopicReader(flow.source) as reader:
             heads = _state(flow, reader).heads.values()
@@ -71,10 +71,10 @@ def _state(flow: Flow, reader: InternalTopicReader) -> FlowState:
 
 def _with_guard(
     facts: PartitionFacts,
-    drafts: Mapping[PartitionKey, GuardDraft],
+    drafts: Mapping[tuple[str, int], GuardDraft],
     ends: Mapping[TopicPartition, Mapping[int, int]],
     two_way: frozenset[str],
-    broken: frozenset[PartitionKey],
+    broken: frozenset[tuple[str, int]],
 ) -> PartitionFacts:
     key = TopicPartition(facts.topic, facts.partition)
     excluded, unclear_below = drafts[key].finish(ends.get(key))
@@ -89,7 +89,7 @@ def _pair(facts: PartitionFacts) -> TopicPair:
 
 
 def _lowest(facts: PartitionFacts) -> int:
-    """The first offset that any plan for this partition could copy."""
+    """The lowest offset that a plan for this partition could copy."""
     head = facts.head
     known = head is not None and head.source_topic_id == str(facts.topic_id) and head.remote_topic_id == str(facts.remote_topic_id)
     first = head.position if head is not None and known else min(facts.start, facts.log_start)
@@ -98,9 +98,9 @@ def _lowest(facts: PartitionFacts) -> int:
 
 
 def _read_ledger(
-    flow: Flow, reader: InternalTopicReader, pairs: Mapping[str, TopicPair], drafts: Mapping[PartitionKey, GuardDraft]
+    flow: Flow, reader: InternalTopicReader, pairs: Mapping[str, TopicPair], drafts: Mapping[tuple[str, int], GuardDraft]
 ) -> set[int]:
-    """Adds every receipt of written records; the partitions of the ledger that hold declarations."""
+    """Add every receipt of written records. Returns the partitions of the ledger that hold declarations."""
     shares = set()
     topic = ledger_topic(flow.target.alias)
     where = place_of(flow.source, topic)
@@ -118,7 +118,7 @@ def _read_declarations(
     flow: Flow,
     reader: InternalTopicReader,
     pairs: Mapping[str, TopicPair],
-    drafts: Mapping[PartitionKey, GuardDraft],
+    drafts: Mapping[tuple[str, int], GuardDraft],
     share: int,
     *,
     settled: bool,
@@ -132,9 +132,9 @@ def _read_declarations(
 
 
 def _concerned(
-    record: InternalRecord, pairs: Mapping[str, TopicPair], drafts: Mapping[PartitionKey, GuardDraft], where: str
+    record: InternalRecord, pairs: Mapping[str, TopicPair], drafts: Mapping[tuple[str, int], GuardDraft], where: str
 ) -> GuardDraft | None:
-    """Whose receipt this is, if it says anything that matters: reading the receipts of a long ledger whole is what costs."""
+    """The draft that needs this receipt, if any. Most receipts of a long ledger matter to none, and decoding all of them costs time."""
     if record.value is None or not _may_matter(record.key, record.value, drafts):
         return None
     try:
@@ -148,14 +148,14 @@ def _concerned(
     return draft if draft is not None and end > draft.low else None
 
 
-def _may_matter(key: bytes, value: bytes, drafts: Mapping[PartitionKey, GuardDraft]) -> bool:
+def _may_matter(key: bytes, value: bytes, drafts: Mapping[tuple[str, int], GuardDraft]) -> bool:
     seen = glance(key, value)
     draft = None if seen is None else drafts.get((seen.remote_topic, seen.partition))
     return seen is None or (draft is not None and seen.downstream_end > draft.low)
 
 
 def _ledger_id(flow: Flow, reader: InternalTopicReader, source_topics: Mapping[str, TopicDescription], heads: Iterable[Head]) -> str:
-    """The id of the other flow's ledger. One that was created since the topics were listed is the one that its heads name."""
+    """The id of the other flow's ledger. If it was created after the topics were listed, the id that its heads name."""
     name = ledger_topic(flow.target.alias)
     if name in source_topics:
         return source_topics[name].topic_id or ""
@@ -164,7 +164,7 @@ def _ledger_id(flow: Flow, reader: InternalTopicReader, source_topics: Mapping[s
 
 
 def _refuse_at_least_once(flow: Flow, other: FlowState, two_way: Iterable[str]) -> None:
-    """Records that a killed at-least-once run left behind stand in no ledger: they would be taken for local ones."""
+    """ConfigError: records that a killed at-least-once run left behind have no receipt, and would be taken for local ones."""
     topics = sorted(two_way)
     if not topics:
         return
@@ -181,7 +181,7 @@ def _refuse_at_least_once(flow: Flow, other: FlowState, two_way: Iterable[str]) 
 def _refuse_other_alias(
     flow: Flow, reader: InternalTopicReader, pairs: Mapping[str, TopicPair], source_topics: Mapping[str, TopicDescription]
 ) -> None:
-    """ConfigError when a flow from the target writes here under another alias: its ledger would not be found."""
+    """ConfigError if a flow from the target writes here under another alias: Ferry would not find its ledger."""
     names = {
         name: found.partitions
         for name, found in source_topics.items()
@@ -194,7 +194,7 @@ def _refuse_other_alias(
             if isinstance(entry, Head):
                 heads.setdefault(name, []).append(entry)
     for name, entries in heads.items():
-        # Clusters older than topic ids cannot be told apart by them.
+        # On clusters without topic ids, ids cannot tell whether it is the same topic.
         topics = [topic for topic in both_ways(entries, pairs) if int(pairs[topic].remote_topic_id.replace("-", ""), 16)]
         if topics:
             alias = name.removeprefix(STATE_PREFIX).removesuffix(STATE_SUFFIX)

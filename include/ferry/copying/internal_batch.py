@@ -1,4 +1,4 @@
-"""Ledger and state records as batches of a lane's own transaction."""
+"""Records of the ledger and the state topic as batches."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class InternalBatch:
 
 
 def internal_batches(records: Iterable[tuple[bytes, bytes | None]]) -> Iterator[InternalBatch]:
-    """Records in order, as few batches as the size allows; stamped with the time of now (ms)."""
+    """The records in order, in as few batches as their size allows, with the current time (ms) as timestamp."""
     timestamp = time.time_ns() // 1_000_000
     chunk: list[tuple[bytes, bytes | None]] = []
     size = 0
@@ -68,6 +68,6 @@ def internal_batches(records: Iterable[tuple[bytes, bytes | None]]) -> Iterator[
 
 
 def split_batch(batch: InternalBatch) -> tuple[InternalBatch, InternalBatch]:
-    """Two batches of half the records each, for a topic that takes only smaller ones; `batch` has two records at least."""
+    """Two batches with half the records each, for a topic that takes only smaller batches. `batch` has at least two records."""
     middle = batch.count // 2
     return InternalBatch(batch.records[:middle], batch.timestamp), InternalBatch(batch.records[middle:], batch.timestamp)

@@ -1,9 +1,10 @@
 """One lane: copies its partitions to their ends, transaction by transaction.
 
-The loop is single-threaded over an event loop: answers come in, batches go out, the next fetch is always under way. When a transaction is
-full, nothing more is appended; once every answer is in, receipts, heads and positions join it and it is committed. Whatever leaves the
-outcome open (a lost answer, an answer that contradicts another one) leads to one way back: a new init with the held pair, which settles
-the old transaction at the broker, then the positions are read again and tell by the transaction's mark whether it was committed.
+A lane runs on one event loop in one thread: it handles answers, sends batches, and always has the next fetch in flight. When a transaction
+is full, the lane appends nothing more. Once every answer has arrived, it adds receipts, heads and positions, and commits.
+If the outcome is unknown (a lost answer, or an answer that contradicts another one), the lane recovers: InitProducerId with the producer id
+and epoch that it holds makes the broker end the old transaction. Then the lane reads the positions; they carry the mark of the transaction
+that wrote them, and so tell whether the old one was committed.
 """
 
 from __future__ import annotations
@@ -53,20 +54,20 @@ log = logging.getLogger(__name__)
 
 # Runs of all receipts of one transaction, about 200 bytes each until it is committed.
 RUNS_PER_TRANSACTION = 20 * RUNS_PER_RECEIPT
-# Wakes the loop for back-offs and the age of transactions.
+# The loop runs at least this often, for pauses that are over and transactions that are old enough.
 IDLE_SECONDS = 0.05
-# Recoveries without a commit in between; each may take the coordinator's patience. The driver tries a failed lane again.
+# Recoveries in a row without a commit; each may take as long as Ferry waits for a coordinator. The driver tries a failed lane again.
 RECOVERIES = 6
-# A partition that leaves the outcome open this often at one position is stopped, so that it does not stop the lane.
+# A partition that makes the outcome unknown this often at one position is stopped, so that it does not stop the lane.
 BLAMES = 4
 RECOVERY_PAUSE_SECONDS = 0.2
-# Of a transaction's age. Until then, batches of which the log may or may not have one are sent again before the commit; a last answer
-# takes up to 20 s more, and the transaction's time-out is 60 s.
+# Age of a transaction up to which unclear batches are sent again before the commit. The last answer may take 20 s more, and the
+# transaction's time-out is 60 s.
 UNCLEAR_SECONDS = 40.0
 
 
 class Lane:
-    """One run of one lane over connections that several lanes share."""
+    """Runs one lane once, over connections that several lanes share."""
 
     def __init__(  # noqa: PLR0917 - what lanes share, then what this one has
         self,
@@ -81,7 +82,7 @@ class Lane:
         writing: RateLimiter | None = None,
         stop_signals: StopSignals | None = None,
     ) -> None:
-        """`reading` and `writing`: what is left of the bandwidth, for lanes that follow one another; None: no limit."""
+        """`reading` and `writing`: rate limiters that lanes share which run one after the other; None: no limit."""
         self._stop_signals = stop_signals or StopSignals()
         self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
         self._wakeup = Wakeup(loop)
@@ -104,15 +105,15 @@ class Lane:
         self._registered: set[TopicPartition] = set()
         self._transaction_partitions = TransactionPartitions()
         self._epochs = AppendEpochs(target, self._target_leaders, task.partitions)
-        # Of these nobody could tell yet whether an older transaction is open there.
-        self._unasked: set[TopicPartition] = set()
+        # Partitions whose leader has not said yet whether an older transaction hangs there.
+        self._unchecked: set[TopicPartition] = set()
         self._blamed: Counter[tuple[TopicPartition, int]] = Counter()
         self._transactions_v2 = True
         self._records: Appender
         self._ledger: InternalWriter
 
     async def run(self) -> LaneResult:
-        """Copy until every partition is done or failed. Never raises for what a lane may meet: the result says it."""
+        """Copy until every partition is done or failed. Errors of clusters and partitions are in the result, not raised."""
         try:
             self._transactions_v2 = await self._target.supports_transactions_v2()
             await self._take()
@@ -129,7 +130,7 @@ class Lane:
         return self._result()
 
     async def _take(self) -> None:
-        """Init with the driver's pair, then again: from then on only this task knows the current pair."""
+        """InitProducerId with the driver's producer id and epoch, then once more: from then on only this task knows the current ones."""
         self._identity = await self._settle()
         self._identity = await self._coordinator.init(self._identity)
         await self._source_leaders.refresh()
@@ -137,18 +138,18 @@ class Lane:
         self._feed.check_identities()
         self._check_remote_topics()
         await self._fresh_appenders()
-        self._unasked = await stop_hanging(self._target, self._target_leaders, self._cursors, self._producers())
+        self._unchecked = await stop_hanging(self._target, self._target_leaders, self._cursors, self._producers())
         await self._compare_positions()
 
     def _producers(self) -> frozenset[int]:
-        """Whose open transactions in this lane's partitions nobody will end any more: partitions change lanes with their number."""
+        """Producer ids of all lanes: a partition may have changed its lane, and nobody else ends the older open transactions in it."""
         return self._job.producers | {self._identity.producer_id}
 
     async def _settle(self) -> ProducerIdentity:
         return await self._coordinator.settle(self._identity, transactions_v2=self._transactions_v2)
 
     def _check_remote_topics(self) -> bool:
-        """Stop the cursors whose remote topic is another one now, or has been gone for a while; whether any was stopped."""
+        """Stop the cursors whose remote topic was deleted, or created again. Returns whether any was stopped."""
         stopped = False
         for cursor in self._cursors.values():
             task, found = cursor.task, self._target_leaders.topic_id(cursor.task.remote_topic)
@@ -160,9 +161,9 @@ class Lane:
         return stopped
 
     async def _compare_positions(self) -> None:
-        """What the group says now must be what the driver, or the last confirmed commit, left (unless a seed overrides it).
+        """Stop cursors whose position in the group is not the one that the driver read or that this lane committed, unless a seed sets it.
 
-        Where it is not, an init tells first whether the lane is still held: a newer run may have moved the position (Fenced).
+        A newer run may have moved the position: if one differs, the lane first proves that it still holds its transactional id (Fenced).
         """
         positions = await self._coordinator.positions(self._cursors)
         differing = {cursor: positions.get(key) for key, cursor in self._cursors.items() if not _agrees(cursor, positions.get(key))}
@@ -203,7 +204,7 @@ class Lane:
             except (OutcomeUnknown, RequestLost, RequestNotSent) as problem:
                 recoveries = 1 if self._committed_total() != known else recoveries + 1
                 if recoveries > 1:
-                    self._transaction_partitions.halve()  # it may have been too many partitions for a broker
+                    self._transaction_partitions.halve()  # perhaps there were too many partitions for a broker
                 known, blamed = self._committed_total(), getattr(problem, "partition", None)
                 self._in_doubt = self._in_doubt or self._state is TransactionState.COMMITTING
                 self._state = advance(self._state, TransactionEvent.OUTCOME_UNKNOWN)
@@ -215,7 +216,7 @@ class Lane:
         return sum(cursor.committed_position for cursor in self._cursors.values())
 
     async def _abort(self) -> None:
-        """By an init, which also fences what is still under way to a broker; an abort that such a batch overtakes would leave it open."""
+        """Abort by InitProducerId, which also fences batches in flight. A batch that arrives after an EndTxn would open a transaction."""
         if self._state is not TransactionState.READY:
             self._identity = await self._coordinator.init(self._identity)
 
@@ -224,7 +225,7 @@ class Lane:
             self._source.require_answers()
             self._target.require_answers()
             self._take_arrivals()
-            self._stop_refused()  # before idle partitions are settled: what was refused is not settled
+            self._stop_refused()  # before idle partitions are settled: a refused batch is not settled
             idle = [cursor for key, cursor in self._cursors.items() if not self._records.busy(key)]
             for cursor in idle:
                 cursor.settle_fetched()
@@ -239,7 +240,7 @@ class Lane:
             if self._records.waiting_bytes < self._limits.waiting:
                 self._feed.pump(self._source.held_bytes + self._records.own_bytes)
             if self._finished():
-                await self._look_back()
+                await self._check_remote_topics_at_end()
                 return
             await self._wakeup.wait(IDLE_SECONDS)
 
@@ -247,9 +248,9 @@ class Lane:
         idle = self._state is TransactionState.READY and not self._records.in_flight
         return idle and all(cursor.done and not cursor.touched for cursor in self._cursors.values())
 
-    async def _look_back(self) -> None:
-        """A remote topic that was replaced under the last commit took the records with it: without this, only the next run would say so."""
-        with suppress(RequestNotSent, RequestLost, ClusterUnreachable):  # all is committed: not being able to look fails nothing
+    async def _check_remote_topics_at_end(self) -> None:
+        """If a remote topic was deleted during the last commit, its records are gone. Otherwise only the next run would report it."""
+        with suppress(RequestNotSent, RequestLost, ClusterUnreachable):  # everything is committed: if nobody answers, nothing has failed
             await self._target_leaders.refresh()
             self._check_remote_topics()
 
@@ -272,7 +273,7 @@ class Lane:
                 self._records.leaders_stale = True
             else:
                 if self._check_remote_topics():
-                    raise OutcomeUnknown("a remote topic was replaced")  # what is queued or in flight for it must not be sent again
+                    raise OutcomeUnknown("a remote topic was replaced")  # its batches, queued or in flight, must not be sent again
 
     def _stop_refused(self) -> None:
         for key, cursor in self._cursors.items():
@@ -284,7 +285,7 @@ class Lane:
                 cursor.fail(kind(task.topic, task.partition, f"{where}: {refusal.problem}"))
 
     def _note_touched(self) -> None:
-        """Positions that moved, or seeds to write, open a transaction too; a full, old or last one is closed."""
+        """Open a transaction for positions that moved and seeds to write; close one that is full, old or the last."""
         touched = any(cursor.touched for cursor in self._cursors.values())
         if self._state is TransactionState.READY and touched:
             self._open()
@@ -311,8 +312,8 @@ class Lane:
     async def _append(self) -> None:
         if not self._writing.allows(time.monotonic()):
             return
-        if self._unasked:
-            await self._ask_again()
+        if self._unchecked:
+            await self._check_again()
         if self._job.flow.exactly_once and not self._transactions_v2:
             await self._register(key for key in self._records.sendable() if self._admits(key))
             sent = self._records.pump(self._registered.__contains__)
@@ -324,30 +325,30 @@ class Lane:
         self._writing.spend(sent)
 
     def _admits(self, key: TopicPartition) -> bool:
-        return key not in self._unasked and self._transaction_partitions.admit(key)
+        return key not in self._unchecked and self._transaction_partitions.admit(key)
 
     def _unclear_sent_again(self) -> bool:
-        """Whether the log may hold what was not accepted: a commit would show it, and the next transaction would append it once more."""
+        """Send batches again that the log may hold although it did not accept them (see Appender). Returns whether there are any."""
         unclear = self._records.unclear if self._job.flow.exactly_once else []
         if unclear and (time.monotonic() - self._opened > UNCLEAR_SECONDS or any(map(self._records.refusal, unclear))):
             topic, partition = unclear[0]
-            raise OutcomeUnknown(f"{topic}-{partition} does not say whether it holds what was sent", unclear[0])
+            raise OutcomeUnknown(f"{topic}-{partition} does not say whether it holds a batch that was sent", unclear[0])
         self._records.pump(unclear.__contains__)
         return bool(unclear)
 
-    async def _ask_again(self) -> None:
-        due = {key for key in self._records.sendable() if key in self._unasked and self._target_leaders.of(*key).node >= 0}
+    async def _check_again(self) -> None:
+        due = {key for key in self._records.sendable() if key in self._unchecked and self._target_leaders.of(*key).node >= 0}
         asked = {key: cursor for key in due if (cursor := self._cursors[key]).failure is None}
         left = await stop_hanging(self._target, self._target_leaders, asked, self._producers())
         if any(cursor.failure is not None for cursor in asked.values()):
-            raise OutcomeUnknown("an older transaction is open in a remote partition")  # what is queued for it must not be sent
+            raise OutcomeUnknown("an older transaction is open in a remote partition")  # its queued batches must not be sent
         told = asked.keys() - left
-        self._unasked -= told
+        self._unchecked -= told
         for key in due - told:
-            self._records.postpone(key, "its leader does not tell whether an older transaction is open there")
+            self._records.postpone(key, "its leader does not say whether an older transaction is open there")
 
     async def _register(self, keys: Iterable[TopicPartition]) -> None:
-        """Before KIP-890's protocol, partitions must be named to the coordinator first."""
+        """Add partitions to the transaction, which the coordinator needs before KIP-890's protocol."""
         missing = [key for key in keys if key not in self._registered]
         if missing:
             if self._state is TransactionState.READY:
@@ -390,7 +391,7 @@ class Lane:
             self._records.adopt(identity)
 
     async def _append_internal(self, cursors: Iterable[PartitionCursor], receipts: Iterable[Receipt]) -> None:
-        """Receipts and heads into this transaction; returns when all are accepted."""
+        """Append receipts and heads in this transaction. Returns when all are accepted."""
         by_partition: dict[TopicPartition, list[tuple[bytes, bytes]]] = {}
         for receipt in receipts:
             number = ledger_partition(receipt.topic, receipt.partition, self._job.ledger_partitions)
@@ -403,7 +404,7 @@ class Lane:
         await self._ledger.append(by_partition)
 
     async def _recover(self, blamed: TopicPartition | None) -> None:
-        """Settle the open transaction by a new init, then let the positions say whether it was committed."""
+        """Settle the open transaction by InitProducerId; then the positions say whether it was committed."""
         self._feed.abandon()
         self._target.disconnect()
         await self._loop.sleep(RECOVERY_PAUSE_SECONDS)
@@ -412,12 +413,12 @@ class Lane:
         await self._fresh_appenders()
         await self._target_leaders.refresh()
         self._check_remote_topics()
-        self._unasked = await stop_hanging(self._target, self._target_leaders, self._cursors, self._producers())
+        self._unchecked = await stop_hanging(self._target, self._target_leaders, self._cursors, self._producers())
         positions = await self._coordinator.positions(self._cursors) if self._in_doubt else {}
         for key, cursor in self._cursors.items():
             if self._in_doubt and cursor.touched and key in positions and positions[key].mark == self._mark:
                 cursor.confirm()
-            cursor.revert()  # in any case: batches that were fetched ahead went with the appender
+            cursor.revert()  # in any case: the batches that were fetched ahead are gone with the old appender
         self._registered.clear()
         self._transaction_partitions.end()
         self._in_doubt = False
@@ -433,7 +434,7 @@ class Lane:
         self._blamed[stands] += 1
         if self._blamed[stands] >= BLAMES:
             task = cursor.task
-            problem = f"remote topic {task.remote_topic} answered {BLAMES} times in a way that left the outcome open"
+            problem = f"after {BLAMES} answers of remote topic {task.remote_topic} it was not known what its log holds"
             cursor.fail(PartitionUnavailable(task.topic, task.partition, problem))
 
     def _result(self, *, fenced: bool = False, failure: Failure | None = None) -> LaneResult:
@@ -444,6 +445,6 @@ class Lane:
 def _agrees(cursor: PartitionCursor, found: Position | None) -> bool:
     if cursor.task.settles:
         return True
-    if found is None:  # the broker expires offsets of groups at rest: then the head alone counts, as in the plan
+    if found is None:  # the broker expires the offsets of idle groups: then the head alone counts, as in the plan
         return cursor.committed_position == cursor.task.position
     return found.offset == cursor.committed_position

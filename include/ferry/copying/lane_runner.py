@@ -21,13 +21,13 @@ More = Callable[[], Sequence[LaneTask]]
 
 
 class LaneRunner(Protocol):
-    """Runs lanes somewhere. Results come as lanes finish; a lane whose worker died has none, or one that says so."""
+    """Runs lanes. Results come as lanes finish; a lane whose worker died has no result, or one that says so."""
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
-        """The results of `tasks`, in any order, possibly fewer, and of what `more` gave.
+        """The results of `tasks` and of lanes from `more`, in any order. Lost lanes may have no result.
 
-        `more` gives lanes that were lost and may run again. Who runs lanes side by side asks it whenever some have ended; whoever does
-        not need not ask: what was lost is run afterwards.
+        `more` gives lanes that were lost and may run again. A runner that runs lanes side by side calls it whenever some have ended. Other
+        runners need not call it: the driver runs lost lanes afterwards.
         """
         ...
 
@@ -36,14 +36,14 @@ class InlineLaneRunner:
     """Runs lanes one after the other in this process: for small jobs and tests."""
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
-        """The results of all `tasks`; their CPU time is this process's own and not counted apart."""
+        """The results of all `tasks`, with CPU time 0: the driver counts the CPU time of this process anyway."""
         return (replace(result, cpu_seconds=0.0) for result in run_lanes(job, tasks))
 
 
 def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
-    """Run some lanes over one pair of connections; what stops a lane is in its result.
+    """Run some lanes over the same two connections. Errors that stop a lane are in its result.
 
-    Told to end by a signal, it aborts what is open and ends by that signal; the lanes that are left have no result.
+    On a signal it aborts the open transaction, and the process ends by that signal; the other lanes get no result.
     """
     with StopSignals() as stop_signals:
         yield from _run_lanes(job, tasks, stop_signals)
@@ -73,7 +73,7 @@ def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], stop_signals: StopSignal
             return
         reading, writing = (RateLimiter(job.bytes_per_second, time.monotonic()) for _ in range(2))
         for task in tasks:
-            try:  # the lane before this one has waited for the whole cluster
+            try:  # the lane before may have waited for the whole cluster: do not wait a second time
                 source.require_answers()
                 target.require_answers()
             except ClusterUnreachable as problem:

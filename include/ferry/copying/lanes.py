@@ -1,7 +1,7 @@
 """Which lane writes which partition, and which task runs which lanes (pure).
 
-The lane of a partition depends on nothing but its name, its number and the number of lanes, so it stays the same within a run; the number
-of tasks changes nothing but speed. Runs may have different numbers of lanes: a run fences every lane that any of them used.
+The lane of a partition depends only on topic, partition number and the number of lanes, so it stays the same within a run. The number of
+tasks changes only the speed. Runs may have different numbers of lanes: a run fences every lane that an earlier run used.
 """
 
 from __future__ import annotations
@@ -23,17 +23,15 @@ class Weighted(Protocol):
 
 T = TypeVar("T", bound=Weighted)
 
-# Where the config gives no number. At least: flows of ordinary width copy with eight writers.
+# If the config gives no number, there are at least this many.
 FEWEST_LANES = 8
-# At most: the start of every later run inits them all, one after the other, some ms each. Lanes of a wider flow end more transactions.
+# And at most this many: every later run calls InitProducerId for each, one after the other, some ms each. With more than MOST_PARTITIONS
+# partitions, a lane commits them in several transactions.
 MOST_LANES = 128
 
 
 def number_of_lanes(partitions: int, given: int | None) -> int:
-    """How many lanes a run has that copies so many partitions; `given` by the config, if it is.
-
-    A transaction holds MOST_PARTITIONS at most: a lane with so many can have them all in one, a lane with more would end them in turns.
-    """
+    """How many lanes a run has that copies this many partitions: `given` by the config, or one for each MOST_PARTITIONS."""
     return given or max(FEWEST_LANES, min(-(-partitions // MOST_PARTITIONS), MOST_LANES))
 
 
@@ -48,17 +46,17 @@ def transactional_id(flow: str, lane: int) -> str:
 
 
 def run_transactional_id(flow: str) -> str:
-    """The transactional id that a run holds as a whole: the first thing that it takes."""
+    """The transactional id of the run as a whole, which it takes first."""
     return f"ferry-{flow}-run"
 
 
 def upkeep_transactional_id(flow: str) -> str:
-    """The transactional id under which the ledger is tidied."""
+    """The transactional id of the ledger's compaction."""
     return f"ferry-{flow}-upkeep"
 
 
 def balance(items: Sequence[T], groups: int) -> list[list[T]]:
-    """Spread `items` over at most `groups` non-empty groups: heaviest first, always to the lightest group."""
+    """Spread `items` over at most `groups` groups, none empty: the heaviest item first, each into the lightest group."""
     heap: list[tuple[int, int]] = [(0, index) for index in range(max(1, min(groups, len(items))))]
     spread: list[list[T]] = [[] for _ in heap]
     for item in sorted(items, key=lambda item: -item.weight):

@@ -1,7 +1,7 @@
-"""The lanes that a run has handed out: which of them were lost, and how often in a row without headway (pure).
+"""The lanes that a run has handed out: which of them were lost, and how often in a row without a commit (pure).
 
-The driver plans a lost lane again. If less is left to do than before, the lost worker had committed something, and the count of attempts
-begins anew.
+The driver plans a lost lane again. If less is left to copy than before, the lost worker had committed something, and the attempts are
+counted from 0 again.
 """
 
 from __future__ import annotations
@@ -12,43 +12,43 @@ from dataclasses import dataclass, field
 
 from ferry.copying.model import LaneTask
 
-# A lane runs again after a lost worker or a passing error. The pauses in between outlast a broker's restart.
+# A lane runs again after a lost worker or a passing error. The pauses in between are longer than a broker's restart.
 LANE_ATTEMPTS = 4
 WORKER_DIED = "its worker died"
 
 
 @dataclass
 class LanesOut:
-    """`tasks`: the task of each lane that is out. `lost`: why, for each lane that was lost."""
+    """`tasks`: the tasks of lanes that are handed out. `lost`: by lane, why it was lost."""
 
     tasks: dict[int, LaneTask] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
     _attempts: Counter[int] = field(default_factory=Counter)
 
     def give(self, tasks: Iterable[LaneTask]) -> None:
-        """These are out now."""
+        """These are handed out now."""
         self.tasks.update((task.lane, task) for task in tasks)
 
     def take(self, lane: int, lost: str | None) -> None:
-        """A lane came back: done, or lost for this reason."""
+        """A lane is done (None), or lost for this reason."""
         if lost is None:
             self.tasks.pop(lane, None)
         else:
             self.lost[lane] = lost
 
     def lose_the_rest(self) -> None:
-        """No worker is left: every lane that is still out is lost."""
+        """No worker is left: every lane that has not come back is lost."""
         self.lost = {lane: self.lost.get(lane, WORKER_DIED) for lane in self.tasks}
 
     @property
     def failures(self) -> int:
-        """How often one of the lost lanes has been lost without headway before."""
+        """The most attempts in a row without a commit, over the lanes that are lost now."""
         return max((self._attempts[lane] for lane in self.lost), default=0)
 
     def give_again(self, planned: Iterable[LaneTask]) -> tuple[list[LaneTask], list[tuple[LaneTask, str]]]:
-        """The lost lanes as they were `planned` again: those that are out now, and those to give up, with the reason.
+        """Of the lost lanes, which were `planned` again: those that are handed out now, and those to give up, with the reason.
 
-        Nothing is left to do in lanes that are not planned any more.
+        A lost lane that is not among them has nothing left to copy.
         """
         again, given_up = [], list[tuple[LaneTask, str]]()
         before = {lane: self.tasks.pop(lane) for lane in self.lost}

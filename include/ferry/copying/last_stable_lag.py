@@ -1,10 +1,10 @@
-"""Partitions whose last stable offset stays behind their end, because a transaction is open there.
+"""Finds partitions whose last stable offset lags behind their high watermark, because a transaction is open there.
 
-On the source nothing from there on is copied; on the target no read_committed reader sees what is copied behind it. Young transactions are
-normal. One that is older than `ferry.open.transaction.warn.ms` fails the partition by name: it may hang for good (a coordinator that
-forgot it writes no marker), and then the flow would fall behind without a word.
+On the source, nothing from the last stable offset on is copied. On the target, no read_committed reader sees what comes after it. Young
+transactions are normal. A transaction older than `ferry.open.transaction.warn.ms` fails the partition by name: it may hang for good (a
+coordinator that has forgotten it writes no marker), and the flow would fall behind unnoticed.
 
-High watermarks are read before last stable offsets: what was produced in between then looks like no open transaction.
+High watermarks are read before last stable offsets, so that records produced in between do not look like an open transaction.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from ferry.copying.snapshot import FlowSnapshot
 
 
-# A commit is answered before its markers are written, and records that were copied may be old: so long it is seen whether they end.
+# A broker answers a commit before it writes the markers, and copied records may be old: so Ferry waits this long for a transaction to end.
 MARKERS_SECONDS = 5.0
 LOOK_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
 class LastStableLag:
-    """One partition of cluster `cluster` whose last stable offset `stable_end` lies before its high watermark.
+    """One partition of cluster `cluster` whose last stable offset `stable_end` is below its high watermark.
 
-    `topic` and `partition` are the source's, `held` the partition in question (on the target the remote one, or one of Ferry's own topics).
-    `age_ms` of the transaction (None: not known, younger than the threshold); `hidden` says why there is no `transaction`. `others`: more
-    open transactions behind the first one.
+    `topic` and `partition` are the source's. `held`: the partition that lags (on the target the remote one, or one of Ferry's own topics).
+    `age_ms`: of the transaction (None: not known, but younger than the threshold). `hidden`: why `transaction` is not known. `others`: how
+    many more transactions are open after the first one.
     """
 
     topic: str
@@ -55,7 +55,7 @@ class LastStableLag:
 
     @property
     def what(self) -> str:
-        """One line: where, since when, whose."""
+        """One line: where, for how long, and whose transaction."""
         where = f"cluster {self.cluster}, {self.held.topic}-{self.held.partition}"
         begun = "" if self.age_ms is None else f" for {_duration(self.age_ms)}"
         extent = f"from offset {self.stable_end} on (the log ends at {self.high_watermark})"
@@ -67,7 +67,7 @@ class LastStableLag:
         if found is None:
             return self.hidden
         name = "transactional id unknown" if found.transactional_id is None else f"transactional id {found.transactional_id}"
-        more = f", and {self.others} more behind it" if self.others else ""
+        more = f", and {self.others} more after it" if self.others else ""
         return f"producer id {found.producer_id}, epoch {found.epoch}, {name}{more}"
 
     @property
@@ -108,9 +108,9 @@ class LastStableLag:
 
 
 def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin) -> tuple[LastStableLag, ...]:
-    """Every source and remote partition of the flow, and every one of Ferry's own topics, that an open transaction holds back.
+    """Every source and remote partition of the flow, and every partition of Ferry's own topics, with an open transaction.
 
-    Ferry's own transactions on the target count only when nobody will end them: the next run ends what a killed one left open.
+    The flow's own transactions on the target count only if their coordinator has forgotten them: the next run ends the others.
     """
     sources = {TopicPartition(entry.topic, entry.partition): (entry.topic, entry.partition) for entry in seen.facts}
     remotes = {
@@ -127,12 +127,12 @@ def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, targe
 
 
 def overdue(found: Iterable[LastStableLag]) -> list[PartitionFailure]:
-    """The failures to report: one for each partition that is held back for too long."""
+    """One failure for each partition whose transaction has been open for too long."""
     return [entry.failure() for entry in found if entry.overdue]
 
 
 def aged(entry: LastStableLag, now_ms: int, warn_ms: int) -> LastStableLag:
-    """With the transaction's age at `now_ms`: since its start as the coordinator knows it, else since the producer's last record there."""
+    """With the transaction's age at `now_ms`: since the start that its coordinator knows, else since the producer's last record there."""
     found = entry.transaction
     if found is None:
         return entry
@@ -142,7 +142,7 @@ def aged(entry: LastStableLag, now_ms: int, warn_ms: int) -> LastStableLag:
 
 
 def aged_by_records(hidden: list[LastStableLag], admin: ClusterAdmin, now_ms: int, warn_ms: int) -> list[LastStableLag]:
-    """Where producers cannot be seen (no right to, or brokers older than 2.8): record times tell whether it began before the threshold."""
+    """If Ferry cannot see producers (a right is missing, or brokers before 2.8), record times say whether a transaction is too old."""
     if not hidden:
         return []
     recent, _ = admin.offsets_for_time([entry.held for entry in hidden], now_ms - warn_ms, committed=False)
@@ -155,7 +155,7 @@ def aged_by_records(hidden: list[LastStableLag], admin: ClusterAdmin, now_ms: in
 
 
 def still_open(hidden: list[LastStableLag], admin: ClusterAdmin) -> list[LastStableLag]:
-    """Without those that were called overdue and end within MARKERS_SECONDS."""
+    """Without overdue transactions that end within MARKERS_SECONDS."""
     deadline = time.monotonic() + MARKERS_SECONDS
     while (late := [entry.held for entry in hidden if entry.overdue]) and time.monotonic() < deadline:
         time.sleep(LOOK_SECONDS)

@@ -1,9 +1,9 @@
-"""Ledger upkeep: the ledger's size follows what the target retains, not how many runs there were.
+"""Ledger compaction keeps the ledger's size in proportion to what the target retains, whatever the number of runs.
 
-Neighbouring receipts of one kind become one; receipts whose records have left the target's log lose their runs but not their range, so that
-what was copied once is never taken for a gap. The newest receipt of a partition stays as it is, and so do losses (they are acknowledged by
-their start) and everything younger than a day (reports look for it by run id). Deciding is pure; writing happens in one transaction under
-the upkeep's own transactional id, which is fenced before the ledger is read. What a newer Ferry wrote is left alone.
+Neighbouring receipts of one kind are merged. Receipts whose records have left the target's log lose their runs, but keep their range, so
+that Ferry never takes what was copied for a gap. The newest receipt of a partition stays as it is; so do losses (people acknowledge them by
+their start), receipts younger than a day (reports find them by run id), and receipts with fields of a newer Ferry. The decision is pure.
+Writing happens in one transaction under a transactional id of its own, which is fenced before the ledger is read.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ferry.ledger.receipts import (
 )
 from ferry.ledger.state import FlowRecord
 from ferry.wire.ranges import union
+from ferry.wire.runs import normalise
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
 MERGED = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.SKIPPED, ReceiptKind.FOREIGN})
 YOUNG_MILLISECONDS = 24 * 3600 * 1000
 NEVER_OLD = 1 << 62
-# The ledger is tidied after this many new records at the least: reading it whole then costs little against what was copied.
+# The ledger is compacted after at least this many new records: then reading all of it costs little compared with the copies.
 UPKEEP_RECORDS = 20_000
 
 
 @dataclass(frozen=True)
 class LedgerCompaction:
-    """What to write: merged receipts, and the receipts that they replace. `left`: how many receipts the ledger holds then."""
+    """Merged receipts to write, and the receipts that they replace. `left`: how many receipts the ledger holds afterwards."""
 
     merged: tuple[Receipt, ...]
     replaced: tuple[Receipt, ...]
@@ -53,10 +54,10 @@ class LedgerCompaction:
 
 
 def tidy(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, int], int]) -> LedgerCompaction:
-    """Merge what can be merged (pure). `receipts`: the old ones; `log_starts`: of remote partitions.
+    """Merge receipts (pure). `receipts`: the old ones; `log_starts`: of remote partitions.
 
-    A merged receipt keeps the key of its first one; a receipt contained in its neighbour disappears in it only when it says nothing more.
-    What a message handler has seen stays apart from what was copied as it was: a verify compares the contents of the one only.
+    A merged receipt keeps the key of its first one. Receipts of handled records are not merged with others: a verify compares the contents
+    of the others only.
     """
     groups: dict[tuple[object, ...], list[Receipt]] = {}
     for receipt in receipts:
@@ -80,9 +81,9 @@ def _expired(receipt: Receipt, log_starts: Mapping[tuple[str, int], int]) -> boo
 
 
 def _chains(ordered: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> list[list[Receipt]]:
-    """Receipts that follow each other without a gap and fit one receipt; expired ones (which lose their runs) apart from the others.
+    """Groups of receipts that follow each other without a gap and fit one receipt. Expired ones, which lose their runs, are apart.
 
-    Also on the target: of two backfills the one of older records may have come later, and the runs of one receipt increase on both sides.
+    The runs of a receipt increase on both sides: so of two backfills that ran in the other order, the receipts stay apart.
     """
     chains: list[list[Receipt]] = []
     runs = downstream = 0
@@ -103,42 +104,36 @@ def _chains(ordered: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -
 
 def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> Receipt:
     first, last = chain[0], chain[-1]
-    # What concerns one run means nothing once receipts of several are one.
-    alone = first if len(chain) == 1 else None
-    runs: list[tuple[int, int, int]] = []
-    for receipt in chain:
-        for upstream, downstream, count in () if _expired(receipt, log_starts) else receipt.runs:
-            if runs and runs[-1][0] + runs[-1][2] == upstream and runs[-1][1] + runs[-1][2] == downstream:
-                runs[-1] = (runs[-1][0], runs[-1][1], runs[-1][2] + count)
-            else:
-                runs.append((upstream, downstream, count))
+    kept = [receipt for receipt in chain if not _expired(receipt, log_starts)]
+    # A merged receipt belongs to no single run: it has no run id, and no delays.
+    alone = len(chain) == 1
     counters = sum((receipt.counters for receipt in chain), ZERO)
     moments = [receipt.min_timestamp for receipt in chain if receipt.min_timestamp >= 0]
     return replace(
         first,
         upstream_end=last.upstream_end,
         downstream_end=max(receipt.downstream_end for receipt in chain),
-        runs=tuple(runs),
+        runs=normalise(run for receipt in kept for run in receipt.runs),
         counters=counters if alone else counters._replace(record_age_ms=None, replication_latency_ms=None),
-        written=union(span for receipt in chain if not _expired(receipt, log_starts) for span in receipt.written),
+        written=union(span for receipt in kept for span in receipt.written),
         min_timestamp=min(moments, default=-1),
         max_timestamp=max(receipt.max_timestamp for receipt in chain),
         source_epoch=last.source_epoch,
-        run_id=alone.run_id if alone else "",
+        run_id=first.run_id if alone else "",
     )
 
 
 def is_due(held_ever: int, record: FlowRecord) -> bool:
-    """Whether to tidy: enough is new, and as much as was left the last time, so that reading the ledger whole costs a share of its growth.
+    """Whether to compact: as many records are new as were left the last time, and at least UPKEEP_RECORDS.
 
-    `held_ever`: how many records the ledger ever held, the ends of transactions too.
+    `held_ever`: how many records the ledger ever held, transaction markers among them.
     """
-    anew = held_ever < record.tidied  # the ledger was deleted since
-    return anew or held_ever - record.tidied >= max(UPKEEP_RECORDS, record.receipts)
+    recreated = held_ever < record.tidied
+    return recreated or held_ever - record.tidied >= max(UPKEEP_RECORDS, record.receipts)
 
 
 def mergeable(found: Collection[tuple[Receipt, int]], now_ms: int) -> list[Receipt]:
-    """Those of some valid receipts, with their records' timestamps, that are old enough, without the newest of each partition (pure)."""
+    """Of receipts and the timestamps of their records, those that are old enough, but not the newest of each partition (pure)."""
     newest: dict[tuple[str, int], int] = {}
     for receipt, _ in found:
         key = (receipt.topic, receipt.partition)
@@ -150,12 +145,12 @@ def mergeable(found: Collection[tuple[Receipt, int]], now_ms: int) -> list[Recei
 
 
 def records_of(done: LedgerCompaction) -> list[KeyValue]:
-    """What to write, in order: a reader whose bound lies within it finds a range twice, never not at all."""
+    """The records to write, merged receipts first: a reader whose bound lies among them finds a range twice, and never misses one."""
     return [*(encode_receipt(receipt) for receipt in done.merged), *((encode_receipt(receipt)[0], None) for receipt in done.replaced)]
 
 
-def keep_ledger_tidy(flow: Flow) -> LedgerCompaction:
-    """Fence, read, merge, write; what was done. One partition of the ledger at a time: memory holds no more."""
+def compact_ledger(flow: Flow) -> LedgerCompaction:
+    """Fence, then read, merge and write one partition of the ledger at a time, to save memory. Returns what was written."""
     topic = flow.ledger_topic
     merged: list[Receipt] = []
     replaced: list[Receipt] = []
@@ -186,7 +181,7 @@ def _receipts(reader: InternalTopicReader, share: int, topic: str, where: str) -
         if record.value is None:
             found.pop(record.key, None)
         else:
-            # What a newer Ferry added to a receipt would be lost in a merged one: it is left alone.
+            # A merged receipt would lose the fields that a newer Ferry added.
             moment = NEVER_OLD if holds_more(record.key, record.value) else record.timestamp
             found[record.key] = (decode_receipt(record.key, record.value, where), moment)
     return found.values()

@@ -1,4 +1,4 @@
-"""The two calls of an assignment listener, around the work of one lane."""
+"""Calls an assignment listener before and after the work of one lane."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ferry.handling.interface import Assignment, AssignmentListener
 
 
 def listened(listener: AssignmentListener | None, task: LaneTask, work: Callable[[], LaneResult]) -> LaneResult:
-    """What `work` gives, the listener told before and after. A listener that fails before keeps the lane from working.
+    """The result of `work`, with the listener's calls before and after it. If the first call fails, the lane copies nothing.
 
-    One that fails afterwards makes the lane a failed one, though what it copied stays; a failure of the lane itself is told first.
+    If the second call fails, the lane has failed, unless it failed already; the records that it copied stay.
     """
     if listener is None:
         return work()

@@ -1,15 +1,15 @@
-"""What the flow in the other direction wrote into this flow's source (pure): loops without headers.
+"""Finds the records that the flow in the other direction wrote into this flow's source, without headers (pure).
 
-Where names stay as they are, `B->A` writes into the very topics that `A->B` reads. Its ledger lies on A and says exactly which offsets it
-wrote: those are left out, and nothing else. Receipts belong to the transaction of the records that they speak of, so a ledger that was read
-to its end after the end of a partition was taken explains everything below that end.
+If topics keep their names, `B->A` writes into the topics that `A->B` reads. The ledger of `B->A` is on A and names every offset that it
+wrote: `A->B` leaves out exactly these. A receipt is in the transaction of its records. So if the ledger is read to its end after the end of
+a partition was read, it explains everything below that end.
 
-An unclean leader election at the source may take away what the other flow wrote, and producers there are given the same offsets again. So a
-receipt says under which leader epoch its records were appended, and what it says holds up to where the log of that epoch ends today.
+After an unclean leader election at the source, records of the other flow may be gone, and producers get the same offsets again. So a
+receipt names the leader epoch under which its records were appended, and counts only up to the offset where that epoch ends today.
 
-Two things no ledger can know, and a person has to say. Records that another replicator brought are declared by a `foreign` receipt:
-everything below its downstream end that no receipt explains came from the other side. And where an operator's seed began a ledger anew,
-the records found at that time (`Receipt.found`) may have come from either side: until they are declared, the partition stops.
+An operator must say two things that no ledger knows. A `foreign` receipt declares the records of another replicator: everything below its
+downstream end that no receipt explains came from the other side. And if an operator's seed began a new ledger, the records that were there
+(`Receipt.found`) may have come from either side: until they are declared, the partition stops.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.wire.ranges import Range, Ranges, union, within
 
-PartitionKey = tuple[str, int]  # topic and partition on this flow's source, which is the other flow's target
-
 _WRITES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
 NO_ID = str(UUID(int=0))
 DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
@@ -34,9 +32,9 @@ DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
 class PartitionGuard:
     """What is known about one source partition.
 
-    `excluded`: offsets of records that came from the target. `unclear_below`: those below this offset may have come from there too.
-    `broken`: the ledger that said what came from there is gone. `two_way`: the other flow copies between the same two topics, so somebody
-    has decided about what else is in them. `unasked`: the partition's leader did not tell what its log still holds of the other flow's.
+    `excluded`: offsets of records that came from the target. `unclear_below`: other records below this offset may have come from there too.
+    `broken`: the ledger that named them was deleted. `two_way`: the other flow copies between the same two topics, so an operator has
+    decided about the other records in them. `unasked`: the leader did not say which records of the other flow its log still holds.
     """
 
     excluded: Ranges = ()
@@ -50,8 +48,8 @@ class PartitionGuard:
 class GuardDraft:
     """Collects one partition's guard from receipts, in log order.
 
-    What a receipt says about written offsets is true whether its transaction was committed or not, and stays true when it is merged,
-    replaced or dropped later: every receipt that was ever read counts. Declarations can be corrected: the newest of every key counts.
+    The offsets that a receipt names were written, whether its transaction was committed or not, and whether the receipt was merged,
+    replaced or removed later: every receipt that is read counts. Declarations can be corrected: the newest of every key counts.
     """
 
     low: int = 0
@@ -60,7 +58,7 @@ class GuardDraft:
     _declared: dict[tuple[ReceiptKind, str, int], Receipt] = field(default_factory=dict)
 
     def add(self, receipt: Receipt) -> None:
-        """A receipt of written records whose remote partition this is, of today's topic; others say nothing here."""
+        """Add a receipt whose remote partition this is, of today's topic. Only receipts of written records count."""
         if receipt.kind in _WRITES:
             ranges = self._ranges.setdefault(receipt.remote_epoch, [])
             ranges += [span for span in receipt.written if span[1] > self.low]
@@ -73,20 +71,20 @@ class GuardDraft:
                     ranges.append((downstream, downstream + count))
 
     def declare(self, receipt: Receipt) -> None:
-        """A committed receipt of a declaration; others say nothing here."""
+        """Add a committed receipt. Only declarations count."""
         if receipt.kind in DECLARED:
             self._declared[receipt.kind, receipt.source_topic_id, receipt.upstream_start] = receipt
 
     @property
     def epochs(self) -> frozenset[int]:
-        """The leader epochs under which the ranges were appended, as far as they are known."""
+        """The known leader epochs under which the ranges were appended."""
         return frozenset(epoch for epoch, ranges in self._ranges.items() if ranges and epoch >= 0)
 
     def finish(self, ends: Mapping[int, int] | None = None) -> tuple[Ranges, int]:
         """Excluded ranges, and the offset below which it is unclear where records come from.
 
-        `ends`: where what the partition holds of a leader epoch ends today (exclusive). What was appended under that epoch behind it is
-        gone, and the offsets hold others' records. An epoch that is not among them has no end.
+        `ends`: by leader epoch, the offset where its records end today (exclusive). Records that were appended under the epoch after that
+        offset are gone, and the offsets hold other records. An epoch without an entry has no end.
         """
         foreign = max((entry.downstream_end for entry in self._declared.values() if entry.kind is ReceiptKind.FOREIGN), default=-1)
         found = max((entry.found for entry in self._declared.values() if entry.kind is ReceiptKind.SEED), default=-1)
@@ -106,16 +104,16 @@ class TopicPair:
     remote_topic_id: str
 
     def is_told_of(self, written_to: str, read_from: str, read_from_id: str) -> bool:
-        """Whether a receipt of the other flow, by topic id, topic and topic id, says what came from today's remote topic.
+        """Whether a receipt of the other flow names records that came from today's remote topic and were written to today's topic.
 
-        What came from one that was deleted since is not on today's: it must be copied. Clusters older than topic ids know no difference.
+        Records of a remote topic that was deleted since are not on today's: they must be copied. Clusters without topic ids cannot tell.
         """
         same = read_from != self.remote_topic or read_from_id in {self.remote_topic_id, NO_ID}
         return written_to == self.topic_id and same
 
 
 def both_ways(heads: Iterable[Head], pairs: Mapping[str, TopicPair]) -> frozenset[str]:
-    """Topics of this flow's source that the other flow writes from the very topic that this flow writes. `heads`: the other flow's."""
+    """Topics that the other flow writes, from the remote topic that this flow writes. `heads`: the other flow's."""
     return frozenset(
         head.remote_topic
         for head in heads
@@ -123,8 +121,8 @@ def both_ways(heads: Iterable[Head], pairs: Mapping[str, TopicPair]) -> frozense
     )
 
 
-def unexplained_partitions(heads: Iterable[Head], pairs: Mapping[str, TopicPair], ledger_topic_id: str) -> frozenset[PartitionKey]:
-    """Source partitions that the other flow wrote under another ledger than today's: what it wrote can no longer be told."""
+def unexplained_partitions(heads: Iterable[Head], pairs: Mapping[str, TopicPair], ledger_topic_id: str) -> frozenset[tuple[str, int]]:
+    """Source partitions that the other flow wrote under a ledger that was deleted since: nobody knows which offsets it wrote."""
     return frozenset(
         (head.remote_topic, head.partition)
         for head in heads

@@ -1,9 +1,9 @@
-"""What a run will do with every partition: a pure function over what both clusters say.
+"""Plans what a run does with every partition (pure).
 
-For each source partition the position is settled first (head, group offset and topic ids must agree, or the partition stops with a named
-error), then what to copy follows: in order from the position to the end bound, and, for a backfill, the ranges below the position that the
-ledger does not cover. A partition seen for the first time gets a seed at the start policy's offset, so that "never copied" and "copied
-from here" differ.
+For each source partition, the plan first finds the position: head, group offset and topic ids must agree, or the partition stops with a
+named error. Then the run copies in order from the position to the end bound and, in a backfill, the ranges below the position that the
+ledger does not cover. A partition that Ferry sees for the first time gets a seed at the offset of the start policy: so "never copied" and
+"copied from here" differ.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from ferry.wire.ranges import size, within
 
 @dataclass(frozen=True)
 class PartitionFacts:
-    """What both clusters say about one source partition and its remote partition.
+    """What both clusters hold of one source partition and its remote partition.
 
     Source offsets: `log_start`, `end` (exclusive bound of this run), `stable_end` (last stable offset), `since` (first offset of a
-    backfill's interval), `start` (offset of the start policy). Target: topic id None when the remote topic does not exist (yet),
-    `remote_partitions` its width, `remote_end` its log end, `stamps_itself` whether it replaces timestamps. `head`, `committed` and
-    `claimed_by` are what the flow's own state says, `guard` what the flow in the other direction wrote. `truncation`: the source log is
-    another one before the head's position.
+    backfill's interval), `start` (offset of the start policy). Target: `remote_topic_id` is None if the remote topic does not exist (yet),
+    `remote_partitions` is its number of partitions, `remote_end` its log end, `stamps_itself` whether it replaces timestamps. From the
+    flow's own topics and group: `head`, `committed` (group offset), `claimed_by`. `guard`: what the flow in the other direction wrote.
+    `truncation`: the source log holds other records before the head's position.
     """
 
     topic: str
@@ -73,7 +73,7 @@ class PartitionFacts:
 
 @dataclass(frozen=True)
 class PlanRules:
-    """The settings of a flow that the plan goes by. `recipient`: to whom rights on the target are granted, for messages."""
+    """The settings of a flow that the plan depends on. `recipient`: for messages, the user who needs rights on the target."""
 
     flow: str
     run_id: str
@@ -87,10 +87,10 @@ class PlanRules:
 
 @dataclass(frozen=True)
 class PartitionPlan:
-    """What will be done with one partition; exactly one of a failure and a task's worth of facts counts.
+    """What the run does with one partition. If there is a `failure`, nothing.
 
-    `from_target`: upstream offsets of the segments that will be left out, because their records came from the target. `series`: as of the
-    receipts (Receipt.series).
+    `from_target`: how many upstream offsets of the segments are left out, because their records came from the target. `series`: as in
+    Receipt.series.
     """
 
     facts: PartitionFacts
@@ -106,18 +106,18 @@ class PartitionPlan:
 
     @property
     def has_work(self) -> bool:
-        """Whether a lane has something to do here."""
+        """Whether a lane has something to write for this partition."""
         return self.failure is None and bool(self.segments or self.seed or self.foreign)
 
     @property
     def offsets(self) -> int:
-        """Upstream offsets to go, without those that came from the target."""
+        """Upstream offsets to copy, without those that came from the target."""
         return sum(segment.end - segment.start for segment in self.segments) - self.from_target
 
 
 @dataclass(frozen=True)
 class _Settled:
-    """A partition's position before anything is copied; `seed_reason` when the position is new."""
+    """A partition's position before the copy. `seed_reason`: why it is a new position; empty if it is not."""
 
     position: int
     epoch: int = -1
@@ -131,7 +131,7 @@ def plan_partitions(facts: Iterable[PartitionFacts], rules: PlanRules) -> list[P
 
 
 def stopped_without_topic(plans: Iterable[PartitionPlan], why: Mapping[str, str]) -> list[PartitionPlan]:
-    """The plans; those of topics in `why` (by source topic: the reason) stop, because their remote topic is not there."""
+    """The plans, where partitions without a remote topic fail. `why`: the reason, by source topic."""
     return [
         PartitionPlan(plan.facts, failure=_missing(plan.facts, why[plan.facts.topic]))
         if plan.failure is None and plan.facts.remote_topic_id is None and plan.facts.topic in why
@@ -158,7 +158,7 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
         notes = (*notes, f"[{settled.position}, {facts.log_start}) expired at the source before it was copied")
     returning = sum(size(within(facts.guard.excluded, segment.start, segment.end)) for segment in segments)
     if returning:
-        notes = (*notes, f"{returning:,} offsets hold what came from the target: left out")
+        notes = (*notes, f"{returning:,} offsets hold records that came from the target: left out")
     known = "" if facts.head is None else facts.head.series
     series = rules.run_id if seed is not None and facts.head is not None else known
     return PartitionPlan(
@@ -181,11 +181,9 @@ def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
 
 
 def other_remote(facts: PartitionFacts, head: Head) -> str:
-    """In which way the remote topic of today is not the one that was copied to."""
+    """Why today's remote topic is not the one to which the flow has copied so far."""
     if facts.remote_topic != head.remote_topic:
-        return (
-            f"it was copied to {head.remote_topic}, and the replication policy of today names {facts.remote_topic}: change the policy back"
-        )
+        return f"it was copied to {head.remote_topic}, and today's replication policy names {facts.remote_topic}: change the policy back"
     if facts.remote_topic_id is None:
         return f"remote topic {facts.remote_topic}, which had topic id {head.remote_topic_id}, was deleted"
     return f"remote topic {facts.remote_topic} had topic id {head.remote_topic_id} and has {facts.remote_topic_id} now"
@@ -198,13 +196,15 @@ def _settle(facts: PartitionFacts, rules: PlanRules) -> _Settled:
     if head.remote_topic_id != str(facts.remote_topic_id):
         if rules.on_target_recreate == "restart":
             return _Settled(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} was deleted and created again")
-        raise TargetRecreated(facts.topic, facts.partition, f"{other_remote(facts, head)}; ferry.on.target.recreate=restart copies it anew")
+        raise TargetRecreated(
+            facts.topic, facts.partition, f"{other_remote(facts, head)}; ferry.on.target.recreate=restart copies it again"
+        )
     if head.source_topic_id != str(facts.topic_id):
         if rules.on_recreate == "restart":
             return _Settled(facts.log_start, seed_reason=f"restart: source topic {facts.topic} was deleted and created again")
         problem = (
             f"source topic {facts.topic} had topic id {head.source_topic_id} and has {facts.topic_id} now; "
-            "ferry.on.recreate=restart copies the new topic behind the old one's records"
+            "ferry.on.recreate=restart copies the new topic after the old one's records"
         )
         raise SourceRecreated(facts.topic, facts.partition, problem)
     return _known(facts, head, rules)
@@ -222,7 +222,7 @@ def _known(facts: PartitionFacts, head: Head, rules: PlanRules) -> _Settled:
     if head.position > facts.stable_end:
         problem = (
             f"the source log can be read only up to offset {facts.stable_end}, before the position {head.position}, but its leader does "
-            "not confirm that it was truncated: the leader may lag behind, or an open transaction holds readers back; run again"
+            "not confirm that it was truncated: the leader may lag behind, or a transaction may be open; run again"
         )
         raise PartitionUnavailable(facts.topic, facts.partition, problem)
     return _Settled(head.position, head.source_epoch)
@@ -257,16 +257,16 @@ def _first_time(facts: PartitionFacts, rules: PlanRules) -> _Settled:
 
 
 def _check_origin(facts: PartitionFacts, segments: Iterable[Segment], rules: PlanRules) -> None:
-    """Only records that did not come from the target may be copied to it."""
+    """Fail if it is not known which records of the source came from the target: these must not be copied back."""
     guard = facts.guard
     if guard.broken:
         problem = (
-            f"the flow from the target writes to topic {facts.topic} too, and its ledger here was deleted: what came from there is not "
-            "known; settle that flow with ferry seed --from-file, then declare what it wrote with ferry seed --foreign"
+            f"the flow from the target writes to topic {facts.topic} too, and its ledger here was deleted: nobody knows which records came "
+            "from there; settle that flow with ferry seed --from-file, then declare what it wrote with ferry seed --foreign"
         )
         raise OriginUnclear(facts.topic, facts.partition, problem)
     if guard.unasked:
-        problem = f"the leader of {facts.topic}-{facts.partition} does not tell what its log still holds of what came from the target"
+        problem = f"the leader of {facts.topic}-{facts.partition} does not say which records from the target its log still holds"
         raise PartitionUnavailable(facts.topic, facts.partition, problem)
     first = min((max(segment.start, facts.log_start) for segment in segments), default=guard.unclear_below)
     if first < guard.unclear_below and rules.on_unclear == "fail":
@@ -285,17 +285,17 @@ def _segments(facts: PartitionFacts, position: int) -> Iterable[Segment]:
         return
     missing = uncovered((max(facts.since, facts.log_start), min(facts.end, position)), facts.covered)
     if missing and facts.compacted:
-        problem = f"remote topic {facts.remote_topic} is compacted: history appended behind newer records would replace them"
+        problem = f"remote topic {facts.remote_topic} is compacted: old records appended after newer ones would replace them"
         raise BackfillRefused(facts.topic, facts.partition, problem)
     yield from (Segment(ReceiptKind.BACKFILLED, start, end) for start, end in missing)
 
 
-def seeded(  # noqa: PLR0917 - the partition, what is said, what is there
+def seeded(  # noqa: PLR0917 - the partition, its new position, and what its topics hold
     facts: PartitionFacts, position: int, rules: PlanRules, reason: str, foreign: tuple[tuple[int, int, int], ...] = (), found: int = -1
 ) -> PartitionPlan:
-    """A plan that only records `position` for a partition, on an operator's word.
+    """A plan that only writes an operator's seed: `position` for a partition.
 
-    `foreign`: what another replicator wrote, as (upstream start, upstream end, downstream end). `found`: of an earlier seed.
+    `foreign`: records that another replicator wrote, as (upstream start, upstream end, downstream end). `found`: of an earlier seed.
     """
     try:
         _check_target(facts, rules)
@@ -330,5 +330,5 @@ def _seed(facts: PartitionFacts, position: int, run_id: str, reason: str) -> Rec
 
 
 def ends_of(plans: Iterable[PartitionPlan]) -> Mapping[tuple[str, int], int]:
-    """The end bounds of a plan, to keep them when a run is planned again."""
+    """The end bounds of a plan, for planning the same run again."""
     return {(plan.facts.topic, plan.facts.partition): plan.facts.end for plan in plans}

@@ -1,6 +1,6 @@
-"""Progress of a copy, seen where it counts: in the ledger, committed transaction by committed transaction.
+"""Reports the progress of a copy from the receipts of committed transactions.
 
-It works the same for every runner and needs nothing from the workers. A thread reads the ledger's new receipts every few seconds. When it
+A thread reads the new receipts of the ledger every few seconds. So it needs nothing from the workers, and works with every runner. If it
 cannot read them, it says so once and tries again: the copy does not depend on it.
 """
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from ferry.config import Flow
 
 INTERVAL_SECONDS = 2.0
-# The last look must not hold up the end of a run.
+# A read that takes long must not delay the end of a run.
 JOIN_SECONDS = 5.0
 
 
 @dataclass
 class Progress:
-    """Sums over the receipts of a run so far, and how much there is to do."""
+    """Sums over the receipts of a run so far, and the totals to copy."""
 
     offsets_total: int
     lanes_total: int
@@ -53,7 +53,7 @@ class Progress:
 
 
 class ProgressObserver:
-    """Says how far a run is while it runs; a context manager around the copy."""
+    """A context manager around the copy that says how far the run is."""
 
     def __init__(self, flow: Flow, run_id: str, ledger_ends: Mapping[int, int], progress: Progress, say: Callable[[str], None]) -> None:
         self._flow, self._run_id, self._say = flow, run_id, say
@@ -76,22 +76,22 @@ class ProgressObserver:
         while not self._stop.is_set():
             try:
                 with InternalTopicReader(self._flow.target) as reader:
-                    self._look_again_and_again(reader)
+                    self._poll(reader)
             except FerryError as problem:
                 if self._readable:
-                    self._say(f"cannot read now how far the copy is; the copy goes on, and Ferry tries to read again: {problem}")
+                    self._say(f"cannot read the progress now; the copy goes on, and Ferry tries again: {problem}")
                 self._readable = False
                 self._stop.wait(INTERVAL_SECONDS)
 
-    def _look_again_and_again(self, reader: InternalTopicReader) -> None:
+    def _poll(self, reader: InternalTopicReader) -> None:
         while not self._stop.wait(INTERVAL_SECONDS):
             before = self.progress.counters.records, self.progress.lanes_done
-            self._look(reader)
+            self._read(reader)
             self._readable = True
             if (self.progress.counters.records, self.progress.lanes_done) != before:
                 self._say(self.progress.line(time.monotonic() - self._started))
 
-    def _look(self, reader: InternalTopicReader) -> None:
+    def _read(self, reader: InternalTopicReader) -> None:
         topic = self._flow.ledger_topic
         for record in reader.read(topic, self._positions, complete=False):
             self._positions[record.partition] = record.offset + 1

@@ -1,7 +1,7 @@
-"""What one run is asked to do, as it travels between the CLI, Airflow tasks and the Spark job.
+"""The request for one run, which the CLI and Airflow's tasks send to the Spark job.
 
-A request holds no settings and no secrets: those come from the config file. The run id is the same over all tries of a run (Airflow's
-run id), because losses and results are read back from the ledger and the runs topic by it.
+It holds no settings and no secrets: those come from the config file. All tries of a run have the same run id (Airflow's run id), because
+receipts and results are found in the ledger and the runs topic by it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ferry.wire.documents import text as text_of
 class RunRequest:
     """One run of one flow.
 
-    `until` bounds the copy by record time (None: the source's last stable offset when the run is planned). With `backfill`, the ranges
-    of `[since, until)` that the ledger does not cover are copied as well, though they lie below the position. `topics` narrows the
-    flow's own topics to these names; empty means all of them.
+    `until`: where the copy ends, by record time (None: at the source's last stable offset when the run is planned). With `backfill`, the
+    run also copies the ranges of `[since, until)` below the position that the ledger does not cover. `topics`: copy only these of the
+    flow's topics; empty: all.
     """
 
     flow: str
@@ -60,7 +60,7 @@ class RunRequest:
 
     @classmethod
     def from_json(cls, text: str) -> RunRequest:
-        """The inverse of `to_json`; ArgumentError when it is something else."""
+        """The inverse of `to_json`. ArgumentError for any other text."""
         try:
             fields = read_document(text)
             request = cls(

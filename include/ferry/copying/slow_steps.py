@@ -1,4 +1,4 @@
-"""Names a step of a run while it takes long: a run that prints nothing for minutes looks dead."""
+"""Names a step of a run while it takes long: users would take a run that prints nothing for minutes for dead."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# Steps take less than the first on a machine and clusters that have nothing else to do.
+# On idle machines and clusters a step takes less than this.
 FIRST_SECONDS = 5.0
 REPEAT_SECONDS = 15.0
 
 
 @contextmanager
 def named_when_slow(say: Callable[[str], None], doing: str) -> Iterator[None]:
-    """Say `doing` when what is inside has taken FIRST_SECONDS, and again every REPEAT_SECONDS until it is over."""
+    """Say `doing` when the block has taken FIRST_SECONDS, and every REPEAT_SECONDS after that until it ends."""
     over, began = threading.Event(), time.monotonic()
 
     def tell() -> None:

@@ -1,7 +1,7 @@
-"""What both clusters say about a flow, gathered for the plan. Reads only.
+"""Takes a snapshot of a flow for the plan: what both clusters hold. It only reads.
 
-A snapshot from before the fencing (`settled=False`) does not wait for open transactions; it is good enough to look at. After the fencing
-nobody else can write: then the driver takes a second snapshot, and decides by that one.
+A snapshot before the fencing (`settled=False`) does not wait for open transactions: it is good enough to show. After the fencing nobody
+else can write; then the driver takes another snapshot, and plans by that one.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from ferry.clusters.describe import TopicDescription
     from ferry.config import Flow
 
-# Of positions that disagree while a run commits.
+# How often positions are read that disagree, perhaps because a run commits just now.
 LOOKS = 4
-# A leader that has just been elected knows the log's end as soon as its replicas have asked it once.
+# A new leader knows the log's end as soon as its replicas have fetched from it once.
 LAG_SECONDS, LAG_PAUSE_SECONDS = 3.0, 0.2
 NOT_A_COPY = "the config is that of a connector that copies no records"
 
 
 @dataclass(frozen=True)
 class FlowSnapshot:
-    """Everything the plan needs. `claims` name the flow that writes each remote topic, over all flows into the target; `denied` are topics
-    of the flow that the source hides, or whose remote topic may not be described; `lacking`: what the clusters' releases lack."""
+    """Everything that the plan needs. `claims`: by remote topic, the flow that writes it, of all flows into the target. `denied`: topics of
+    the flow that the source hides, or whose remote topic Ferry may not describe. `lacking`: features that the clusters' releases lack."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
@@ -70,12 +70,12 @@ def take_snapshot(
     for_a_run: bool = False,
     concerns: Callable[[str, int], bool] | None = None,
 ) -> FlowSnapshot:
-    """Ask both clusters. `ends` keeps the end bounds of an earlier snapshot of the same run.
+    """Ask both clusters. `ends`: the end bounds of an earlier snapshot of the same run, to keep.
 
-    `concerns` (topic, partition): which source partitions are looked at (None: all). Positions of others may be undecided meanwhile.
+    `concerns` (topic, partition): which source partitions to look at (None: all). Positions of others may be undecided meanwhile.
 
-    `for_a_run`: partitions with nothing to copy are not asked for more than their ends: their `log_start` is their position then, and what
-    their remote topics are set to is not known.
+    `for_a_run`: for partitions with nothing to copy, Ferry asks only for their ends. Their `log_start` is their position then, and the
+    configs of their remote topics are not known.
     """
     refuse_same_cluster(flow, source, target)
     lacks = lacking_features(flow)
@@ -134,7 +134,7 @@ def take_snapshot(
                 end=end,
                 stable_end=stable_end,
                 start=offsets.policy[key],
-                # Heartbeats say what was alive: history of them is worth nothing, and their topics are compacted.
+                # Old heartbeats are worth nothing, and their topics are compacted.
                 since=None if policy.is_heartbeats_topic(key.topic) else offsets.since.get(key),
                 head=state.heads.get((key.topic, key.partition)),
                 committed=positions.get(TopicPartition(remote_topic, key.partition)),
@@ -152,7 +152,7 @@ def take_snapshot(
 
 
 def lacking_features(flow: Flow) -> tuple[Lack, ...]:
-    """What the releases of both clusters cannot do for the flow. BrokerTooOld where it cannot be copied at all."""
+    """Features that the flow would use and that the clusters' releases lack. BrokerTooOld if the flow cannot be copied without one."""
     return (
         *lacking(flow.source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES),
         *lacking(flow.target, needs=TARGET_NEEDS, wishes=TARGET_WISHES),
@@ -160,7 +160,7 @@ def lacking_features(flow: Flow) -> tuple[Lack, ...]:
 
 
 def _with_hidden(selection: Selection, hidden: Iterable[Hidden]) -> Selection:
-    """Heartbeats come along if they may: hidden ones are left out, and named."""
+    """With hidden topics that the flow does not need (heartbeats) among the skipped ones."""
     more = tuple((f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed)
     return Selection(selection.selected, (*selection.skipped, *more))
 
@@ -181,8 +181,8 @@ def _read_positions(
 ) -> tuple[FlowState, dict[str, str], dict[TopicPartition, int]]:
     """The flow's state, the claims of every flow, and the positions of its group, by remote partition (of `partitions`; None: of all).
 
-    Beside a run (not `settled`) they are read one after the other while it commits both, so what disagrees is read again: a disagreement is
-    one if it stays as it is. Positions that do not hold still are left out.
+    If not `settled`, a run may commit between the two reads. So positions that disagree are read again: only a disagreement that stays the
+    same counts, and positions that keep changing are left out.
     """
     disagreed: dict[TopicPartition, tuple[int | None, int]] = {}
     for _ in range(LOOKS):
@@ -196,15 +196,15 @@ def _read_positions(
 
 
 def disagreements(state: FlowState, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int | None, int]]:
-    """Remote partitions of which the group says something else than the head: what the head says (None: there is none), and the group."""
+    """Remote partitions whose group offset is not the head's position: the head's position (None: no head) and the group's offset."""
     heads = {TopicPartition(head.remote_topic, head.partition): head.position for head in state.heads.values()}
     return {key: (heads.get(key), position) for key, position in positions.items() if position != heads.get(key)}
 
 
 def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition, int]) -> dict[tuple[str, int], Truncation]:
-    """Source partitions whose log is another one before the position of today's head; the ledger tells what had been copied of it.
+    """Source partitions whose log holds other records before the head's position than were copied; the ledger says what was copied.
 
-    `ends`: last stable offsets. A log that ends at the position is not asked for more. Where the head knows no epoch, only a log that ends
+    `ends`: last stable offsets. If a log ends at the position, Ferry asks for nothing more. If the head has no epoch, only a log that ends
     before the position is noticed.
     """
     placed = {TopicPartition(head.topic, head.partition): head for head in heads}
@@ -236,7 +236,7 @@ class _Offsets:
     at_rest: Collection[tuple[str, int]]
 
 
-def _offsets(  # noqa: PLR0917 - who asks, whom, and for what
+def _offsets(  # noqa: PLR0917 - the request, the cluster, and the partitions
     flow: Flow,
     request: RunRequest,
     source: ClusterAdmin,
@@ -246,7 +246,7 @@ def _offsets(  # noqa: PLR0917 - who asks, whom, and for what
     *,
     rest: bool,
 ) -> _Offsets:
-    """`rest`: partitions whose log ends at the position of their `known` head need not be asked for more."""
+    """`rest`: ask for nothing more if a log ends at the position of its `known` head."""
     ends, problems = source.end_offsets(wanted)
     positions = {key: known[key].position for key in wanted if key in known}
     _await_lagging(source, ends, positions)
@@ -273,7 +273,7 @@ def _offsets(  # noqa: PLR0917 - who asks, whom, and for what
 
 
 def _await_lagging(source: ClusterAdmin, ends: dict[TopicPartition, int], positions: Mapping[TopicPartition, int]) -> None:
-    """Ask for a while again where a log seems to end before the position: a leader that has just been elected may lag behind."""
+    """Ask again for LAG_SECONDS if a log seems to end before the position: a new leader may lag behind."""
     begun = time.monotonic()
     while time.monotonic() - begun < LAG_SECONDS:
         behind = [key for key, position in positions.items() if ends.get(key, position) < position]
@@ -290,7 +290,7 @@ def _remote_ends(
     target_topics: Mapping[str, TopicDescription],
     explained: Collection[tuple[str, int]],
 ) -> dict[tuple[str, int], int]:
-    """Log ends of remote partitions that no head, or none of today's ledger, speaks of: has somebody else written there?"""
+    """Log ends of remote partitions for which today's ledger has no head: somebody else may have written there."""
     unknown = [
         TopicPartition(remote[key.topic], key.partition)
         for key in wanted
@@ -303,7 +303,7 @@ def _remote_ends(
 
 
 def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple[dict[str, dict[str, str]], dict[str, FerryError]]:
-    """By remote topic, and what went wrong: a topic whose limits are not known is not written to."""
+    """Configs by remote topic, and errors: Ferry does not write to a topic whose limits are not known."""
     configs, problems = target.visible_configs(
         sorted(name for name in topics if not is_ferry_topic(name)), to_alter=flow.mirroring.sync_topic_configs_enabled
     )

@@ -1,8 +1,8 @@
-"""Whether records were copied that the source log does not hold any more, because it was rewritten (pure).
+"""Whether Ferry copied records that the source log does not hold any more, because the log was truncated and rewritten (pure).
 
-A follower truncates its own log where the leader's log goes on differently, and reads again from there (KIP-101, KIP-279). Ferry cannot
-truncate the target. But if it copied nothing from that offset on, there is nothing to truncate, and reading again from there is exact. That
-is the case behind a hole that compaction left: an epoch that began inside the hole makes the log look truncated to the epoch's beginning.
+A follower truncates its own log where the leader's log goes on differently, and fetches again from there (KIP-101, KIP-279). Ferry cannot
+truncate the target. But if it copied nothing from that offset on, it can fetch again from there, and the copy is exact. This happens after
+a hole that compaction left: if a leader epoch began inside the hole, the log looks truncated to the start of that epoch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ferry.ledger.state import Head
 
 @dataclass(frozen=True)
 class Truncation:
-    """From `end` on the source log holds other records. `start`: where to read again from. `copied`: some of the old ones were."""
+    """From `end` on the source log holds other records. `start`: where to fetch again. `copied`: Ferry copied some of the old records."""
 
     end: int
     start: int
@@ -26,19 +26,19 @@ class Truncation:
 
 
 def is_believed(head: Head, divergence: Divergence) -> bool:
-    """Whether the leader that tells this divergence can be believed.
+    """Whether to believe the leader that reports this divergence.
 
-    A leader that does not know the epoch of the head, and whose log ends before the head's position, has lost touch with the cluster: every
-    later leader knows that epoch. Only where the head names no epoch, or no topic id (the topic may have been created again, and its epochs
-    have begun anew), is the end of the log all that can be known.
+    If the leader does not know the head's epoch and its log ends before the head's position, it has lost contact with the cluster: every
+    later leader knows that epoch. But if the head has no epoch, or no topic id (the topic may have been created again, with epochs from 0),
+    only the end of the log is known, and that is believed.
     """
     return divergence.proven or head.source_epoch < 0 or head.source_topic_id == str(NO_TOPIC_ID)
 
 
 def truncation_of(head: Head, divergence: Divergence, receipts: Iterable[Receipt]) -> Truncation:
-    """What a divergence before the head's position means. `receipts`: the partition's, of today's topics on both sides.
+    """What a divergence before the head's position means. `receipts`: of the partition, for today's topics on both sides.
 
-    Only receipts of the head's series say what this position rests on. A person decided about everything before the first of them.
+    Only receipts of the head's series count. An operator's seed decided about everything before the first of them.
     """
     mine = [receipt for receipt in receipts if receipt.series == head.series]
     begun = min(
@@ -46,7 +46,7 @@ def truncation_of(head: Head, divergence: Divergence, receipts: Iterable[Receipt
     )
     copied_to = max((upstream + count for receipt in mine if receipt.kind in COPIES for upstream, _, count in receipt.runs), default=0)
     copied = copied_to > divergence.end or divergence.end < begun
-    # Batches of later epochs than the leader has before the divergence are not in its log either.
+    # Batches with later epochs than the leader had before the divergence are not in its log either.
     gone = [receipt.upstream_start for receipt in mine if receipt.kind in COPIES and receipt.source_epoch > divergence.epoch]
     start = max(min([divergence.end, *gone]), min(begun, divergence.end)) if copied else divergence.end
     return Truncation(divergence.end, start, copied)

@@ -1,4 +1,4 @@
-"""What users write to take part in a copy: message handlers and assignment listeners (KIP-3), for users to import.
+"""The interface of code that users write: message handlers and assignment listeners (KIP-3). Users import it.
 
 Knows nothing of Ferry but its errors.
 Begin with `interface.py`: `MessageHandler` changes, drops, re-keys or multiplies records;

@@ -1,6 +1,7 @@
-"""Calling a message handler for the records of one partition, and judging what it returns.
+"""Calls a message handler for the records of one partition, and checks what it returns.
 
-Whatever goes wrong is told by kind and place, never by its message: a KeyError's message is the key, a ValueError's often the value.
+Errors of the handler are reported by type and place, never with their text: the text of a KeyError is the key, of a ValueError often the
+value.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ferry.handling.loading import Handle
 
 
 class HandlerStopped(Exception):
-    """The handler did not deal with the record at upstream offset `offset`; `problem` holds nothing of the record."""
+    """The handler failed at the record with upstream offset `offset`. `problem` holds nothing of the record."""
 
     def __init__(self, offset: int, problem: str) -> None:
         super().__init__(offset, problem)
@@ -37,7 +38,7 @@ class PartitionHandling:
         """The outputs for one record. HandlerStopped."""
         try:
             returned = self._handle(record)
-            outputs = list(returned) if isinstance(returned, Iterable) else None  # what a generator does happens here
+            outputs = list(returned) if isinstance(returned, Iterable) else None  # here the body of a generator runs
         except Exception as problem:  # noqa: BLE001 - the code of users may raise anything
             raise HandlerStopped(record.offset, f"the handler {described(problem)}") from None
         if outputs is None:
@@ -53,7 +54,7 @@ class PartitionHandling:
 
 
 def described(problem: Exception) -> str:
-    """What was raised and where, without its message."""
+    """The type of the exception and where it was raised, without its text."""
     frames = traceback.extract_tb(problem.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
     return f"raised {type(problem).__name__}{place}"

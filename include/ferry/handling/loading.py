@@ -1,4 +1,4 @@
-"""From `package.module:name` to a handler or listener. `check_*` say what is wrong without making one; `make_*` make it."""
+"""Finds a handler or listener by `package.module:name`. `check_*` check it without an instance; `make_*` return one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LISTENER_METHODS = ("before_starting", "before_releasing")
 
 
 def check_handler(name: str, args: str | None) -> None:
-    """ConfigError when `name` leads to no message handler, or to one that takes no `args`."""
+    """ConfigError if `name` is no message handler, or takes no `args`."""
     found = find(name)
     if _is_plain_function(found):
         if args is not None:
@@ -28,14 +28,14 @@ def check_handler(name: str, args: str | None) -> None:
 
 
 def check_listener(name: str, args: str | None) -> None:
-    """ConfigError when `name` leads to no assignment listener."""
+    """ConfigError if `name` is no assignment listener, or takes no `args`."""
     found = find(name)
     _require_methods(name, found, *LISTENER_METHODS)
     _require_args(name, found, args)
 
 
 def make_handler(name: str, args: str | None) -> Handle:
-    """What to call with each record. ConfigError."""
+    """The function to call with each record. ConfigError."""
     check_handler(name, args)
     found = find(name)
     handle: Handle = found if _is_plain_function(found) else _made(name, found, args).handle
@@ -43,14 +43,14 @@ def make_handler(name: str, args: str | None) -> Handle:
 
 
 def make_listener(name: str, args: str | None) -> AssignmentListener:
-    """ConfigError when it cannot be made."""
+    """The listener. ConfigError."""
     check_listener(name, args)
     listener: AssignmentListener = _made(name, find(name), args)
     return listener
 
 
 def find(name: str) -> Any:
-    """What an import path leads to. ConfigError."""
+    """The object at an import path. ConfigError."""
     module, colon, path = name.partition(":")
     if not colon or not module or not path:
         raise ConfigError(f"{name} must be written as package.module:Class")
@@ -90,7 +90,7 @@ def _require_methods(name: str, found: Any, *methods: str) -> None:
 def _require_args(name: str, found: Any, args: str | None) -> None:
     if not inspect.isclass(found):
         if args is not None:
-            raise ConfigError(f"{name} is no class, so nothing takes the args: name a class, or remove them")
+            raise ConfigError(f"{name} is no class, and only a class takes args: name a class, or remove them")
         return
     given = () if args is None else (args,)
     try:

@@ -1,7 +1,7 @@
-"""The classes of Spark's driver, parsed once and mapped into memory ever after (JEP 350): a second less to start, a third less CPU.
+"""An archive of the classes of Spark's driver (JEP 350): the JVM starts a second sooner, with a third less CPU time.
 
-The first run on a machine writes the archive when its JVM ends, under a name of its own; it becomes visible by a rename. An archive that
-does not fit (another Java, another Spark) is ignored by the JVM, and the name says what it was made from.
+The first run on a machine writes the archive when its JVM ends, under a temporary name, and then renames it. The name depends on the
+versions of Java and Spark; the JVM ignores an archive that does not fit.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 
 from ferry.cache import cache_directory
 
-# An archive that does not fit is no news, and Spark has many classes that cannot be archived.
+# Hides warnings: about an archive that does not fit, and about the many classes of Spark that cannot be archived.
 QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 
 
 class ClassArchive:
-    """The archive for one Spark and the java that will run it."""
+    """The archive for one Spark and the Java that runs it."""
 
     def __init__(self, spark_home: Path) -> None:
         self.path = cache_directory() / f"spark-classes-{_made_from(spark_home)}.jsa"
@@ -31,7 +31,7 @@ class ClassArchive:
 
     @property
     def use_or_write(self) -> str:
-        """JVM options that use the archive, or write it at the end; to be followed by `keep`."""
+        """JVM options that use the archive, or write it when the JVM ends. Call `keep` afterwards."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -40,7 +40,7 @@ class ClassArchive:
         return self.use or (f'"-XX:ArchiveClassesAtExit={self._scratch}" {QUIET}' if writable else "")
 
     def keep(self, *, good: bool) -> None:
-        """After the JVM ended: make what it wrote visible if the run was `good`, else remove it."""
+        """After the JVM has ended: keep the archive that it wrote if the run was `good`, else remove it."""
         if self._scratch.exists():
             if good:
                 self._scratch.replace(self.path)

@@ -1,7 +1,7 @@
-"""Ends a job whose Spark cluster has no executor: Spark itself would wait for one for ever, and the run with it.
+"""Ends a job that has no executor for too long. Spark itself would wait for ever.
 
-A cluster that has lost all its workers takes applications and gives them nothing. One whose workers come back in time is waited for. While
-no task runs, it says what the job waits for.
+A Spark cluster that has lost all its workers accepts applications, and gives them nothing. While no task runs, the watch says what the job
+waits for.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pyspark import SparkContext
 from ferry.copying.slow_steps import FIRST_SECONDS, REPEAT_SECONDS
 from ferry.errors import NoExecutors
 
-# Of Spark's configuration: seconds without any executor after which a job ends. Images that are pulled first may need more.
+# A property of Spark's configuration: after this many seconds without any executor the job ends. Pulling images may take longer.
 WAIT_PROPERTY, WAIT_SECONDS = "spark.ferry.executors.wait.seconds", "120"
 POLL_SECONDS = 1.0
 JOIN_SECONDS = 10.0
 
 
 class ExecutorWatch:
-    """Watches as long as it is entered; on local masters, where the driver is the executor, there is nothing to watch.
+    """A context manager that watches the executors. On a local master it does nothing: there the driver is the executor.
 
-    `tasks` is how many may be given to executors meanwhile.
+    `tasks`: how many tasks wait for executors, for the message.
     """
 
     def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
@@ -45,7 +45,7 @@ class ExecutorWatch:
             self._thread.join(JOIN_SECONDS)
 
     def check(self) -> None:
-        """NoExecutors when the jobs were cancelled for want of one."""
+        """NoExecutors if the watch cancelled the jobs."""
         if self._gave_up:
             raise NoExecutors(
                 f"Spark master {self._context.master} has had no executor for this run for {self._seconds:.0f} s: it has no workers, "
@@ -57,14 +57,14 @@ class ExecutorWatch:
         tell_at = began + FIRST_SECONDS
         begun = False
         while not self._over.wait(POLL_SECONDS):
-            # The driver is in this list.
+            # The list contains the driver.
             executors, now = len(self._context.statusTracker().getExecutorInfos()) - 1, time.monotonic()
             begun = executors > 0 and (begun or self._any_task_runs())
             if executors > 0:
                 seen = now
             elif now - seen > self._seconds:
                 self._gave_up = True
-            if self._gave_up:  # jobs that begin only now, in the place of cancelled ones, would wait for ever
+            if self._gave_up:  # every time: a job that begins after the first cancel would wait for ever
                 self._context.cancelAllJobs()
             elif not begun and now >= tell_at:
                 tell_at = now + REPEAT_SECONDS

@@ -1,7 +1,7 @@
-"""Work in groups as Spark tasks, one Spark job per group of one application.
+"""Runs groups of work as Spark tasks. Each group is a Spark job of its own, in one application.
 
-The groups are separate jobs: a worker that is killed fails its own, and the others keep their results. Whoever gave the work sees what has
-no result and decides what is tried again; Spark does not.
+So a worker that is killed fails only its group, and the others keep their results. The caller sees which groups have no result, and decides
+what to try again; Spark does not.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Work = Callable[[Sequence[Item]], Iterable[Result]]
 def run_groups(
     context: SparkContext, groups: deque[list[Item]], work: Work[Item, Result], say: Callable[[str], None], *, width: int
 ) -> Generator[tuple[list[Item], list[Result] | str]]:
-    """Each group with its results as it finishes, or with the reason why it has none; at most `width` at a time.
+    """Yields each group as it finishes, with its results, or with one line why it has none. At most `width` groups run at a time.
 
-    Groups are taken off `groups`: what is added between two results runs too. `work` is pickled and runs in a Spark worker; a reason is
-    one line. `say` is told what is waited for. NoExecutors where nobody is there to run it.
+    Groups are removed from `groups`; groups that are added between two results run too. `work` is pickled, and runs in a Spark worker.
+    `say` prints what the job waits for. NoExecutors if there is no executor for too long.
     """
     if not groups:
         return

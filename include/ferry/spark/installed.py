@@ -1,8 +1,8 @@
-"""PySpark from where it is installed, without what a copy never uses.
+"""Makes PySpark start faster: from the installed package, and without pandas. This saves more than a CPU second per process.
 
-Spark puts zipped sources of PySpark before everything else on PYTHONPATH. Python cannot keep compiled modules of a zip, so every driver and
-worker compiles them anew; the installed package has the same modules compiled. And the first conversion of an argument for the JVM looks
-whether pandas is there, by importing it. Together that is more than a CPU second of a small run.
+Spark puts zipped sources of PySpark before everything else on PYTHONPATH. Python cannot store compiled modules in a zip, so every driver
+and worker compiles them again; the installed package has the same modules compiled. And PySpark imports pandas, if it is installed, when it
+first converts an argument for the JVM.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PANDAS = ("pandas", "pyarrow")
 
 
 def prefer_installed_pyspark() -> None:
-    """Take the zips of an installed PySpark off the path: the package itself comes later on it. Before the first import of pyspark.
+    """Remove the zips of the installed PySpark from the path, where the package itself comes later. Call it before importing pyspark.
 
     Zips of another Spark stay: they are the cluster's own version.
     """
@@ -32,7 +32,7 @@ def prefer_installed_pyspark() -> None:
 
 @contextmanager
 def without_pandas() -> Iterator[None]:
-    """Imports of pandas and pyarrow fail inside, as if they were not installed. RDDs need neither."""
+    """Inside, imports of pandas and pyarrow fail as if they were not installed. RDDs need neither."""
     hidden = [name for name in PANDAS if name not in sys.modules]
     # The import system's own way to say that there is no such module.
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]

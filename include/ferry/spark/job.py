@@ -1,7 +1,7 @@
-"""The driver side of Ferry's Spark jobs: arguments, the config file, a Spark context around the work, errors as exit codes.
+"""The driver side of Ferry's Spark jobs: reads arguments and the config file, starts Spark, and turns errors into exit codes.
 
-Only RDDs are used, so no SQL engine is started. The config file is read here, so secrets reach the workers inside the tasks' closures and
-nowhere else.
+Ferry uses only RDDs, so Spark starts no SQL engine. The driver reads the config file; secrets reach the workers only inside the tasks'
+closures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Request(Protocol):
-    """What a job is asked to do."""
+    """The request for a job: as of a run, or of a verify."""
 
     @property
     def flow(self) -> str: ...
@@ -41,10 +41,9 @@ R = TypeVar("R", bound=Request)
 def run_job(
     name: str, connections: Lookup | None, read: Callable[[str], R], work: Callable[[Flow, R, SparkContext, int], None], *, lanes: int
 ) -> int:
-    """One job: `read` makes the request of its JSON, `work` gets flow, request, context and the number of tasks. The exit code.
+    """Run one job; returns the exit code. `read` decodes the request; `work` gets flow, request, context and the number of tasks.
 
-    `connections` finds Airflow connections, where there is an Airflow. `lanes`: how many the flow is taken to have at most, where it does
-    not say it.
+    `connections` finds Airflow connections, if there is an Airflow. `lanes`: the largest number of lanes of a flow that does not set it.
     """
     parser = argparse.ArgumentParser(prog=name, description="A bounded Spark job of one flow.")
     parser.add_argument("config", type=Path)
@@ -58,7 +57,8 @@ def run_job(
         flow = load_config(options.config, connections=connections).flow(request.flow)
         with without_pandas():
             settings = SparkConf().setAppName(f"ferry {flow.name} {request.run_id}")
-            with named_when_slow(say, f"waiting for Spark to start on {settings.get('spark.master')}"):
+            master = settings.get("spark.master")  # an external spark-submit may have set it otherwise
+            with named_when_slow(say, f"waiting for Spark to start on {master}" if master else "waiting for Spark to start"):
                 context = SparkContext(conf=settings)
         try:
             work(flow, request, context, flow.tasks_max or most_tasks(context, flow.lanes or lanes))
@@ -71,10 +71,10 @@ def run_job(
 
 
 def most_tasks(context: SparkContext, lanes: int) -> int:
-    """How many tasks there may be at a time where the flow does not say it.
+    """The largest number of tasks at a time, for a flow that does not set it.
 
-    The cores of a local master are known. Those of a cluster are not: executors come later, and with dynamic allocation they come because
-    tasks wait for them. So there every lane may be a task of its own.
+    A local master's cores are known. A cluster's are not: executors come later, and with dynamic allocation only if tasks wait for them. So
+    there every lane may be a task of its own.
     """
     return int(context.defaultParallelism) if (context.master or "").startswith("local") else lanes
 

@@ -1,9 +1,9 @@
 """Runs lanes and ranges as Spark tasks.
 
-Lanes of a group that failed simply have no result; the driver of the copy takes them back and tries them again. So do ranges of a verify.
-Lanes are tried again by nobody else: Spark may start a task once more by itself while the first attempt still runs (a lost executor,
-speculation), and two attempts that init in step, each with the pair of the other's last init, would end with the same pair. So every
-attempt but the first does nothing.
+Lanes of a group that failed are lost; the driver of the copy takes them back and runs them again. Ranges of a verify are run again too.
+Nobody else may run a lane again. But Spark may start a task once more by itself while the first attempt still runs (a lost executor,
+speculation). Two attempts that call InitProducerId in turns, each with the result of the other's last call, would end with the same
+producer id and epoch. So every attempt but the first does nothing.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from ferry.verify.range_runner import VerifyJob, verify_ranges
 
 log = logging.getLogger(__name__)
 
-# Ranges are known by rough weights only: with several groups a task, no task waits long for the slowest.
+# The weights of ranges are estimates: with several groups for each task, no task waits long for the slowest.
 RANGE_GROUPS_A_TASK = 4
 LOST = Failure("WorkerLost", WORKER_DIED, passing=True)
 
 
 class SparkLaneRunner:
-    """Spreads lanes over at most `tasks` Spark tasks; those that find no free core wait for one."""
+    """Spreads lanes over at most `tasks` Spark tasks. Tasks that find no free core wait for one."""
 
     def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
         self._context, self._tasks, self._say = context, tasks, say
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
-        """Results as groups finish; what was lost with a group runs again beside the others."""
+        """Results as groups finish. Lost lanes run again beside the other groups."""
         groups = balance(tasks, self._tasks)
         width = len(groups)
         if job.bytes_per_second is not None and groups:
-            # What a task does not use is not given to another one, so the sum is never above the budget. A task that waits for a core
-            # uses nothing: so there are no more at a time than there are cores now.
+            # Each task gets an equal part of the bandwidth, so the sum never exceeds it. Tasks that wait for a core would leave their part
+            # unused: so no more run at a time than there are cores now.
             width = min(width, int(self._context.defaultParallelism))
             job = replace(job, bytes_per_second=job.bytes_per_second / width)
         waiting, left = deque(groups), len(groups)

@@ -1,6 +1,6 @@
-"""How Ferry's Spark jobs are configured: quick to start, one attempt per task, nothing secret.
+"""The Spark configuration of Ferry's jobs: quick to start, one attempt for each task, no secrets.
 
-Spark never repeats or doubles a task by itself: the driver decides what is tried again, after fencing (design, section 3).
+Spark must not run a task again by itself: Ferry's driver decides what is tried again, after fencing.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ import sys
 from collections.abc import Mapping
 
 LOOPBACK = "127.0.0.1"
-# The driver's JVM only schedules: a serial collector and no optimising compiler start a second sooner and take a third less CPU.
-DRIVER_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-
-
-# The launcher is a JVM of its own, which only builds the command line of the next one.
-LAUNCHER_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+# For the driver, which only schedules, and for spark-submit's launcher, a JVM that only builds the driver's command line. With a serial
+# collector and no optimising compiler the driver starts a second sooner, with a third less CPU time.
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 def spark_conf(master: str, java_options: str = "") -> dict[str, str]:
-    """Spark properties for one copy job on `master`; `java_options` are the driver's further ones."""
+    """Spark properties for one job on `master`. `java_options`: further ones of the driver."""
     conf = {
         "spark.task.maxFailures": "1",
         "spark.speculation": "false",
@@ -28,11 +25,10 @@ def spark_conf(master: str, java_options: str = "") -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
-        "spark.driver.extraJavaOptions": f"{DRIVER_JAVA_OPTIONS} {java_options}".rstrip(),
+        "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {java_options}".rstrip(),
         "spark.python.daemon.module": "ferry.spark.worker_daemon",
-        # A spark.pyspark.python of the user's is the executors': the driver is always this very Python.
+        # If the user sets spark.pyspark.python, it is for executors: the driver always uses this Python.
         "spark.pyspark.driver.python": sys.executable,
-        # A stopped worker that comes back is fenced by the brokers, not by Spark: its heartbeats may lapse.
         "spark.executorEnv.PYTHONUNBUFFERED": "1",
     }
     if on_this_machine(master):
@@ -53,5 +49,5 @@ def spark_environment(spark_home: str, environment: Mapping[str, str] | None = N
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONUNBUFFERED": "1",
-        "SPARK_LAUNCHER_OPTS": LAUNCHER_JAVA_OPTIONS,
+        "SPARK_LAUNCHER_OPTS": JAVA_OPTIONS,
     }

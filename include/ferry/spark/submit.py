@@ -1,7 +1,7 @@
-"""`spark-submit` of Ferry's jobs, as the command line calls it.
+"""Runs Ferry's jobs by `spark-submit`, for the command line.
 
-A missing Java, a missing Spark or a master that does not answer is one clear error before anything starts. The job's output is passed on
-line by line without Spark's own greetings; signals that end this process end the job as well.
+If Java or Spark is missing, or the master does not answer, there is one clear error before anything starts. The job's output is printed
+line by line, without Spark's start messages. A signal that ends this process ends the job as well.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ferry.spark.settings import spark_conf, spark_environment
 
 COPY_JOB, VERIFY_JOB = "copy_ranges.py", "verify.py"
 MASTERS = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|spark://[^/]+:\d+(,[^/]+:\d+)*|yarn|k8s://\S+")
-# A master on a machine that is down must not hold up the command for Spark's minutes of retries.
+# If the master's machine is down, Spark would try again for minutes.
 CONNECT_SECONDS = 5.0
-# Asked to end, the job gets this long to stop its workers.
+# The job has this long to stop its workers when it is told to end.
 STOP_SECONDS = 10.0
 NOISE = (
     "NativeCodeLoader",
@@ -44,7 +44,7 @@ NOISE = (
 
 
 class JobRequest(Protocol):
-    """What a job is asked to do, as one argument without secrets."""
+    """The request for a job; it holds no secrets."""
 
     @property
     def flow(self) -> str: ...
@@ -55,7 +55,7 @@ class JobRequest(Protocol):
 
 
 def submit_job(job: str, config: Path, request: JobRequest, master: str, say: Callable[[str], None]) -> int:
-    """Run a job (COPY_JOB or VERIFY_JOB) on `master`; its exit code. SparkMissing when it cannot be started."""
+    """Run a job (COPY_JOB or VERIFY_JOB) on `master`. Returns its exit code. SparkMissing if it cannot be started."""
     check_master(master)
     home = spark_home()
     archive = ClassArchive(home)
@@ -84,7 +84,7 @@ def submit_job(job: str, config: Path, request: JobRequest, master: str, say: Ca
 
 
 def check_master(master: str) -> None:
-    """SparkMissing for a master that cannot be meant or does not answer, and when there is no Java."""
+    """SparkMissing if `master` is no Spark master or does not answer, or if there is no Java."""
     if not MASTERS.fullmatch(master):
         raise SparkMissing(f"--master {master!r} is no Spark master: use local[N], spark://host:port, yarn or k8s://…")
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
@@ -106,7 +106,7 @@ def spark_home() -> Path:
 
 
 def job_file(job: str) -> Path:
-    """A job's entry point: in `spark_jobs/` beside the source tree, or where $FERRY_SPARK_JOBS says."""
+    """The script that starts a job: in the directory $FERRY_SPARK_JOBS, or in `spark_jobs/` beside the package."""
     directories = [
         os.environ.get("FERRY_SPARK_JOBS"),
         Path(ferry.__file__).parents[2] / "spark_jobs",
@@ -128,7 +128,7 @@ def _answers(host: str, port: int) -> bool:
 
 @contextlib.contextmanager
 def _ended_with_this(process: subprocess.Popen[str]) -> Iterator[None]:
-    """SIGTERM to this process ends the job's whole process group, and so does leaving early."""
+    """SIGTERM to this process, or an exception inside, ends the job's whole process group."""
 
     def stop(number: int, _: object) -> None:
         _end(process)

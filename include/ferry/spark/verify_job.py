@@ -1,4 +1,4 @@
-"""The verify job: both sides compared by Spark tasks; the report goes to the runs topic, where whoever submitted it finds it."""
+"""The verify job: Spark tasks compare both sides. It writes the report to the runs topic, where the submitting process reads it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def main(connections: Lookup | None) -> int:
-    """Run one verify job. The exit code is not 0 where there is no report; what the report says is for its reader."""
+    """Run one verify job. The exit code is 0 if there is a report, whatever the report says."""
     return run_job("verify", connections, VerifyRequest.from_json, _verify, lanes=FEWEST_LANES)
 
 

@@ -1,6 +1,6 @@
-"""Spark's Python daemon, from which workers are forked, with all that a lane or a verify needs loaded before the first fork.
+"""Spark's Python daemon, which forks the workers. It imports the modules of lanes and verifies before the first fork.
 
-Otherwise every worker imports the same modules for itself: half a CPU second each.
+Otherwise every worker would import them itself, for half a CPU second.
 """
 
 from __future__ import annotations

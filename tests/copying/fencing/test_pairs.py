@@ -82,7 +82,7 @@ def test_somebody_who_tidies_the_ledger_too_supersedes_no_run(
         raise AssertionError("the second one holds it")
 
     monkeypatch.setattr(upkeep, "UPKEEP_RECORDS", 1)
-    monkeypatch.setattr(driver, "keep_ledger_tidy", contested)
+    monkeypatch.setattr(driver, "compact_ledger", contested)
     fill(300)
     report = run_flow(flow)
     assert (tidied, report.exit_code, report.superseded, report.records) == ([flow.name], ExitCode.DONE, None, 300)
