@@ -1,18 +1,21 @@
-"""`ferry explain`."""
+"""`ferry explain` and `ferry translate`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ferry.cli.copies import AsJson, Config, FlowName, load_flow
-from ferry.cli.output import document, line, table
+from ferry.cli.output import document, line, notice, table
+from ferry.errors import ExitCode
 
 if TYPE_CHECKING:
     from ferry.syncs.group_explanation import GroupExplanation, GroupSide
+    from ferry.syncs.translated_groups import TranslatedGroups
+    from ferry.translation.model import TranslatedPosition
 
-EXPLANATION_VERSION = 1
+EXPLANATION_VERSION, TRANSLATION_VERSION = 1, 1
 
 
 def explain(
@@ -66,3 +69,68 @@ def _state(side: GroupSide) -> str:
 
 def _shown(number: int | None) -> int | str:
     return "" if number is None else number
+
+
+def translate(
+    config: Config,
+    flow: FlowName,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--group", "-g", help="Only this consumer group, even if the group filter excludes it; may be repeated. Default: all."
+        ),
+    ] = None,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Translate offsets of the target's groups to the source.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Translate offsets of consumer groups to the other cluster. Writes nothing."""
+    from ferry.syncs.translated_groups import translated_groups  # noqa: PLC0415 - keeps `ferry --help` quick
+
+    found = translated_groups(load_flow(config, flow), group, reverse=reverse)
+    rows = [_row(position, reverse=reverse) for position in found.positions]
+    if as_json:
+        left_out = [{"group": entry.group, "reason": entry.reason, "error": entry.error} for entry in found.left_out]
+        document(
+            {
+                "version": TRANSLATION_VERSION,
+                "flow": flow,
+                "reverse": reverse,
+                "groups": found.groups,
+                "positions": rows,
+                "left_out": left_out,
+            }
+        )
+    else:
+        _show_translation(found, rows)
+    raise typer.Exit(ExitCode.PARTLY_FAILED if any(entry.error for entry in found.left_out) else ExitCode.DONE)
+
+
+def _row(position: TranslatedPosition, *, reverse: bool) -> dict[str, Any]:
+    """One position as a row: the source's side first, also with --reverse."""
+    translation = position.translation
+    here, there = (position.topic, position.upstream_offset), (position.remote_topic, translation.image if translation else None)
+    (topic, upstream), (remote_topic, downstream) = (there, here) if reverse else (here, there)
+    reason = translation.reason.value if translation is not None and translation.reason is not None else ""
+    return {
+        "group": position.group,
+        "topic": topic,
+        "partition": position.partition,
+        "remote_topic": remote_topic,
+        "upstream_offset": upstream,
+        "downstream_offset": downstream,
+        "exact": translation is not None and translation.exact,
+        "reason": "; ".join(filter(None, (reason, position.problem))),
+        "metadata": position.metadata,
+    }
+
+
+def _show_translation(found: TranslatedGroups, rows: list[dict[str, Any]]) -> None:
+    for entry in found.left_out:
+        notice(f"group {entry.group}: left out: {entry.reason}")
+    read = {row["group"] for row in rows}
+    for group in found.groups:
+        if group not in read:
+            notice(f"group {group}: it has no offsets")
+    columns = ("group", "topic", "partition", "upstream_offset", "downstream_offset", "exact", "reason")
+    cells = [["" if row[column] is None else row[column] for column in columns] for row in rows]
+    table(f"{found.flow}: offsets" + (" (reverse)" if found.reverse else ""), columns, cells)

@@ -27,7 +27,6 @@ from ferry.cli import (
     rights,
     sandboxes,
     syncs,
-    translations,
     verify,
     views,
     watch,
@@ -64,7 +63,7 @@ app.command("watch", rich_help_panel=LOOK)(watch.watch)
 app.command("verify", rich_help_panel=LOOK)(verify.verify)
 app.command("ledger", rich_help_panel=LOOK)(views.ledger)
 app.command("format", rich_help_panel=LOOK)(views.format_records)
-app.command("translate", rich_help_panel=GROUPS)(translations.translate)
+app.command("translate", rich_help_panel=GROUPS)(groups.translate)
 app.command("explain", rich_help_panel=GROUPS)(groups.explain)
 app.add_typer(clients.app, name="client", rich_help_panel=GROUPS)
 app.command("failover", rich_help_panel=REPAIR)(recoveries.failover)

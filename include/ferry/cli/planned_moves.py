@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ferry.cli.copies import INLINE, AsJson, Config, FlowName, copied, load_both
+from ferry.cli.copies import INLINE, AsJson, Config, FlowName, copied
 from ferry.cli.output import notice
 from ferry.cli.recoveries import (
     Abandon,
@@ -21,11 +21,10 @@ from ferry.cli.recoveries import (
     ReportFile,
     Yes,
     ask,
-    check_before,
+    begin,
     confirm,
     end,
     end_look,
-    give_up,
     read_options,
 )
 
@@ -86,17 +85,13 @@ def failback(
     as_json: AsJson = False,
 ) -> None:
     """Move back after a failover. Only newer records are copied back, and each group continues where it was."""
-    from ferry.ledger.stages import Event  # noqa: PLC0415 - see above
     from ferry.recovery import switch_over as planned_move  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.recovery.report import check_quiet  # noqa: PLC0415 - see above
     from ferry.recovery.reverse import require_reverse  # noqa: PLC0415 - see above
 
     options = read_options("failback", dry_run=dry_run, rehearse=rehearse, only=groups, backwards=backwards)
     check_quiet(quiet)
-    check_before(options, report, yes=yes or abandon)
-    settings, reverse = load_both(config, flow)
-    if abandon:
-        give_up(settings, options, Event.FAILBACK_ABANDONED)
+    settings, reverse = begin(config, flow, options, report, yes=yes, abandon=abandon)
     switch = planned_move.failback(settings, require_reverse(settings, reverse))
     call = _Call(config, master, yes, compare, quiet, report, as_json)
     checked = planned_move.check_switch_over(switch, options, rebuilt=rebuilt)
@@ -125,16 +120,12 @@ def cutover(
     as_json: AsJson = False,
 ) -> None:
     """Move to the target as planned: producers stop, everything is copied and compared, then groups continue there."""
-    from ferry.ledger.stages import Event  # noqa: PLC0415 - see failback
     from ferry.recovery import switch_over as planned_move  # noqa: PLC0415 - see failback
     from ferry.recovery.report import check_quiet  # noqa: PLC0415 - see failback
 
     options = read_options("cutover", dry_run=dry_run, rehearse=rehearse, only=groups, backwards=backwards)
     check_quiet(quiet)
-    check_before(options, report, yes=yes or abandon)
-    settings, reverse = load_both(config, flow)
-    if abandon:
-        give_up(settings, options, Event.CUTOVER_ABANDONED)
+    settings, reverse = begin(config, flow, options, report, yes=yes, abandon=abandon)
     switch = planned_move.cutover(settings, reverse)
     call = _Call(config, master, yes, compare, quiet, report, as_json)
     _move(switch, options, planned_move.check_switch_over(switch, options), call)

@@ -6,7 +6,7 @@ import getpass
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.copying.request import RunRequest
     from ferry.ledger.run_report import RunReport
-    from ferry.ledger.stages import Event
     from ferry.recovery.report import Confirmation, RecoveryOptions, RecoveryPlan, RecoveryReport
 
 ROWS_SHOWN = 200
@@ -55,14 +54,10 @@ def failover(
     as_json: AsJson = False,
 ) -> None:
     """Move all groups to the target, to exactly the records that they would have read next. Also works when the source is gone."""
-    from ferry.ledger.stages import Event  # noqa: PLC0415 - see above
     from ferry.recovery import failover as steps  # noqa: PLC0415 - keeps `ferry --help` quick
 
     options = read_options("failover", dry_run=dry_run, rehearse=rehearse, only=groups, backwards=backwards)
-    check_before(options, report, yes=yes or abandon)
-    settings, reverse = load_both(config, flow)
-    if abandon:
-        give_up(settings, options, Event.FAILOVER_ABANDONED)
+    settings, reverse = begin(config, flow, options, report, yes=yes, abandon=abandon)
 
     def copy(of: Flow, request: RunRequest) -> RunReport:
         return copied(config, of, request, master)
@@ -87,12 +82,16 @@ def read_options(command: str, *, dry_run: bool, rehearse: bool, only: str | Non
     return RecoveryOptions(command, run_id(command), mode, only, backwards)
 
 
-def check_before(options: RecoveryOptions, report: Path | None, *, yes: bool) -> None:
-    """Check what can be checked before anything is read. ArgumentError."""
-    if options.writes and not yes and not sys.stdin.isatty():
+def begin(config: Path, flow: str, options: RecoveryOptions, report: Path | None, *, yes: bool, abandon: bool) -> tuple[Flow, Flow | None]:
+    """Check the options, and load the flow and the one in the other direction. ArgumentError. With `abandon` the command ends here."""
+    if options.writes and not yes and not abandon and not sys.stdin.isatty():
         raise ArgumentError("stdin is no terminal, so nobody can confirm: give --yes, or --dry-run to see the plan")
     if report is not None:
         check_report_file(report)
+    settings, reverse = load_both(config, flow)
+    if abandon:
+        _give_up(settings, options)
+    return settings, reverse
 
 
 def confirm(plan: RecoveryPlan, options: RecoveryOptions, *, yes: bool, as_json: bool) -> Confirmation:
@@ -143,13 +142,15 @@ def end(outcome: RecoveryReport, report: Path | None, *, as_json: bool) -> None:
     raise typer.Exit(outcome.exit_code)
 
 
-def give_up(flow: Flow, options: RecoveryOptions, event: Event) -> None:
+def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
     """Give up the move, and end the command."""
+    from ferry.ledger.stages import Event  # noqa: PLC0415 - see failover
     from ferry.recovery.keeper import abandon  # noqa: PLC0415 - see failover
 
     if not options.writes:
         raise ArgumentError("--abandon goes with neither --dry-run nor --rehearse")
-    stage = abandon(flow, event)
+    events = {"failover": Event.FAILOVER_ABANDONED, "failback": Event.FAILBACK_ABANDONED, "cutover": Event.CUTOVER_ABANDONED}
+    stage = abandon(flow, events[options.command])
     line(f"{flow.name} is {stage} again; no group was written")
     raise typer.Exit(ExitCode.DONE)
 
