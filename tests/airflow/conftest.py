@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import secrets
 import subprocess
@@ -35,13 +34,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("default"))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _garbage() -> Iterator[None]:
-    """Airflow leaves sockets open until they are collected as garbage: here, not in a later test for which that is an error."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture(scope="session")

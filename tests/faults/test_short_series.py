@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from tests.faults.series import run_series
 
@@ -12,9 +14,13 @@ SEED = 304
 ROUNDS = 2
 
 
+# kafka-python's admin client, which asks for open transactions, leaves the sockets of failed attempts to the garbage collection: here, not
+# in whatever test comes next.
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.timeout(900)
 def test_nothing_is_lost_doubled_or_reordered() -> None:
     outcome = run_series(SEED, ROUNDS, print)
+    gc.collect()
     assert outcome.clean, "\n".join(outcome.lines())
     assert outcome.records > 0
     assert outcome.inside > 0, "no strike met an open transaction"
