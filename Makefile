@@ -17,7 +17,7 @@ EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup browser demo demo-stop test test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak page coverage mutants bench scale docs how-tos lock pythons spark-environment clean
+.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak page coverage mutants bench scale docs how-tos lock pythons spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -38,8 +38,10 @@ browser: setup
 test: browser lint types ## Format, lint, types and all tests that do not take long; some use brokers, Spark, Airflow, a browser, kills
 	pytest -m "$(ALL) and not long" $(PARALLEL) --durations 15
 
-test-all: browser lint types ## As test, and the tests that take long; without those that have a target of their own
-	pytest -m "$(ALL)" $(PARALLEL) --durations 30
+test-long: browser ## The tests that take long and are left out of test; those with a target of their own apart
+	pytest -m "$(ALL) and long" $(PARALLEL) --durations 30
+
+test-all: test test-long ## As test, then test-long
 
 test-unit: setup ## Tests without I/O
 	pytest -m unit $(PARALLEL)
