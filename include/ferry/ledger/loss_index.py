@@ -1,11 +1,12 @@
-"""Where the losses of a ledger are, so that whoever looks for losses need not read all of it (pure).
+"""An index of the losses in a ledger: with it a reader of losses need not read the whole ledger (pure).
 
-A ledger is the same for whoever reads it, so what a reader found once can be kept. Of each partition the index says how far it was read,
-under which leader epoch the last record there was appended, and at which offsets the receipts of losses stand below. The losses themselves
-are read from the ledger again: a receipt that was replaced or removed since is not there, or what replaced it stands behind.
+For each partition of the ledger the index has the offset up to which it was read, the leader epoch of the last record before that offset,
+and the offsets of the receipts of losses below it. A reader reads these receipts from the ledger again: one that was replaced or removed
+since is not there any more, and a new one comes later in the log.
 
-The index is never needed. Without it (none was written, an older release wrote the record anew, another version, another ledger, a log that
-was cut off) the same reading begins where the ledger begins. It is a field of the flow record, which older releases overlook and leave out.
+Ferry never needs the index. Without it (there is none yet, or it has another version, or is of another ledger, or the log was truncated) a
+reader starts at the beginning of the ledger. It is a field of the flow record; older releases ignore the field, and drop it when they write
+the record.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ if TYPE_CHECKING:
     from ferry.clusters.internal_reader import InternalRecord
 
 INDEX_VERSION = 1
-# A run brings the index up to date behind so many new records of the ledger: reading them takes less than 0.2 CPU s.
+# A run updates the index after this many new records of the ledger: reading them takes less than 0.2 CPU s.
 NEW_RECORDS = 20_000
-# The flow record stays far below the usual max.message.bytes of 1 MiB. What lies behind the last loss that is listed is read.
+# So the flow record stays far below the default max.message.bytes of 1 MiB. After the last listed loss the ledger is read.
 MOST_LISTED = 20_000
 _PERHAPS_LOST = frozenset({ReceiptKind.LOSS, ReceiptKind.SKIPPED})
 
 
 @dataclass(frozen=True)
 class IndexedShare:
-    """One partition of the ledger: below `read_to` (exclusive) losses stand at the offsets `losses` (increasing) and nowhere else.
+    """One partition of the ledger: below `read_to` (exclusive) there are losses at the offsets `losses` (increasing) and nowhere else.
 
     `epoch`: the leader epoch of the record at `read_to` - 1.
     """
@@ -53,7 +54,7 @@ class LossIndex:
     shares: tuple[IndexedShare, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """As JSON; of the losses' offsets the first one, and then the distances."""
+        """As JSON. Offsets of losses: the first one, then the distances."""
         shares = [
             [share.partition, share.read_to, share.epoch, [there - before for before, there in pairwise((0, *share.losses))]]
             for share in self.shares
@@ -62,7 +63,7 @@ class LossIndex:
 
 
 def read_index(document: Mapping[str, Any] | None) -> LossIndex | None:
-    """The inverse of LossIndex.document; None where there is none, or one of another version. ValueError and its kin for anything else."""
+    """The inverse of LossIndex.document; None if there is none, or one of another version. ValueError, KeyError or TypeError otherwise."""
     if document is None or document["version"] != INDEX_VERSION:
         return None
     shares = tuple(
@@ -73,7 +74,7 @@ def read_index(document: Mapping[str, Any] | None) -> LossIndex | None:
 
 
 def is_due(held_ever: int, index: LossIndex | None) -> bool:
-    """Whether to make the index anew: enough is new, or the ledger is another one. `held_ever`: as of LossIndex, now."""
+    """Whether to update the index: enough records are new, or the ledger is another one. `held_ever`: as in LossIndex, now."""
     before = 0 if index is None else index.held_ever
     return held_ever < before or held_ever - before >= NEW_RECORDS
 
@@ -88,7 +89,7 @@ class _Found(NamedTuple):
 class LossFold:
     """Collects the losses of a ledger from its committed records.
 
-    Add the records at `listed`, then those from `starts` on, both offsets by partition, in the order of the log. `where`: as of
+    Add the records at `listed`, then those from `starts` on, both offsets by partition, in the order of the log. `where`: see
     formats.place_of.
     """
 
@@ -106,7 +107,7 @@ class LossFold:
         return tuple(found.receipt for found in self._losses.values())
 
     def add(self, record: InternalRecord) -> None:
-        """Errors as of decode_receipt."""
+        """Errors as in decode_receipt."""
         if record.offset >= self._read_to.get(record.partition, (0, -1))[0]:
             self._read_to[record.partition] = record.offset + 1, record.epoch
         receipt = _loss_of(record, self._where)
@@ -116,7 +117,7 @@ class LossFold:
             self._losses[record.key] = _Found(record.partition, record.offset, record.epoch, receipt)
 
     def index(self, ledger_topic_id: str, held_ever: int) -> LossIndex:
-        """What was read, for the next reader; no partition without leader epochs, for nobody can tell whether its log was cut off."""
+        """The index of all that was read. Without partitions without leader epochs: nobody can tell whether their log was truncated."""
         most = max(1, MOST_LISTED // max(1, len(self._read_to)))
         shares = (self._share(partition, most) for partition in sorted(self._read_to))
         return LossIndex(ledger_topic_id, held_ever, tuple(share for share in shares if share.epoch >= 0))

@@ -1,4 +1,4 @@
-"""Reads the losses of a ledger: all of it, or by an index what is new and the losses that were known. Only losses are kept in memory."""
+"""Reads the losses of a ledger. With an index it reads only known losses and new receipts. Only losses are kept in memory."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def read_losses(flow: Flow, index: LossIndex | None, *, complete: bool = True) -> LossFold:
-    """Every loss, up to the bound of now (`complete`: as of InternalTopicReader.read). `index`: of the flow record.
+    """Every loss in the ledger now. `complete`: as in InternalTopicReader.read. `index`: of the flow record.
 
-    Errors as of InternalTopicReader.read and decode_receipt.
+    Errors as in InternalTopicReader.read and decode_receipt.
     """
     topic = flow.ledger_topic
     fold = LossFold(_standing(flow, index), place_of(flow.target, topic))
@@ -32,19 +32,19 @@ def read_losses(flow: Flow, index: LossIndex | None, *, complete: bool = True) -
 
 
 def index_losses(flow: Flow, index: LossIndex | None, ledger_topic_id: str, held_ever: int) -> LossIndex:
-    """`index` brought up to date, as far as no open transaction holds readers back.
+    """The updated index, up to the first open transaction.
 
-    `ledger_topic_id`: as it was before; of a ledger that was replaced meanwhile the index says nothing.
+    `ledger_topic_id`: read before; the index of a ledger that was replaced meanwhile has this old id, and so is not used.
     """
     read = read_losses(flow, index, complete=False)
     made = read.index(ledger_topic_id, held_ever)
-    # An unclean election may have cut a log off below `index` since it was looked at: then its new records there were not read.
+    # An unclean election may have truncated a log below `index` since it was checked: then new records there were not read.
     cut_off = read.starts.keys() - {share.partition for share in _standing(flow, index)}
     return replace(made, shares=tuple(share for share in _standing(flow, made) if share.partition not in cut_off))
 
 
 def _standing(flow: Flow, index: LossIndex | None) -> tuple[IndexedShare, ...]:
-    """What holds of the index: the ledger is the same topic, and its logs still hold what was read (no unclean election cut them off)."""
+    """The valid part of the index: of the same topic, and of logs that no unclean election has truncated below what was read."""
     if index is None:
         return ()
     topic = flow.ledger_topic

@@ -1,4 +1,4 @@
-"""One number that Ferry measured: kept in the record of a sync, and sent as a metric."""
+"""One number that Ferry measured. Records of syncs hold such numbers, and Ferry sends them as metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Measurement:
-    """One number. `counter`: it adds up over runs; else it replaces the one before."""
+    """One number. `counter`: numbers of several runs add up; otherwise a new number replaces the old one."""
 
     name: str
     value: float

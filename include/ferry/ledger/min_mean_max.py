@@ -1,4 +1,4 @@
-"""How long records were under way: least, mean and greatest of many values, without keeping them."""
+"""Least, mean and greatest of many values in ms, without keeping the values: for delays and timestamps of records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MinMeanMax:
         return MinMeanMax(min(self.least, other.least), mean, max(self.greatest, other.greatest), count)
 
     def until(self, moment: int) -> MinMeanMax:
-        """Of timestamps: how long before `moment` they were."""
+        """For timestamps: their ages at `moment`."""
         return MinMeanMax(moment - self.greatest, moment - self.mean, moment - self.least, self.count)
 
     def parts(self) -> list[float]:
@@ -31,6 +31,6 @@ class MinMeanMax:
 
     @classmethod
     def of_parts(cls, parts: list[float]) -> Self:
-        """ValueError for anything else than four numbers."""
+        """ValueError unless there are four numbers."""
         least, mean, greatest, count = parts
         return cls(int(least), float(mean), int(greatest), int(count))

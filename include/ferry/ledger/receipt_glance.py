@@ -1,9 +1,9 @@
-"""What a record of the ledger is about, without reading it whole (pure).
+"""Reads a few fields of a receipt without decoding all of it (pure).
 
-A ledger may hold millions of receipts, and most readers want few of them: losses, or those of some partitions. Decoding a receipt takes
-many times as long as fetching it. So a regular expression reads the few fields that decide, where the bytes are exactly as `encode_receipt`
-writes them. Any other record (another format version, fields of a newer Ferry, names that JSON escapes) has no glance: the caller decodes
-it, and `decode_receipt` refuses what it must refuse.
+A ledger may hold millions of receipts, and most readers need few of them: losses, or those of some partitions. Decoding a receipt takes
+many times as long as fetching it. So a regular expression reads the fields that decide, if the bytes are exactly as `encode_receipt` writes
+them. Any other record (another format version, fields of a newer Ferry, names that JSON escapes) gives None: the caller decodes it, and
+`decode_receipt` raises errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ferry.ledger.formats import FORMAT_VERSION
 from ferry.ledger.receipts import ReceiptKind
 
 _PARTS = {
-    # No text that JSON escapes, no number of more than 64 bits.
+    # Texts without JSON escapes, numbers of at most 64 bits.
     "TEXT": r'"[^"\\\x00-\x1f\x80-\xff]*"',
     "NUMBER": r"-?(?:0|[1-9]\d{0,17})",
     "NUMBERS": r"[-+.\de,\[\]]*",
@@ -39,7 +39,7 @@ _VALUE = _pattern(
 
 
 class Glance(NamedTuple):
-    """Fields of a receipt, as of Receipt."""
+    """The fields of a receipt that decide whether a reader needs it; see Receipt."""
 
     kind: str
     topic: str
@@ -49,7 +49,7 @@ class Glance(NamedTuple):
 
 
 def glance(key: bytes, value: bytes) -> Glance | None:
-    """The fields that decide; None: decode the record."""
+    """These fields; None: decode the record."""
     named, said = _KEY.fullmatch(key), _VALUE.fullmatch(value)
     if named is None or said is None:
         return None

@@ -1,8 +1,8 @@
-"""Receipts: what the ledger says about one contiguous upstream range of one partition.
+"""Receipts, the records of the ledger. A receipt describes one contiguous upstream range of one partition.
 
-A receipt is written in the transaction that copied its range, so it exists exactly when the records do. The ledger topic is compacted:
-the key names source topic id, partition, upstream start, kind and series, so that a receipt of one kind never replaces one of another.
-Runs map upstream to downstream offsets; they are delta-coded (ferry.wire.runs) and carried as base64 in a JSON value that people can read.
+It is written in the transaction that copies its range, so it exists exactly if the records do. The ledger topic is compacted; the key has
+source topic id, partition, upstream start, kind and series, so a receipt never replaces one of another kind.
+Runs map upstream to downstream offsets. They are delta-coded (ferry.wire.runs) and stored as base64 in a JSON value that people can read.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ferry.wire.documents import number, read_document, text
 from ferry.wire.ranges import Ranges, size, union, within
 from ferry.wire.runs import decode_runs, encode_runs
 
-# About 100 KB of coded runs at worst: a receipt stays far below the usual max.message.bytes of 1 MiB.
+# At most about 100 KB of coded runs: a receipt stays far below the default max.message.bytes of 1 MiB.
 RUNS_PER_RECEIPT = 10_000
 
-# Begins the reason of a `skipped` receipt of a refused record; other skipped ranges were gone before a backfill came to them.
+# Start of the reason of a `skipped` receipt of a refused record. Other skipped ranges had expired before a backfill copied them.
 REFUSED = "refused by the target"
 
 # Every field that this Ferry writes.
@@ -36,7 +36,7 @@ Run = tuple[int, int, int]  # upstream start, downstream start, count
 
 
 class ReceiptKind(StrEnum):
-    """Why a range is settled."""
+    """How a range was settled."""
 
     COPIED = "copied"
     BACKFILLED = "backfilled"
@@ -53,14 +53,14 @@ COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
 class Receipt:
     """One settled range `[upstream_start, upstream_end)` of a source partition.
 
-    `downstream_end` is the exclusive end of what this receipt put into the remote partition (-1: nothing). A `foreign` receipt has no runs:
-    another replicator wrote the records below `downstream_end` that no other receipt of the remote topic explains, and what of the upstream
-    range they hold is not known. Timestamps are in ms, -1 when there is no record. Topic ids are the text form of Kafka's uuids.
-    Records that a message handler added are in no run: `written` are the downstream ranges of all batches that hold some. `found`: how far
-    the remote partition reached when an operator's seed began a ledger that does not explain what is there (-1: no such seed).
-    `series`: the run whose seed began the position that was copied from (empty: the first); what is copied again after a position was taken
-    back replaces no receipt of records that are still there. `remote_epoch`: the remote partition's leader epoch under which all of it was
-    appended, for the flow in the other direction (-1: not known).
+    `downstream_end`: exclusive end of the records of this receipt in the remote partition (-1: it has none). A `foreign` receipt has no
+    runs: another replicator wrote the records below `downstream_end` that no other receipt of the remote topic explains, and nobody knows
+    which of the upstream range they hold. Timestamps are in ms, -1 if there is no record. Topic ids are Kafka's uuids as text.
+    Records that a message handler added are in no run; `written`: the downstream ranges of all batches with such records. `found`: the end
+    of the remote partition when an operator's seed began a ledger that does not explain the records there (-1: no such seed).
+    `series`: the run whose seed set the position from which the range was copied (empty: the first position). So if an operator moves the
+    position back, the new receipts do not replace those of records that are still there. `remote_epoch`: the remote partition's leader
+    epoch under which all records were appended, for the flow in the other direction (-1: not known).
     """
 
     kind: ReceiptKind
@@ -86,7 +86,7 @@ class Receipt:
 
 
 def is_loss(receipt: Receipt) -> bool:
-    """Whether records of the range will never be on the target: gone at the source, or refused by the target and skipped."""
+    """Whether records of the range are lost: they expired at the source before the copy, or the target refused them."""
     return receipt.kind == ReceiptKind.LOSS or (receipt.kind == ReceiptKind.SKIPPED and receipt.reason.startswith(REFUSED))
 
 
@@ -128,7 +128,7 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
 
 
 def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Receipt:
-    """The inverse of `encode_receipt`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
+    """The inverse of `encode_receipt`. NewerFormat or UnreadableRecord for anything else. `where`: see formats.place_of."""
     try:
         name, what = read_document(key), read_document(value)
         require_version(what, where)
@@ -159,14 +159,14 @@ def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Recei
 
 
 def holds_more(key: bytes, value: bytes) -> bool:
-    """Whether a record that `decode_receipt` reads has fields that a newer Ferry added: to write it again would drop them."""
+    """Whether a receipt has fields that a newer Ferry added: writing it again would lose them."""
     return not (json.loads(key).keys() <= KEY_FIELDS and json.loads(value).keys() <= VALUE_FIELDS)
 
 
 def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Receipt, ...]:
-    """The same range as several receipts with at most `limit` runs each; what is counted beside records stands on the first.
+    """The same range as several receipts with at most `limit` runs each.
 
-    What was written stands on the last, whose downstream end is behind all of it.
+    The first has all counters but `records` and `added`, which every receipt has. The last has `written`.
     """
     if len(receipt.runs) <= limit:
         return (receipt,)
@@ -179,7 +179,7 @@ def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Rece
         added = receipt.counters.added - sum(piece.counters.added for piece in pieces)
         named = sum(run[2] for run in runs)
         if following:
-            # Further outputs of a record are in no run. What else lies between runs may be the records of this topic's own producers.
+            # Added records are in no run, but in `written`. Other offsets between runs may hold records of the topic's own producers.
             spans = within(receipt.written, runs[0][1], following[0][1])
             places = union([*spans, *((run[1], run[1] + run[2]) for run in runs)])
             end, downstream_end, added = following[0][0], places[-1][1], size(places) - named

@@ -1,7 +1,7 @@
-"""The report of one run, and what its outcome means for the caller.
+"""The report of one run, with its exit code and errors.
 
-The report is assembled from what the target cluster holds about the run (receipts in the ledger, results in the runs topic), so it is
-the same after a kill. `document()` is the JSON contract of `ferry run --json`, `--report` and the XCom.
+It is made of the run's receipts in the ledger and its results in the runs topic, so it is the same after a kill. `document()` is the JSON
+of `ferry run --json`, `--report` and the XCom.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LossReport:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something that was left out on purpose: a topic or partition, and why."""
+    """A topic or partition that was left out on purpose, and why."""
 
     what: str
     reason: str
@@ -61,7 +61,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class PartitionFailure:
-    """A partition (or a whole topic: partition -1) that could not go on; `error` is the class name, `problem` the line for people."""
+    """A partition that failed, or a whole topic (partition -1). `error`: the class name. `problem`: the text for people."""
 
     topic: str
     partition: int
@@ -114,12 +114,12 @@ class RunReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code of the run; where several hold, by the precedence of `worst_exit_code`."""
+        """The exit code of the run; of several, the first in the order of `worst_exit_code`."""
         whole = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed if not failure.topic]
         return worst_exit_code([*(problem.exit_code for problem in self.problems()), *(error.exit_code for error in whole)])
 
     def problems(self) -> list[FerryError]:
-        """Every kind of bad outcome of the run as an error, worst first."""
+        """The errors of the run, one of each kind, worst first."""
         found: list[FerryError] = []
         if self.superseded:
             found.append(Superseded(f"run {self.run_id} of {self.flow}: {self.superseded}"))
@@ -141,7 +141,7 @@ class RunReport:
         return found
 
     def raise_for_outcome(self) -> None:
-        """Raise the worst problem of the run, if there is one; the others are notes on it."""
+        """Raise the worst error of the run, if there is one, with the others as notes."""
         problems = self.problems()
         if problems:
             problems[0].others = tuple(problems[1:])
@@ -150,7 +150,7 @@ class RunReport:
             raise problems[0]
 
     def document(self) -> dict[str, Any]:
-        """The JSON document of the contract, of JSON's own types only (an XCom keeps tuples as something else)."""
+        """The JSON document, of JSON's types only (an XCom does not store tuples as lists)."""
         fields = asdict(self)
         for partition in fields["partitions"]:
             partition.update(partition.pop("counters")._asdict())
@@ -161,7 +161,7 @@ class RunReport:
 
 
 def loss_report(receipt: Receipt) -> LossReport:
-    """A receipt of lost records as reports show it."""
+    """The entry of a report for a receipt of lost records."""
     return LossReport(
         receipt.topic, receipt.partition, receipt.upstream_start, receipt.upstream_end, receipt.reason, kind=receipt.kind.value
     )

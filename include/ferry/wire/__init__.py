@@ -1,5 +1,5 @@
-"""Kafka's bytes: record batches, what becomes of each fetched batch, records of internal topics (pure).
+"""Kafka's bytes: record batches, their transformation for the target, and records of internal topics (pure).
 
 Knows bytes and message handlers. Does no I/O.
-Begin with `batch.py`; `treatment.py` is what a copy calls.
+Begin with `batch.py`, then `transform.py`, which a copy calls.
 """

@@ -1,8 +1,9 @@
-"""Which batches a read_committed reader must not see.
+"""Finds the batches of aborted transactions, which a read_committed reader must not see.
 
 A Fetch response under read_committed lists the aborted transactions that overlap it, as (producer id, first offset). A transaction's data
-ends at its producer's abort marker, a control batch. Walking the batches in order therefore decides each one as a whole, without
-decompressing it (clients/.../consumer/internals/CompletedFetch.java: consumeAbortedTransactionsUpTo, containsAbortMarker, isBatchAborted).
+ends at its producer's abort marker, a control batch. So the tracker goes through the batches in order and decides about each as a whole,
+without decompressing it (clients/.../consumer/internals/CompletedFetch.java: consumeAbortedTransactionsUpTo, containsAbortMarker,
+isBatchAborted).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _CONTROL_KEY = struct.Struct(">hh")
 
 
 def control_type(view: memoryview) -> int | None:
-    """The type of a control batch (0 abort, 1 commit, others exist); None if compaction emptied it. `view` is the whole batch."""
+    """The type of a control batch (0 abort, 1 commit; there are others); None if compaction has emptied it. `view`: the whole batch."""
     if len(view) <= HEADER_SIZE:
         return None
     try:
@@ -47,11 +48,11 @@ class AbortedTracker:
 
     @property
     def idle(self) -> bool:
-        """No aborted transaction is open or still to come: nothing will be dropped any more."""
+        """Whether no aborted transaction is open or comes later: then nothing more is dropped."""
         return not self._waiting and not self._open
 
     def drop(self, header: BatchHeader, view: memoryview) -> bool:
-        """True for a data batch of an aborted transaction. Call it for every batch in order, also for control batches (False)."""
+        """Whether this is a data batch of an aborted transaction. Call it for every batch in order, control batches too (False)."""
         if self.idle or header.producer_id < 0:
             return False
         waiting = self._waiting

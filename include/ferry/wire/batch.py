@@ -1,7 +1,7 @@
-"""The entries of a Fetch response: 61-byte headers of magic-2 record batches, and what can be known of older message sets.
+"""The entries of a Fetch response: magic-2 record batches with 61-byte headers, and older message sets.
 
-A response holds entries back to back. Brokers cut the last one at the size limit of the request, so an incomplete tail is normal and is
-left out silently; anything that no broker writes raises `MalformedBatch`. Nothing is copied: every entry is a view into the response.
+A response holds entries one after the other. A broker cuts the last one off at the size limit of the request: so an incomplete last entry
+is left out without an error. Bytes that no broker writes raise `MalformedBatch`. Nothing is copied: entries are views into the response.
 
 Layout: clients/.../record/DefaultRecordBatch.java (magic 2), LegacyRecord.java (magic 0 and 1).
 """
@@ -44,7 +44,7 @@ _new_tuple = tuple.__new__
 
 
 class MalformedBatch(ValueError):
-    """Bytes that are no valid record batch: wrong checksum, impossible lengths or counts, an unreadable codec."""
+    """Bytes that are no valid record batch: wrong checksum, impossible lengths or counts, unreadable compression."""
 
 
 class BatchHeader(NamedTuple):
@@ -70,12 +70,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """The last offset that the entry covers, whether or not a record still has it."""
+        """The last offset of the entry, even if compaction has removed its record."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        """Where a reader goes on after this entry."""
+        """The offset from which to read after this entry."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -103,7 +103,7 @@ class BatchHeader(NamedTuple):
 
 
 class OversizedBatch(MalformedBatch):
-    """Records that take more memory, once decompressed, than there is for one batch."""
+    """A batch whose records take more memory, when they are decompressed, than one batch may have."""
 
 
 def iterate_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
@@ -157,7 +157,7 @@ def _legacy_header(view: memoryview, magic: int) -> BatchHeader:
 
 
 def crc_is_valid(view: memoryview) -> bool:
-    """Does the entry hold what its writer summed? `view` is one whole entry of any magic."""
+    """Whether the entry matches its checksum. `view`: one whole entry of any magic."""
     if view[MAGIC_AT] < 2:
         stored: int = _LEGACY.unpack_from(view, LENGTH_OVERHEAD)[0]
         return zlib.crc32(view[LEGACY_CRC_FROM:]) == stored

@@ -1,6 +1,6 @@
-"""The five codecs of a record batch, framed so that every client reads what we write.
+"""Compresses and decompresses record batches with Kafka's codecs, in frames that every client reads.
 
-Two frames are ours, because the library's own are not what Java expects:
+Ferry writes two frames itself, because Java does not read those of the library:
 - snappy: Java (xerial's SnappyOutputStream) writes a 16-byte header and blocks with their lengths. Raw snappy is accepted on reading, as
   Java does (xerial's SnappyInputStream).
 - lz4: a standard frame, but with independent blocks: Java's reader refuses linked ones (Lz4BlockInputStream.java). Any frame is accepted on
@@ -72,7 +72,7 @@ def _oversized(limit: int) -> OversizedBatch:
 
 
 def _bounded(whole: Callable[[Buffer], Any], into: Callable[[Buffer, Any], int], ratio: int) -> Callable[[Buffer, int], Any]:
-    """A codec that makes at most `ratio` bytes of one: where that could be too much, into memory that exists as far as it is used."""
+    """For a codec that makes at most `ratio` bytes of one. If that could exceed the limit, it decompresses into memory mapped on demand."""
 
     def decompress_bounded(data: Buffer, limit: int) -> Any:
         if len(data) * ratio <= limit:

@@ -1,4 +1,4 @@
-"""Kafka Connect's source offsets, as MirrorMaker 2's source connector keeps them: JSON without schemas and without blanks.
+"""Kafka Connect's source offsets, as MirrorMaker 2's source connector writes them: JSON without schemas and blanks.
 
     key   ["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":"orders"}]
     value {"offset":124999}                                   the last offset that was copied

@@ -1,7 +1,7 @@
-"""JSON documents of topics, read strictly: what is not there as it was written is refused where it is read, not where it is used.
+"""Reads JSON documents of topics strictly, so that wrong values raise an error here and not where they are used.
 
-Python's reader takes NaN and Infinity, turns 1e999 into infinity, lets texts hold half a surrogate pair, which cannot be written again, and
-answers deep nesting with RecursionError. None of these is in anything that Ferry, Connect or MirrorMaker 2 writes.
+Python's reader accepts NaN and Infinity, turns 1e999 into infinity, accepts half a surrogate pair, which cannot be written again, and
+raises RecursionError for deep nesting. Ferry, Connect and MirrorMaker 2 write none of these.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONG = 1 << 63
 
 
 def read_document(data: bytes | str) -> Any:
-    """The document; ValueError when it is none."""
+    """The document. ValueError if it is no JSON."""
     try:
         return _DECODER.decode(data if isinstance(data, str) else data.decode())
     except RecursionError:
@@ -29,7 +29,7 @@ def read_document(data: bytes | str) -> Any:
 
 
 def text(value: object) -> str:
-    """`value` if it is a text that can be written; TypeError or ValueError otherwise."""
+    """`value` if it is a text that can be encoded; else TypeError or ValueError."""
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.40} is no text")
     if not value.isascii():
@@ -38,7 +38,7 @@ def text(value: object) -> str:
 
 
 def number(value: object) -> int:
-    """`value` if it is a whole number of 64 bits; TypeError or ValueError otherwise."""
+    """`value` if it is a whole number of 64 bits; else TypeError or ValueError."""
     if type(value) is not int:
         raise TypeError(f"{value!r:.40} is no whole number")
     if not -_LONG <= value < _LONG:

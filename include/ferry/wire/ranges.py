@@ -1,6 +1,6 @@
-"""Sets of offsets as sorted, disjoint, half-open ranges `[start, end)` that do not touch: what to leave out of a copy (pure).
+"""Sets of offsets as sorted, disjoint, half-open ranges `[start, end)` that do not touch (pure).
 
-A source partition may hold a hundred thousand such ranges, so everything that is asked per batch is a bisection.
+A partition may have a hundred thousand such ranges to leave out of a copy: so functions that are called for each batch bisect.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def within(ranges: Ranges, start: int, end: int) -> Ranges:
 
 
 def outside(ranges: Ranges, start: int, end: int) -> Ranges:
-    """What of `[start, end)` no range holds."""
+    """The part of `[start, end)` that is in no range."""
     edges = [start, *(edge for found in within(ranges, start, end) for edge in found), end]
     return tuple((low, high) for low, high in zip(edges[::2], edges[1::2], strict=True) if low < high)
 

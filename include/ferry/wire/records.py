@@ -1,7 +1,7 @@
-"""The records within a batch, as bytes: where they are, and the loop that gives them new deltas.
+"""The records of a batch as bytes: finds where they are, and writes them with new deltas.
 
-A record is: length, attributes, timestamp delta, offset delta, then key, value and headers, which are never looked at here. These loops
-are the only work that Ferry does per record, so short varints are decoded in place instead of by a call.
+A record is: length, attributes, timestamp delta, offset delta, then key, value and headers, which these functions do not read. Their loops
+are the only work that Ferry does for each record, so they decode short varints in place, without a call.
 Layout: clients/.../record/DefaultRecord.java.
 """
 
@@ -12,15 +12,15 @@ from ferry.wire.varint import SMALL
 
 # Attributes byte and timestamp delta together, by the delta.
 STAMPS = tuple(b"\0" + encoded for encoded in SMALL)
-# The value of a one-byte varint; and what it counts where the broker set one time for all.
+# The value of a one-byte varint, and 0 instead where the broker set one time for all records.
 _SIGNED = tuple((byte >> 1) ^ -(byte & 1) for byte in range(128))
 _IGNORED = (0,) * 128
 
 
 def locate(data: bytes, count: int) -> tuple[list[int], list[int], list[int]]:
-    """Of all `count` records of `data`: where each starts (and where the last ends), their timestamp deltas, their offset deltas.
+    """For the `count` records of `data`: where each starts (and the last ends), their timestamp deltas, and their offset deltas.
 
-    Raises ValueError or IndexError when `data` is not just that many records.
+    ValueError or IndexError if `data` is not exactly that many records.
     """
     starts, timestamps, offsets = [0], [], []
     at = 0
@@ -63,12 +63,12 @@ def locate(data: bytes, count: int) -> tuple[list[int], list[int], list[int]]:
     return starts, timestamps, offsets
 
 
-# One function on purpose: this loop is the speed limit of small batches; a call per record or per varint would halve it.
+# One function on purpose: this loop decides how fast small batches are copied; a call per record or per varint would halve the speed.
 def append_all(body: bytearray, data: bytes, count: int, index: int, *, shift: int, scale: int = 1) -> None:
-    """Appends all `count` records of `data` to `body`: timestamp deltas times `scale` plus `shift` ms, offset deltas from `index` on.
+    """Append all `count` records of `data` to `body`: timestamp deltas times `scale` plus `shift` ms, offset deltas from `index` on.
 
-    A scale of 0 gives all records one time. Lengths and timestamp deltas of one and two bytes (below 8 KiB, within 8 s) are decoded in
-    place. Raises ValueError or IndexError when `data` is not just that many records.
+    With scale 0 all records get one time. Lengths and timestamp deltas of one and two bytes (below 8 KiB, within 8 s) are decoded in place.
+    ValueError or IndexError if `data` is not exactly that many records.
     """
     small, stamps, limit = SMALL, STAMPS, len(SMALL)
     signed = _SIGNED if scale else _IGNORED

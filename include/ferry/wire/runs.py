@@ -1,4 +1,4 @@
-"""The ledger's runs: which upstream offsets became which downstream offsets, as few bytes as possible.
+"""Runs of a receipt: which upstream offsets became which downstream offsets, in few bytes.
 
 A run (upstream start, downstream start, count) says that `count` records with consecutive upstream offsets have consecutive downstream
 offsets. Runs are strictly increasing on both sides and do not overlap. Encoded: one version byte, then for each run the gaps after the end
@@ -18,7 +18,7 @@ Run = tuple[int, int, int]
 
 
 def normalise(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """The same runs, those that continue each other joined. Raises ValueError unless they increase on both sides and hold records."""
+    """The same runs, with runs joined that continue each other. ValueError unless they increase on both sides and hold records."""
     joined: list[Run] = []
     upstream_end = downstream_end = 0
     for upstream, downstream, count in runs:
@@ -49,7 +49,7 @@ def encode_runs(runs: Iterable[Run]) -> bytes:
 
 
 def decode_runs(data: bytes | bytearray | memoryview) -> tuple[Run, ...]:
-    """The inverse of `encode_runs`. Raises ValueError for another version and for anything that it would not write."""
+    """The inverse of `encode_runs`. ValueError for another version, and for bytes that it would not write."""
     if not data or data[0] != VERSION:
         raise ValueError(f"runs of version {data[0] if data else 'none'}; this Ferry reads version {VERSION}")
     runs: list[Run] = []

@@ -1,4 +1,4 @@
-"""Halving a batch that the target refuses: its max.message.bytes is smaller than the batch was, or one of its records has to be found."""
+"""Halves a batch that the target refuses: it is larger than the target's max.message.bytes, or Ferry looks for the refused record."""
 
 from __future__ import annotations
 
