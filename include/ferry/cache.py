@@ -1,4 +1,4 @@
-"""Where Ferry keeps what it would otherwise fetch or compute again: Kafka's jars for the sandbox, Spark's class archive. Safe to remove."""
+"""The directory of Ferry's cache: Kafka's jars for the sandbox, Spark's class archive. It may be removed at any time."""
 
 from __future__ import annotations
 

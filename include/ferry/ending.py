@@ -1,10 +1,10 @@
-"""How a process of Ferry ends: with its true exit code, whatever its threads still do.
+"""Ends a process of Ferry with its true exit code, even if threads still run.
 
-An interpreter that ends in the ordinary way destroys its state while other threads still run: threads of librdkafka, which call back into
-Python, and daemon threads that wait inside a client for a cluster that does not answer. The exception that ended a command keeps clients
-alive too: its traceback holds the frames that made them. Now and then such a process ends by SIGSEGV or SIGABRT instead of with its exit
-code. So every process of Ferry that may have a Kafka client ends here: it calls the functions of `atexit` (logging among them), flushes the
-output, and then ends at once by `os._exit`.
+When an interpreter ends normally, it destroys its state while other threads may still run: threads of librdkafka, which call back into
+Python, and daemon threads that wait inside a client for a cluster that does not answer. The exception that ended a command also keeps
+clients alive, because its traceback holds the frames that made them. Such a process sometimes ends by SIGSEGV or SIGABRT instead of with
+its exit code. So every process of Ferry that may have a Kafka client ends here: it calls the functions of `atexit` (for example of
+logging), flushes the output, and then ends at once by `os._exit`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ferry.errors import ExitCode
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-# What a shell reports of a command that Ctrl-C ended.
+# The exit code that a shell reports for a command that Ctrl-C ended.
 INTERRUPTED = 130
 
 
@@ -41,7 +41,7 @@ def run_and_end(main: Callable[[], int | None]) -> NoReturn:
     except BaseException as problem:  # noqa: BLE001 - what the interpreter itself would do with it
         sys.excepthook(type(problem), problem, problem.__traceback__)
         code = ExitCode.OTHER
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to be put back: a second Ctrl-C may end a flush that hangs
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to restore: a second Ctrl-C may end a flush that hangs
     atexit._run_exitfuncs()  # noqa: SLF001 - there is no public name for what the interpreter calls at its end
     if not _flushed() and code == ExitCode.DONE:
         code = ExitCode.OTHER
@@ -68,20 +68,20 @@ def interrupted_by_signals() -> Iterator[None]:
 
 
 def _replace_closed_streams() -> None:
-    """What is written to a stream that the caller closed (`2>&-`) goes nowhere, instead of to stdout or into a connection.
+    """Discard output to a stream that the caller closed (`2>&-`): otherwise it would go to stdout or into a connection.
 
-    For `print` a stderr that is None is stdout; and the first connection would get the free descriptor, to which libraries write. Files get
-    the lowest free descriptor: where stdin is closed too, it must be taken first.
+    If stderr is None, `print` writes to stdout. And the first connection would get the free descriptor, to which libraries write. Files get
+    the lowest free descriptor: if stdin is closed too, it must be replaced first.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             nothing = Path(os.devnull).open(mode, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 - it stays open to the end
             setattr(sys, name, nothing)
-            setattr(sys, f"__{name}__", nothing)  # so that nobody closes it who replaces the stream
+            setattr(sys, f"__{name}__", nothing)  # otherwise whoever replaces the stream would close it
 
 
 class _Messages(io.FileIO):
-    """What cannot be written, because the disk is full or the reader has left, is dropped."""
+    """Drops what cannot be written because the disk is full or the reader has left."""
 
     def write(self, data: ReadableBuffer) -> int:
         """How many bytes were written or dropped."""
@@ -92,13 +92,13 @@ class _Messages(io.FileIO):
 
 
 def _drop_unwritable_messages() -> None:
-    """No write to stderr raises an error from now on, a library's neither: messages that nobody can see change no exit code."""
+    """From now on no write to stderr raises, not even a library's: messages that nobody can see must not change the exit code."""
     messages = io.BufferedWriter(_Messages(sys.stderr.fileno(), "wb", closefd=False))
     sys.stderr = io.TextIOWrapper(messages, encoding=sys.stderr.encoding, errors=sys.stderr.errors, line_buffering=True)
 
 
 def _code_of(leaving: SystemExit) -> int:
-    """As the interpreter reads it: a text is shown and means 1."""
+    """The exit code as the interpreter reads it: a text is printed and means 1."""
     if leaving.code is None or isinstance(leaving.code, int):
         return int(leaving.code or ExitCode.DONE)
     with suppress(ValueError):  # the stream was closed
@@ -107,7 +107,7 @@ def _code_of(leaving: SystemExit) -> int:
 
 
 def _flushed() -> bool:
-    """Whether all of stdout reached its reader. One that left early, as `head` does, is told nothing more."""
+    """Whether all of stdout reached its reader. If the reader left early, as `head` does, Ferry prints no message."""
     with suppress(OSError, ValueError):  # it was replaced
         sys.stderr.flush()
     try:

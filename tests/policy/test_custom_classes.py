@@ -114,7 +114,7 @@ def test_filters_of_ones_own(load: Load) -> None:
         ("replication.policy.class", f"{HERE}ExplodesConfigured", "cannot be made and configured: KeyError: 'A'"),
         ("replication.policy.class", f"{HERE}GivesNumbers", "format_remote_topic('A', 'orders') gave 7: it must give str"),
         ("replication.policy.class", f"{HERE}FailsOnOrders", "topic_source('orders') raised IndexError: orders"),
-        ("replication.policy.class", f"{HERE}Same", "leaves orders its name: then it must say renames = False"),
+        ("replication.policy.class", f"{HERE}Same", "keeps the name orders"),
         ("topic.filter.class", f"{HERE}Suffix", "lacks should_replicate_topic"),
         ("topic.filter.class", f"{HERE}NoTruth", "should_replicate_topic('orders') gave 'orders': it must give bool"),
         ("A->B.group.filter.class", f"{HERE}Suffix", "lacks should_replicate_group"),

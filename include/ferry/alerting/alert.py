@@ -1,7 +1,7 @@
-"""What a callback is given: one alert, the same for a broken limit, a failed run and a missed deadline.
+"""One alert, as callbacks get it: for a broken limit, a failed run or a missed deadline.
 
-It holds what a person needs to decide whether to get up: which flow, what, how bad, what to do next. It never holds a secret: its texts are
-those of Ferry's errors and names of topics.
+It tells a person which flow has which problem, how serious it is, and what to do next. It holds no secret: its texts are those of Ferry's
+errors and names of topics.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ class AlertKind(StrEnum):
     """What happened."""
 
     LIMIT = "limit"  # lag or headroom is beyond what the config allows
-    FAILURE = "failure"  # a task of a run failed for good
+    FAILURE = "failure"  # a task of a run failed after all retries
     DEADLINE = "deadline"  # a run had not ended in time
     ASSETS = "assets"  # more remote topics were refreshed than may be announced
 
 
 class Severity(StrEnum):
-    """How bad: `critical` may cost data, `error` keeps something from being copied, `warning` may wait until the morning."""
+    """`critical`: data may be lost. `error`: something is not copied. `warning`: it may wait until the morning."""
 
     WARNING = "warning"
     ERROR = "error"
@@ -32,9 +32,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Alert:
-    """One alert. `what` names it (a limit's key, an error's class); `value` and `limit` are in the unit of the limit's key, if it has any.
+    """One alert. `what`: a limit's key or the class of an error; `value` and `limit`: in the unit of the limit's key, if it is a limit.
 
-    `url` leads to the task's log in Airflow, empty where there is none.
+    `url`: of the task's log in Airflow, or empty.
     """
 
     flow: str
@@ -50,7 +50,7 @@ class Alert:
 
     @property
     def key(self) -> str:
-        """The same for the same trouble in the next run: for receivers that fold repeated alerts into one."""
+        """The same key if the problem repeats in the next run, so that receivers can combine repeated alerts."""
         return f"{self.flow}/{self.kind}/{self.what}"
 
     def document(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Handing alerts to every callback that the config names: never raises, never takes longer than DELIVERY_SECONDS.
+"""Calls every alert callback of the config. It never raises, and never takes longer than DELIVERY_SECONDS.
 
-Each callback runs in a daemon thread of its own: one that hangs is left behind, and ends with the process. What a callback raised, or that
-it did not return in time, is logged, by its kind only: the text of a foreign exception may hold a webhook's address, which is a secret.
+Each callback runs in a daemon thread of its own; one that hangs ends with the process. If a callback raises or does not return in time,
+Ferry logs this. It logs only the class of the exception, because its text may contain a webhook's address, which is a secret.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ferry.alerting.loading import load_callback
 if TYPE_CHECKING:
     from ferry.config.settings import AlertSettings
 
-# All callbacks together: a receiver that is away must not keep a run's task, or the slot that it holds.
+# For all callbacks together: a receiver that does not answer must not hold a run's task and its slot.
 DELIVERY_SECONDS = 15.0
 
 log = logging.getLogger(__name__)
 
 
 def deliver(settings: AlertSettings, alerts: Iterable[Alert], *, seconds: float = DELIVERY_SECONDS) -> list[str]:
-    """Call every callback with every alert, side by side; what went wrong, one line each."""
+    """Call all callbacks concurrently, each with every alert; the problems, one line each."""
     problems: list[str] = []
     threads = []
     told = list(alerts)
@@ -37,16 +37,16 @@ def deliver(settings: AlertSettings, alerts: Iterable[Alert], *, seconds: float 
     for name, thread in threads:
         thread.join(max(0.0, ends - time.monotonic()))
         if thread.is_alive():
-            problems.append(f"callback {name} did not return within {seconds:g} s: it is left alone")
+            problems.append(f"callback {name} did not return within {seconds:g} s: Ferry does not wait any longer")
     for problem in problems:
         log.warning(problem)
     return list(problems)
 
 
 def _call(name: str, settings: AlertSettings, alerts: list[Alert], problems: list[str]) -> None:
-    """Each alert for itself: a receiver that does not take one may take the next."""
+    """Each alert by itself: after an error a receiver may still take the next one."""
     for alert in alerts:
         try:
             load_callback(name, settings.callback_args.get(name, {}))(alert)
-        except BaseException as problem:  # noqa: BLE001 - whatever it raises, SystemExit included, it is not the run's
+        except BaseException as problem:  # noqa: BLE001 - no error of a callback, SystemExit included, may end the run
             problems.append(f"callback {name} failed: {type(problem).__name__}")

@@ -1,6 +1,6 @@
 """From `package.module:name` to a callback: a function, a class that is called with the alert, or a notifier of Airflow.
 
-A notifier is told by its `notify` method (airflow.sdk.BaseNotifier), so that nothing of Airflow is imported here.
+Ferry recognises a notifier by its `notify` method (airflow.sdk.BaseNotifier), so it imports nothing of Airflow here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Deliver = Callable[[Alert], Any]
 
 
 def check_callback(name: str, args: Mapping[str, Any]) -> None:
-    """ConfigError when `name` leads to nothing that could be called with an alert and these keyword arguments."""
+    """ConfigError if `name` is nothing that can be called with an alert and these keyword arguments."""
     found = find(name)
     if not callable(found):
         raise ConfigError(f"{name} cannot be called: name a function that takes the alert, or a notifier's class")
@@ -30,7 +30,7 @@ def check_callback(name: str, args: Mapping[str, Any]) -> None:
         inspect.signature(found).bind(*(() if inspect.isclass(found) else (None,)), **args)
     except TypeError as problem:
         raise ConfigError(f"{name} cannot be called with an alert and its ferry.alert.callback.args: {problem}") from problem
-    except ValueError:  # a built-in that does not tell
+    except ValueError:  # a built-in without a signature
         return
     if inspect.isclass(found) and not callable(getattr(found, "notify", None)) and "__call__" not in dir(found):
         raise ConfigError(f"{name} has neither notify nor __call__")
@@ -43,7 +43,7 @@ def check_callbacks(settings: AlertSettings) -> None:
 
 
 def load_callback(name: str, args: Mapping[str, Any]) -> Deliver:
-    """What to call with each alert. ConfigError."""
+    """The function to call with each alert. ConfigError."""
     check_callback(name, args)
     found: Any = find(name)
 
@@ -61,7 +61,7 @@ def load_callback(name: str, args: Mapping[str, Any]) -> Deliver:
 
 
 def _rendered(notifier: Any, alert: Alert) -> Any:
-    """Call `notify` itself: a notifier's own __call__ swallows what it raises, and a lost alert must be seen in the log."""
+    """Call `notify` directly: a notifier's own __call__ hides exceptions, and the log must show a lost alert."""
     context: dict[str, Any] = {"alert": alert, "run_id": alert.run_id, "exception": alert.message}
     if hasattr(notifier, "render_template_fields"):
         notifier.render_template_fields(context)

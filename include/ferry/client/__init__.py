@@ -1,4 +1,4 @@
-"""MirrorMaker 2's MirrorClient and RemoteClusterUtils in Python, for users to import.
+"""MirrorMaker 2's MirrorClient and RemoteClusterUtils in Python, for programs of users.
 
 Knows clusters, names and the formats of internal topics.
 Begin with `mirror_client.py`.

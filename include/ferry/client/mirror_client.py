@@ -1,9 +1,9 @@
-"""What a cluster tells about replication into it: MM2's MirrorClient (connect/mirror-client), method for method.
+"""Information about the replication into a cluster: MM2's MirrorClient (connect/mirror-client), method for method.
 
-Everything is read from topic names and from checkpoints; nothing is written. The answers are those of the Java class, with its quirks:
-checkpoints of aborted transactions count, because it reads uncommitted records; when the time is over it returns what was read so far; the
-topics of every flow into the cluster are looked at. Otherwise than there, a record that is no checkpoint (a null value, another version) is
-skipped with a warning instead of ending the read, and a checkpoints topic that is missing is an error at once.
+It reads topic names and checkpoints, and writes nothing. The results are those of the Java class, including its peculiarities: it reads
+uncommitted records, so checkpoints of aborted transactions count; when the time is over, it returns what it has read so far; it considers
+the topics of every flow into the cluster. Two things differ: a record that is not a checkpoint (a null value, another version) is skipped
+with a warning instead of ending the read, and a missing checkpoints topic is an error at once.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _log = logging.getLogger(__name__)
 
 
 class OffsetAndMetadata(NamedTuple):
-    """Where a group goes on, and the metadata of its commit at the source."""
+    """The offset at which a group continues, and the metadata of its commit at the source."""
 
     offset: int
     metadata: str
 
 
 class MirrorClient:
-    """One cluster, normally a target, seen through a replication policy. A context manager; `close` ends it."""
+    """Reads one cluster, normally a target, with a replication policy. A context manager; `close` ends it."""
 
     def __init__(self, cluster: Cluster, policy: ReplicationPolicy) -> None:
         self._cluster = cluster
@@ -57,7 +57,7 @@ class MirrorClient:
 
     @property
     def replication_policy(self) -> ReplicationPolicy:
-        """The policy that names are read by."""
+        """The policy that interprets names."""
         return self._policy
 
     def heartbeat_topics(self) -> set[str]:
@@ -73,35 +73,35 @@ class MirrorClient:
         return {alias for topic in self.heartbeat_topics() for alias in self._sources(topic)}
 
     def replication_hops(self, upstream: str) -> int:
-        """How many flows lie between `upstream` and this cluster, on the shortest way; -1 when no heartbeat arrives from there."""
+        """The number of flows between `upstream` and this cluster on the shortest path; -1 if no heartbeat arrives from there."""
         hops = [sources.index(upstream) + 1 for topic in self.heartbeat_topics() if upstream in (sources := self._sources(topic))]
         return min(hops, default=UNREACHABLE)
 
     def remote_topics(self, source: str | None = None) -> set[str]:
-        """Topics that are copies (of `source`, the cluster one hop away). Copies of heartbeats are among them, internal topics are not."""
+        """Topics that are copies (of `source`, the cluster one hop away), including copies of heartbeats, without internal topics."""
         topics = {topic for topic in self._admin.topic_names() if not self._policy.is_internal_topic(topic)}
         found = {topic: self._policy.topic_source(topic) for topic in topics}
         return {topic for topic, origin in found.items() if origin is not None and source in {None, origin}}
 
     def remote_consumer_offsets(self, group: str, upstream: str, timeout: float) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Where `group` of cluster `upstream` goes on here, from the newest checkpoints; empty when it has none.
+        """The offsets at which `group` of cluster `upstream` continues here, from the newest checkpoints; empty if it has none.
 
-        Topics are named as on this cluster. Reading ends after `timeout` seconds, complete or not. ArgumentError where no checkpoints topic
-        is.
+        Topics have their names on this cluster. Reading ends after `timeout` seconds, complete or not. ArgumentError without a checkpoints
+        topic.
         """
         return self._offsets(re.compile(re.escape(group)), upstream, timeout).get(group, {})
 
     def remote_consumer_offsets_matching(
         self, pattern: str, upstream: str, timeout: float
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-        """The same for every group whose whole name matches a Java regular expression. ConfigError for what Python would read otherwise."""
+        """The same for every group whose whole name matches a Java regular expression. ConfigError for one that Ferry cannot match."""
         compiled = java_pattern([pattern], "group pattern") if pattern else None
         if compiled is None:
             raise ArgumentError("the group pattern is empty: give a regular expression such as .*")
         return self._offsets(compiled, upstream, timeout)
 
     def _offsets(self, groups: re.Pattern[str], upstream: str, timeout: float) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-        # Checkpoints are not copied, so their topic is no remote topic and named by the alias alone.
+        # Checkpoints are not copied, so the alias alone gives the name of their topic.
         topic = self._policy.checkpoints_topic(upstream)
         where = f"cluster {self._cluster.alias}: topic {topic}"
         with InternalTopicReader(self._cluster, committed=False) as reader:
@@ -118,7 +118,7 @@ class MirrorClient:
         return found
 
     def _sources(self, topic: str) -> list[str]:
-        """The aliases along a name, nearest first; ends where one repeats, as policies may that cannot prevent cycles."""
+        """The aliases in a name, nearest first; ends if an alias repeats, because some policies allow cycles."""
         sources: list[str] = []
         origin = self._policy.topic_source(topic)
         while origin is not None and origin not in sources:

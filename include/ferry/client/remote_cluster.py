@@ -1,9 +1,9 @@
 """One question to one cluster of a config file: MM2's RemoteClusterUtils.
 
-Each function connects, asks and closes; for several questions use `connect`. `config` is an mm2.properties file or what `load_config` made
-of it, `cluster` the alias of the cluster that is asked, normally a target. Names are read by the policy of a flow into that cluster (from
-`upstream`, where it is named and there is such a flow), else by the top-level policy. Errors as of MirrorClient; ArgumentError for an
-unknown alias.
+Each function connects, asks and closes; for several questions use `connect`. `config`: an mm2.properties file, or the result of
+`load_config`. `cluster`: the alias of the cluster to ask, normally a target. The policy of a flow into that cluster (from `upstream`, if
+there is such a flow) interprets names; without a flow the top-level policy does. Errors as in MirrorClient; ArgumentError for an unknown
+alias.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def connect(config: Configuration, cluster: str, upstream: str | None = None) ->
 
 
 def replication_hops(config: Configuration, cluster: str, upstream: str) -> int:
-    """How many flows lie between `upstream` and `cluster`; -1 when none leads there."""
+    """The number of flows between `upstream` and `cluster`; -1 if there is no path."""
     with connect(config, cluster, upstream) as client:
         return client.replication_hops(upstream)
 
@@ -64,7 +64,7 @@ def upstream_clusters(config: Configuration, cluster: str) -> set[str]:
 def translate_offsets(
     config: Configuration, cluster: str, upstream: str, group: str, timeout: float
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Where `group` of `upstream` goes on at `cluster`, by the newest checkpoints, read for `timeout` seconds at most."""
+    """Where `group` of `upstream` continues at `cluster`, by the newest checkpoints; reads for at most `timeout` seconds."""
     with connect(config, cluster, upstream) as client:
         return client.remote_consumer_offsets(group, upstream, timeout)
 

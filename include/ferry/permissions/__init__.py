@@ -1,4 +1,4 @@
-"""Which rights each command needs on both clusters, and what a cluster hides from the user.
+"""The rights that each command needs on both clusters, and what a cluster hides from the user.
 
 Knows clusters and the config.
 Begin with `required.py`.

@@ -1,4 +1,4 @@
-"""Rights as `kafka-acls` commands to paste into a shell (pure). Values are quoted: none of them can say anything to the shell."""
+"""Rights as `kafka-acls` commands to paste into a shell (pure). All values are quoted, so the shell does not interpret them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def commands(bootstrap: str, principal: str, rights: Iterable[Right], command_co
 
 
 def in_one_line(text: str) -> str:
-    """A name may hold anything, and a comment ends with its line: what cannot be printed is written as its escape."""
+    """`text` with escapes instead of characters that cannot be printed: a line end in a name would end the comment."""
     return "".join(character if character.isprintable() else character.encode("unicode_escape").decode() for character in text)
 
 
@@ -53,5 +53,5 @@ def _named(resource: Resource) -> list[str]:
 
 
 def _option(name: str, value: str) -> list[str]:
-    """A value that looks like an option is joined to its own."""
+    """An option with its value; in one word if the value itself looks like an option."""
     return [f"{name}={value}"] if value.startswith("-") else [name, value]

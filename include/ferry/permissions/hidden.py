@@ -1,8 +1,8 @@
-"""What a flow is about and the user may not see.
+"""Finds topics and groups of a flow that a cluster hides from the user.
 
-Kafka leaves out of every listing what the user may not describe: left alone, it would count as copied. But asked for one name, it says
-whether the user may describe it, whether it exists or not. So names are asked for that the filters give and no listing shows: literal ones,
-topics that were copied before, and one made-up name for each pattern that nothing visible matches.
+Kafka leaves out of every listing what the user may not describe. Without a check such a topic would silently not be copied. But when asked
+for one name, a broker says whether the user may describe it, even if it does not exist. So Ferry asks for names that the filters match and
+no listing shows: literal names, topics that were copied before, and one made-up name for each pattern that matches nothing visible.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ferry.clusters.admin import ClusterAdmin
     from ferry.config import Cluster, Flow
 
-# Stands behind a prefix in names that are asked for; nobody has a topic or group of that name.
+# Ends made-up names; nobody has a topic or group with such a name.
 _MADE_UP = "ferry-asks-whether-it-may"
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """Names that the user may not see: one, or all that begin so (`name` with a star). `needed`: the flow names them."""
+    """A name that the user may not see, or a prefix of such names (with a star). `needed`: the flow names it."""
 
     name: str
     problem: str
@@ -35,7 +35,7 @@ class Hidden:
 
 
 def hidden_topics(flow: Flow, source: ClusterAdmin, seen: Collection[str], copied: Iterable[str]) -> tuple[Hidden, ...]:
-    """Topics of the flow that `seen` lacks because the source hides them; `copied` are those that it knows from earlier runs."""
+    """Topics of the flow that are not in `seen` because the source hides them; `copied`: topics of earlier runs."""
     asked = topics_to_ask(flow, frozenset(seen), frozenset(copied))
     heartbeats = flow.policy.heartbeats_topic()
     found = []
@@ -47,7 +47,7 @@ def hidden_topics(flow: Flow, source: ClusterAdmin, seen: Collection[str], copie
 
 
 def topics_to_ask(flow: Flow, seen: frozenset[str], copied: frozenset[str]) -> Mapping[str, Resource]:
-    """Names to ask for, each with what it stands for (pure)."""
+    """Names to ask for, each with the resource that it stands for (pure)."""
     rules = flow.topic_rules
     asked = _to_ask(AclResource.TOPIC, topic_covers(flow), seen)
     literal = {name for name in copied - seen if rules.why_not(name) is None}
@@ -63,7 +63,7 @@ def groups_to_ask(flow: Flow, seen: frozenset[str]) -> Mapping[str, Resource]:
 
 
 def hidden_group(cluster: Cluster, name: str, resource: Resource) -> Hidden:
-    """What to say of a group that was asked for and is not allowed."""
+    """The problem of a group that the user may not describe."""
     return Hidden(_short(name), _problem(cluster, resource, "Describe"))
 
 

@@ -1,6 +1,6 @@
-"""Rights as plain values: an operation on a resource of one cluster, and what needs it (pure).
+"""Rights as plain values: an operation on a resource of one cluster, and the features that need it (pure).
 
-Which right implies which is Kafka's rule (StandardAuthorizerData): Read, Write, Delete and Alter imply Describe, AlterConfigs implies
+Some rights imply others, by Kafka's rule (StandardAuthorizerData): Read, Write, Delete and Alter imply Describe, AlterConfigs implies
 DescribeConfigs. A literal name `*` covers every name, a prefixed one every name that begins with it.
 """
 
@@ -17,7 +17,7 @@ CLUSTER_NAME = "kafka-cluster"
 
 
 class Operation(StrEnum):
-    """As kafka-acls takes them."""
+    """Operations by the names that kafka-acls takes."""
 
     READ = "Read"
     WRITE = "Write"
@@ -38,14 +38,14 @@ _IMPLIED = {
 
 @dataclass(frozen=True, order=True)
 class Resource:
-    """What a right is about. A literal `*` means every name."""
+    """The object of a right. A literal `*` means every name."""
 
     kind: AclResource
     name: str
     pattern: AclPattern = AclPattern.LITERAL
 
     def covers(self, other: Resource) -> bool:
-        """Whether every name of `other` is one of this resource's."""
+        """Whether this resource includes every name of `other`."""
         if self.kind != other.kind:
             return False
         if self == other or self.is_everything:
@@ -78,13 +78,13 @@ class Right:
     needed_for: tuple[str, ...]
 
     def covers(self, other: Right) -> bool:
-        """Whether whoever has this right has the other one as well."""
+        """Whether this right includes the other one."""
         enough = self.operation == other.operation or _IMPLIED.get(self.operation) == other.operation
         return enough and self.resource.covers(other.resource)
 
 
 def least(rights: Iterable[Right]) -> tuple[Right, ...]:
-    """The same rights without those that others cover, which take over what they are needed for; in order of resource and operation."""
+    """Removes rights that broader rights include; the broader right inherits the reason. In order of resource and operation."""
     merged: dict[tuple[Resource, Operation], Right] = {}
     for right in rights:
         key = (right.resource, right.operation)

@@ -1,8 +1,8 @@
-"""The least wide names that ACLs can say and that cover a filter's list of Java expressions (pure).
+"""The narrowest names for ACLs that cover a filter's list of Java expressions (pure).
 
-An ACL knows a literal name, a prefix, or every name. So `orders` stays a literal, `orders.*` becomes the prefix `orders`, alternatives
-become several of them, and whatever stands in the way of more (a class, a flag, a look-around) ends the prefix there. The result always
-covers every name that the expression matches; `exact` says that it covers no other.
+An ACL holds a literal name, a prefix, or every name. So `orders` stays a literal, `orders.*` becomes the prefix `orders`, and alternatives
+become several names. Where this module cannot follow the expression (a class, a flag, a look-around), the prefix ends. The result always
+covers every name that the expression matches; `exact` says that it covers no other name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import takewhile
 from ferry.policy.java_classes import Reading, read_class
 from ferry.policy.java_tokens import Tokens, UnsupportedExpression
 
-# More alternatives than this are said by what they begin with in common.
+# More alternatives than this become one prefix, which they have in common.
 MOST_NAMES = 64
 _PLAIN = re.compile(r"[\w.-]+")
 _LOOKING = ("?=", "?!", "?<=", "?<!")
@@ -24,14 +24,14 @@ _FIXED_GROUPS = ("?:", "?>")
 
 @dataclass(frozen=True, order=True)
 class Cover:
-    """A name, or (`open`) everything that begins with `text`; `exact`: just what the expression matches."""
+    """A name, or (`open`) every name that begins with `text`. `exact`: the expression matches all of these names."""
 
     text: str
     open: bool = False
     exact: bool = True
 
     def covers(self, other: Cover) -> bool:
-        """Whether every name of `other` is one of this."""
+        """Whether this cover includes every name of `other`."""
         return other.text.startswith(self.text) if self.open else self == replace(other, exact=self.exact)
 
 
@@ -41,17 +41,17 @@ _UNKNOWN: tuple[Cover, ...] = (replace(EVERYTHING, exact=False),)
 
 
 def covering(elements: Sequence[str]) -> tuple[Cover, ...]:
-    """What covers every name that the list matches, none of it twice; empty for an empty list. Expressions were checked before.
+    """Covers for every name that the list matches, without overlaps; empty for an empty list. Expressions were checked before.
 
-    A dot of an element that is a plain name (`orders.eu`) is taken for a dot: that it stands for any character is seldom meant.
+    A dot in an element that is a plain name (`orders.eu`) counts as a dot, because it is seldom meant as "any character".
     """
     plain = [element for element in elements if _PLAIN.fullmatch(element)]
     others = [element for element in elements if element not in plain]
     try:
         for element in others:
-            _covers(element)  # an open group would reach into the next element
+            _covers(element)  # an open group would continue in the next element
         found = _covers("|".join(others)) if others else ()
-    except UnsupportedExpression:  # what this cannot follow, it must not narrow
+    except UnsupportedExpression:  # where it cannot follow the expression, it must cover everything
         found, plain = _UNKNOWN, []
     named = tuple(Cover(element, exact="." not in element) for element in plain)
     return without_covered(cover for cover in (*found, *named) if cover.text or cover.open)
@@ -62,7 +62,7 @@ def _covers(expression: str) -> tuple[Cover, ...]:
 
 
 def without_covered(covers: Iterable[Cover]) -> tuple[Cover, ...]:
-    """Without those that others cover."""
+    """The covers that no other one includes."""
     kept: list[Cover] = []
     # Exact ones first, so that of two that say the same the exact one stays.
     for cover in sorted(set(covers), key=lambda entry: (len(entry.text), not entry.open, not entry.exact)):
@@ -72,7 +72,7 @@ def without_covered(covers: Iterable[Cover]) -> tuple[Cover, ...]:
 
 
 class _Reader:
-    """Follows an expression from the left, as far as its names are certain."""
+    """Reads an expression from the left, as far as it can tell the names."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -167,7 +167,7 @@ class _Reader:
 
 
 def _joined(first: tuple[Cover, ...], then: tuple[Cover, ...]) -> tuple[Cover, ...]:
-    """One behind the other; what is open stays, and is exact only if nothing follows."""
+    """The covers of `first` followed by `then`. An open cover stays as it is, and is exact only if nothing follows."""
     found = []
     for cover in first:
         if cover.open:

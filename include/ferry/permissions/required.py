@@ -1,8 +1,8 @@
-"""Exactly the rights that a flow's enabled features need (pure): read-only on the source, unless the flow is asked to write there.
+"""Exactly the rights that the enabled features of a flow need (pure): read-only on the source, unless the config asks to write there.
 
-Every right stands here with what fails without it, and a test takes each away in turn: what can be taken away unnoticed does not belong
-here. Which request wants which right is Kafka's (KafkaApis, and the table "Operations and Resources on Protocols" of its security page).
-Describe on the cluster is not among them by itself: DescribeCluster gives the id without it, and listings show what the user may describe.
+Each right names what fails without it. A test removes one right after the other, and fails if nothing fails: then the right does not belong
+here. Kafka defines which request needs which right (KafkaApis, and the table "Operations and Resources on Protocols" of its security page).
+Describe on the cluster is not needed: DescribeCluster gives the id without it, and listings show what the user may describe.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE, Operation.DESCRI
 
 @dataclass(frozen=True)
 class RequiredRights:
-    """What a flow needs on each side. `notes` are for people: where the rights are wider than the filters, and what is left out."""
+    """The rights of a flow on each side. `notes`, for people: where the rights are wider than the filters, and what is left out."""
 
     source: tuple[Right, ...]
     target: tuple[Right, ...]
@@ -35,7 +35,7 @@ class RequiredRights:
 def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
     """The rights of one flow, and with `recovery` what failover, failback and cut-over need beyond it.
 
-    ConfigError for classes of a user's own that cannot be made.
+    ConfigError for custom classes that cannot be made.
     """
     source = [*_source_records(flow), *_source_groups(flow), *_source_writes(flow), *_way_back(flow)]
     target = [*_remote_topics(flow), *_internal_topics(flow), *_mm2_topics(flow), *_target_groups(flow), *_transactions(flow)]
@@ -49,7 +49,7 @@ def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
 
 
 def rights_on_topic(flow: Flow, name: str) -> str:
-    """All that the flow does to a topic of the target, for one who asks for it: `Alter, AlterConfigs, Create, Read, Write`."""
+    """All rights of the flow on a topic of the target, as a text: `Alter, AlterConfigs, Create, Read, Write`."""
     rights = required_rights(flow).target
     found = [Right(topic(name), right.operation, ()) for right in rights if right.resource.covers(topic(name))]
     return ", ".join(sorted(right.operation.value for right in least(found)))
@@ -80,7 +80,7 @@ def _source_writes(flow: Flow) -> Iterator[Right]:
 
 
 def _way_back(flow: Flow) -> Iterator[Right]:
-    """Where names stay as they are, what a flow in the other direction left at the source says which records came from the target."""
+    """If topics keep their names, the ledger of the opposite flow at the source says which records came from the target."""
     if not flow.policy.renames:
         yield Right(topic(ledger_topic(flow.target.alias)), READ, ("loop guard: the other direction's ledger",))
         yield Right(topics_beginning(STATE_PREFIX), READ, ("loop guard: who else writes to the source",))

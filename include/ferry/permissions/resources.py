@@ -1,6 +1,6 @@
-"""The topics and groups of a flow as resources of ACLs: what its filters can match, and what that is called on the target (pure).
+"""The topics and groups of a flow as resources of ACLs: names that its filters can match, and their remote names (pure).
 
-Filters that are no lists (classes of a user's own) and policies that are not MM2's can be about any name, so they need every name.
+Custom filters and policies may match or give any name, so they need rights on every name.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def topic(name: str) -> Resource:
 
 
 def topics_beginning(prefix: str) -> Resource:
-    """Every topic whose name begins so; every topic for an empty prefix."""
+    """Every topic whose name begins with `prefix`; every topic if it is empty."""
     return resource_of(AclResource.TOPIC, Cover(prefix, open=True))
 
 
 def source_topics(flow: Flow) -> tuple[Resource, ...]:
-    """What covers every topic that the flow can copy, heartbeats too."""
+    """Resources that cover every topic that the flow can copy, including heartbeats."""
     rules = flow.topic_rules
     covers = [cover for cover in topic_covers(flow) if cover.open or rules.why_not(cover.text) is None]
     heartbeats = flow.policy.heartbeats_topic()
@@ -42,19 +42,19 @@ def source_topics(flow: Flow) -> tuple[Resource, ...]:
 
 
 def remote_topics(flow: Flow) -> tuple[Resource, ...]:
-    """What covers every remote topic of those."""
+    """Resources that cover the remote topics of those."""
     return tuple(dict.fromkeys(_remote(flow, resource) for resource in source_topics(flow)))
 
 
 def topic_covers(flow: Flow) -> tuple[Cover, ...]:
-    """What `topics` can match of names that a topic can have."""
+    """Covers for the valid topic names that `topics` can match."""
     if is_custom(flow.mirroring.topic_filter_class):
         return (Cover("", open=True, exact=False),)
     return tuple(cover for cover in covering(flow.topics) if (_TOPIC_START if cover.open else _TOPIC_NAME).fullmatch(cover.text))
 
 
 def group_covers(flow: Flow) -> tuple[Cover, ...]:
-    """What `groups` can match."""
+    """Covers for the names that `groups` can match."""
     if is_custom(flow.mirroring.group_filter_class):
         return (Cover("", open=True, exact=False),)
     accepted = flow.group_filter
@@ -63,12 +63,12 @@ def group_covers(flow: Flow) -> tuple[Cover, ...]:
 
 
 def groups(flow: Flow) -> tuple[Resource, ...]:
-    """What covers every group that the flow checkpoints or syncs."""
+    """Resources that cover every group that the flow checkpoints or syncs."""
     return tuple(resource_of(AclResource.GROUP, cover) for cover in group_covers(flow))
 
 
 def inexact(flow: Flow) -> Iterable[str]:
-    """What ACLs cannot say as the filters do, for people."""
+    """Where ACLs cannot express a filter exactly, for people."""
     for key, kind, covers in (("topics", AclResource.TOPIC, topic_covers(flow)), ("groups", AclResource.GROUP, group_covers(flow))):
         for cover in covers:
             if not cover.exact and not cover.open:
@@ -89,7 +89,7 @@ def _remote(flow: Flow, resource: Resource) -> Resource:
 
 
 def resource_of(kind: AclResource, cover: Cover) -> Resource:
-    """What an ACL says for it."""
+    """The resource of an ACL for `cover`."""
     if not cover.open:
         return Resource(kind, cover.text)
     return Resource(kind, cover.text, AclPattern.PREFIXED) if cover.text else Resource(kind, ANYTHING)

@@ -1,4 +1,4 @@
-"""Sets of code points, for character classes: union, intersection, complement, and the class that Python's `re` reads.
+"""Sets of code points, for character classes: union, intersection, complement, and the class for Python's `re`.
 
 A set is a sorted tuple of inclusive ranges `(first, last)` without overlap.
 """
@@ -13,7 +13,7 @@ CodePoints = tuple[tuple[int, int], ...]
 
 LAST = sys.maxunicode
 EVERY: CodePoints = ((0, LAST),)
-# From `A` to `a` in ASCII.
+# The distance from `A` to `a` in ASCII.
 _CASE = 32
 
 
@@ -24,12 +24,12 @@ def code_points(*parts: str | tuple[int, int]) -> CodePoints:
 
 
 def union(*sets: CodePoints) -> CodePoints:
-    """What is in any of them."""
+    """All code points of these sets."""
     return _merged(found for each in sets for found in each)
 
 
 def complement(points: CodePoints) -> CodePoints:
-    """What is not in it."""
+    """All code points that are not in the set."""
     result, start = [], 0
     for first, last in points:
         if first > start:
@@ -39,12 +39,12 @@ def complement(points: CodePoints) -> CodePoints:
 
 
 def intersection(left: CodePoints, right: CodePoints) -> CodePoints:
-    """What is in both."""
+    """The code points that are in both sets."""
     return complement(union(complement(left), complement(right)))
 
 
 def both_cases(points: CodePoints) -> CodePoints:
-    """With the other case of every ASCII letter, as Java's CASE_INSENSITIVE without UNICODE_CASE."""
+    """The set with the other case of every ASCII letter, as Java's CASE_INSENSITIVE without UNICODE_CASE."""
     upper, lower = intersection(points, ((65, 90),)), intersection(points, ((97, 122),))
     moved = [(first + _CASE, last + _CASE) for first, last in upper] + [(first - _CASE, last - _CASE) for first, last in lower]
     return _merged([*points, *moved])
@@ -56,7 +56,7 @@ def ascii_of_category(prefix: str) -> CodePoints:
 
 
 def python_class(points: CodePoints) -> str:
-    """The expression for one character of the set; one that matches nothing for the empty set."""
+    """The expression for one character of the set; for the empty set one that matches nothing."""
     if not points:
         return "(?!)"
     if len(points) == 1 and points[0][0] == points[0][1]:

@@ -1,7 +1,7 @@
-"""Replication policies and filters of a user's own: Python classes named by their import path, `package.module:Class`.
+"""Custom replication policies and filters: Python classes with an import path, `package.module:Class`.
 
-They take the place of MM2's Java plug-ins. A flow holds the path only, so that every process (scheduler, task, Spark executor) makes its
-own object: the module must be importable there, by PYTHONPATH or, in Airflow, from the DAGs folder.
+They replace MM2's Java plug-ins. A flow holds only the path, and every process (scheduler, task, Spark executor) makes its own object. So
+the module must be importable there, by PYTHONPATH or, in Airflow, from the DAGs folder.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCI
 
 
 def is_custom(name: str) -> bool:
-    """Whether a class is named by its import path, so is no class of MM2's."""
+    """Whether `name` is an import path, not the name of a class of MM2."""
     return _IMPORT_PATH.fullmatch(name) is not None
 
 
 def custom_object(path: str, methods: tuple[str, ...], properties: Mapping[str, str], base: type | None = None) -> Any:
-    """An object of the class at `path`, made without arguments and, where it has `configure`, configured with `properties`.
+    """An object of the class at `path`, made without arguments, and configured with `properties` if it has `configure`.
 
-    ConfigError when it cannot be imported, is no class, lacks one of `methods`, or raises. A class that does not derive from `base` gets
-    what `base` implements.
+    ConfigError if it cannot be imported, is not a class, lacks one of `methods`, or raises. A class that does not derive from `base` gets
+    the methods that `base` implements.
     """
     found = _imported(path)
     if not isinstance(found, type):
@@ -44,7 +44,7 @@ def custom_object(path: str, methods: tuple[str, ...], properties: Mapping[str, 
 
 
 def answer(path: str, method: str, found: Any, *arguments: str, wants: tuple[type, ...]) -> Any:
-    """What `found.method(*arguments)` answers. ConfigError when it raises or answers with another type than it should."""
+    """The result of `found.method(*arguments)`. ConfigError if it raises or gives another type than `wants`."""
     call = f"{method}({', '.join(map(repr, arguments))})"
     try:
         result = getattr(found, method)(*arguments)
@@ -59,7 +59,7 @@ def _imported(path: str) -> Any:
     module, _, name = path.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
-    except Exception as problem:  # a module of a user's own may raise anything
+    except Exception as problem:  # a custom module may raise anything
         where = "it must be importable here and on Spark's executors: see PYTHONPATH"
         raise ConfigError(f"{path} cannot be imported ({_told(problem)}); {where}") from problem
 

@@ -1,7 +1,8 @@
 """Character classes and escapes of java.util.regex (Java 17), read into sets of code points.
 
-Where all names are ASCII, Unicode categories are their ASCII part. Elsewhere they are refused: which letters Java knows depends on its
-version. What Java itself reads in surprising ways (operands of && that mix brackets and characters) is refused too.
+If all names are ASCII, a Unicode category stands for its ASCII part. Otherwise categories are not supported, because the letters that Java
+knows depend on its version. Constructs that Java itself reads in surprising ways (operands of && that mix brackets and characters) are not
+supported either.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ _SURROGATES = range(0xD800, 0xE000)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How characters are read: `any_case` is Java's (?i), `ascii_names` says that only ASCII will ever be matched."""
+    """How characters are read. `any_case`: Java's (?i); `ascii_names`: the expression matches only ASCII names."""
 
     any_case: bool = False
     ascii_names: bool = False
@@ -72,7 +73,7 @@ class Reading:
 
 
 def short_class(letter: str, tokens: Tokens, reading: Reading) -> CodePoints | None:
-    r"""What `\d`, `\W`, `\p{Alpha}` stand for, their backslash and letter read; None when the letter begins no class."""
+    r"""The set of `\d`, `\W`, `\p{Alpha}`, after their backslash and letter were read; None if the letter begins no class."""
     if letter in {"p", "P"}:
         found = _property(tokens.until("}") if tokens.take("{") else tokens.syntax(), reading)
         return found if letter == "p" else complement(found)
@@ -83,7 +84,7 @@ def short_class(letter: str, tokens: Tokens, reading: Reading) -> CodePoints | N
 
 
 def escaped_character(letter: str, tokens: Tokens) -> str:
-    r"""The one character that `\t`, `\x41`, `\.` stand for, their backslash and letter read; others are unsupported."""
+    r"""The character of `\t`, `\x41`, `\.`, after their backslash and letter were read; UnsupportedExpression for others."""
     if letter in _CONTROL:
         return _CONTROL[letter]
     readers: Mapping[str, Callable[[Tokens], int]] = {"0": _octal, "x": _hexadecimal, "u": _four_hexadecimal, "c": _control}
@@ -98,7 +99,7 @@ def escaped_character(letter: str, tokens: Tokens) -> str:
 
 
 def read_class(tokens: Tokens, reading: Reading) -> CodePoints:
-    """A class in brackets, its `[` read."""
+    """A class in brackets, after its `[` was read."""
     negated = tokens.take("^")
     points = _operand(tokens, reading, right=False)
     while tokens.take("&&"):
@@ -108,7 +109,7 @@ def read_class(tokens: Tokens, reading: Reading) -> CodePoints:
 
 
 def _operand(tokens: Tokens, reading: Reading, *, right: bool) -> CodePoints:
-    """A union of characters, ranges and classes, up to && or `]`; `right`: behind &&."""
+    """A union of characters, ranges and classes, up to && or `]`; `right`: after &&."""
     if tokens.sees("&&") or (right and (tokens.sees("]") or tokens.sees("^"))):
         raise UnsupportedExpression("&& without a plain class in front and behind")
     sets: list[CodePoints] = []

@@ -1,8 +1,9 @@
-"""Translates an expression of java.util.regex (Java 17) into one that Python's `re` matches whole names by in just the same way.
+"""Translates an expression of java.util.regex (Java 17) into one with which Python's `re` matches the same whole names.
 
-The expression is parsed by Java's rules and written anew: classes and literals as sets of code points, so that no flag of Python's plays a
-part; `.`, `$`, `\\b` and the like by what Java defines; atomic groups as a look-ahead and a reference to what it saw (Python 3.11.4 and
-older match its own atomic groups wrongly). What has no exact equivalent raises UnsupportedExpression, and so does what Java itself refuses.
+It parses the expression by Java's rules and writes a new one. Classes and literals become sets of code points, so that no flag of Python
+has an effect. `.`, `$`, `\\b` and the like follow Java's definitions. An atomic group becomes a look-ahead and a reference to its match,
+because Python 3.11.4 and older match atomic groups wrongly. Expressions without an exact equivalent, and those that Java itself refuses,
+raise UnsupportedExpression.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _MOST_REPETITIONS = 2**31 - 1
 _WORD = "[0-9A-Z_a-z]"
 _BOUNDARY = f"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))"
 _NO_BOUNDARY = f"(?:(?<={_WORD})(?={_WORD})|(?<!{_WORD})(?!{_WORD}))"
-# In front of the line end that ends the text, which may be two characters; never between the two.
+# Before the line end at the end of the text, which may be two characters; never between the two.
 _END = "(?=\\Z|\\r\\n\\Z|[\\r\\x85\\u2028\\u2029]\\Z|(?<!\\r)\\n\\Z)"
 _UNIX_END = "(?=\\n?\\Z)"
 _LINE_BREAK = "(?:\\r\\n|[\\n\\x0b\\f\\r\\x85\\u2028\\u2029])"
@@ -39,9 +40,9 @@ class _Flags:
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """A piece of the result. `single`: just one character; `width` False: no character at all, or nothing that may be repeated.
+    """A part of the result. `single`: exactly one character; `width` False: no character, or something that must not be repeated.
 
-    `referring`: holds a back reference; `placing`: holds a place or a look-around, so that it may match nothing here and fail there.
+    `referring`: it contains a back reference. `placing`: it contains an anchor or a look-around, so an empty match may depend on its place.
     """
 
     text: str
@@ -52,15 +53,15 @@ class _Atom:
 
 
 def translate(expression: str, *, ascii_names: bool) -> str:
-    """The expression for Python, to be compiled without flags; `ascii_names`: it will be matched with ASCII texts only.
+    """The expression for Python, to be compiled without flags; `ascii_names`: it is matched with ASCII texts only.
 
-    UnsupportedExpression says what cannot be translated. Look-behinds of no fixed width are left to `re.compile`, which refuses them.
+    UnsupportedExpression says what cannot be translated. `re.compile` refuses look-behinds without fixed width.
     """
     return _Translation(Tokens(expression), ascii_names=ascii_names).whole()
 
 
 class _Translation:
-    """One expression. Groups get names by their Java numbers, as numbers of Python's own may differ."""
+    """One expression. Groups get names from their Java numbers, because Python's numbers may differ."""
 
     def __init__(self, tokens: Tokens, *, ascii_names: bool) -> None:
         self._tokens = tokens
@@ -132,7 +133,7 @@ class _Translation:
             case "b" | "B":
                 return self._boundary(letter)
             case "R":
-                return _Atom(_LINE_BREAK, width=False)  # so that it cannot be repeated: Java's own rules for that are odd
+                return _Atom(_LINE_BREAK, width=False)  # so that it cannot be repeated: Java's rules for that are surprising
             case "k" if self._tokens.take("<"):
                 return self._reference(self._names.get(self._tokens.until(">"), 0))
             case _ if letter in "123456789":
@@ -181,7 +182,7 @@ class _Translation:
         return replace(inside, text=f"{opening}{inside.text})", width=not looking, placing=looking or inside.placing)
 
     def _prefix(self) -> tuple[str, str]:
-        """What kind of group begins, and its opening in Python or (capturing) its name."""
+        """The kind of group that begins, and its opening in Python or, for a capturing group, its name."""
         for looking in _LOOKING:
             if self._tokens.take(looking):
                 return "looking", f"({looking}"
@@ -222,7 +223,7 @@ class _Translation:
         # Java ends a loop at the first empty round, even before its least number.
         if atom.placing and least > 1:
             raise UnsupportedExpression(f"{bounds} behind a group with a place or a look-around in it")
-        # What a repeated group holds in the end differs between the engines where they go back.
+        # After backtracking, a repeated group may hold different texts in the two engines.
         self._closed -= set(range(groups_before + 1, self._groups + 1))
         if self._tokens.take("+"):
             once = atom if atom.single else self._as_atomic(atom)
@@ -233,7 +234,7 @@ class _Translation:
         return replace(atom, text=f"{atom.text}{bounds}{lazy}", single=False)
 
     def _bounds(self) -> tuple[str, int]:
-        """A quantifier's text, empty when there is none, and its least number."""
+        """The text of a quantifier, empty if there is none, and its least number."""
         for simple, least in (("*", 0), ("+", 1), ("?", 0)):
             if self._tokens.take(simple):
                 return simple, least

@@ -1,7 +1,7 @@
 """Lists of Java regular expressions, joined by `|`, matching whole names, as MM2's filters do.
 
-What Python would match differently is translated or refused: a filter must never match other names than it did under MM2. As the elements
-are joined first, an open group or an inline flag of one reaches into the next, as it does there.
+A filter must match exactly the names that it matches in MM2. So expressions that Python would match differently are translated or refused.
+The elements are joined first, so an open group or an inline flag of one element affects the next, as in MM2.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _ANY_NAMES = frozenset({"groups", "groups.exclude", "group pattern"})
 
 
 def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str] | None:
-    """One pattern for the list of property `key`, for `fullmatch`; None for an empty list, which matches nothing.
+    """One pattern for the list of property `key`, to use with `fullmatch`; None for an empty list, which matches nothing.
 
-    ConfigError for what is no Java expression, or one that Ferry cannot match just as Java does.
+    ConfigError for a text that is not a Java expression, or an expression that Ferry cannot match exactly as Java does.
     """
     if not elements:
         return None
@@ -33,7 +33,7 @@ def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str] | None:
         culprit, what = told[0] if told else ("|".join(elements), str(problem))
         comma = " (a comma separates elements, inside {} too)" if culprit.count("{") > culprit.count("}") else ""
         raise ConfigError(
-            f"{key}: {culprit!r} uses {what}{comma}: Java does not take it, or Ferry cannot match it just as Java does; write it otherwise"
+            f"{key}: {culprit!r} uses {what}{comma}: Java refuses it, or Ferry cannot match it exactly as Java does; write it differently"
         ) from problem
 
 
@@ -48,7 +48,7 @@ def _compiled(expression: str, ascii_names: bool) -> re.Pattern[str]:
 
 
 def _problem(element: str, ascii_names: bool) -> str:
-    """Why an element is refused by itself; empty when it is not."""
+    """Why an element by itself is refused; empty if it is not."""
     try:
         _compiled(element, ascii_names)
     except UnsupportedExpression as problem:

@@ -1,4 +1,4 @@
-"""The characters of a Java expression, one by one, with `\\Q…\\E` resolved first, as java.util.regex.Pattern does."""
+"""Reads a Java expression character by character. As in java.util.regex.Pattern, `\\Q…\\E` is resolved first."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 
 class UnsupportedExpression(Exception):
-    """An expression that Java refuses, or that Python would match differently; the text completes "it uses …"."""
+    """Java refuses the expression, or Python would match it differently; the text completes "it uses …"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One character. `quoted`: it stood between `\\Q` and `\\E`, so it means itself."""
+    """One character. `quoted`: it was between `\\Q` and `\\E`, so it has no special meaning."""
 
     character: str
     quoted: bool = False
@@ -67,7 +67,7 @@ class Tokens:
         return text
 
     def digits(self, allowed: str, most: int) -> str:
-        """At most `most` characters of `allowed`."""
+        """Up to `most` characters of `allowed`."""
         text = ""
         while len(text) < most and any(self.sees(digit) for digit in allowed):
             text += self.syntax()

@@ -1,6 +1,6 @@
 """Names of remote and internal topics: replication policies by their class, and the names of Ferry's own topics and groups (pure).
 
-`Flow.policy` calls `replication_policy`; records, configs, ACLs, checkpoints and groups take their names from it.
+`Flow.policy` calls `replication_policy`. Records, configs, ACLs, checkpoints and groups take their names from that policy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ferry.policy.replication_policy import (
 FERRY_PREFIX = "mm2-ferry-"
 FERRY_GROUPS = "__ferry-"
 STATE_PREFIX, STATE_SUFFIX = f"{FERRY_PREFIX}state.", ".internal"
-# Offset syncs, and what MM2's Connect workers keep: these names always have dots, whatever the policy's separator.
+# Offset syncs, and topics of MM2's Connect workers. These names have dots, whatever the policy's separator is.
 MM2_PREFIXES = ("mm2-offset-syncs", "mm2-offsets", "mm2-configs", "mm2-status")
 
 
@@ -45,17 +45,17 @@ def replication_policy(
 
 
 def ledger_topic(source_alias: str) -> str:
-    """Ferry's ledger of what was copied from `source_alias`; lies on the target."""
+    """Ferry's ledger of the flow from `source_alias`; a topic on the target."""
     return f"{FERRY_PREFIX}ledger.{source_alias}.internal"
 
 
 def state_topic(source_alias: str) -> str:
-    """Heads, claims and the flow record; lies on the target."""
+    """Heads, claims and the flow record; a topic on the target."""
     return f"{STATE_PREFIX}{source_alias}{STATE_SUFFIX}"
 
 
 def runs_topic(source_alias: str) -> str:
-    """Run reports; lies on the target."""
+    """Run reports; a topic on the target."""
     return f"{FERRY_PREFIX}runs.{source_alias}.internal"
 
 
@@ -65,21 +65,20 @@ def position_group(source_alias: str) -> str:
 
 
 def is_ferry_group(group: str) -> bool:
-    """Ferry's own groups, which no sync touches whatever its filters say."""
+    """Whether `group` is one of Ferry's own, which no sync touches, whatever its filters say."""
     return group.startswith(FERRY_GROUPS)
 
 
 def is_ferry_topic(topic: str) -> bool:
-    """Ferry's own topics, which no flow copies whatever its filters say."""
+    """Whether `topic` is one of Ferry's own, which no flow copies, whatever its filters say."""
     return topic.startswith(FERRY_PREFIX)
 
 
 def is_never_copied(topic: str, separator: str = ".") -> bool:
-    """Internal topics by their structure, whatever policies and filters say.
+    """Whether `topic` is internal by its name, whatever policies and filters say.
 
-    MM2's policy asks for the separator in front of `internal`, so with `_` it takes `mm2-offsets.A.internal` for a user's topic, and only
-    `topics.exclude` keeps it from being copied. Here every such name counts, with dots or with the flow's separator, and the known ones
-    with any.
+    MM2's policy requires its separator before `internal`. So with `_` it treats `mm2-offsets.A.internal` as a user's topic, and only
+    `topics.exclude` prevents a copy. Here every such name is internal, with dots or with the flow's separator, and known names with any.
     """
     ends = tuple(f"{mark}internal" for mark in {".", separator})
     checkpoints = tuple(f"{mark}checkpoints{mark}internal" for mark in {".", separator})

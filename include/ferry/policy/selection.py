@@ -25,7 +25,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class TopicRules:
-    """What decides about a topic of one flow; `heartbeats`: these topics are copied whatever the filter says (KIP-1089)."""
+    """The rules for topics of one flow. `heartbeats`: heartbeats topics are copied whatever the filter says (KIP-1089)."""
 
     source: str
     target: str
@@ -36,7 +36,7 @@ class TopicRules:
     policy_class: str = ""
 
     def why_not(self, name: str) -> str | None:
-        """The reason for not copying `name`; None when it is copied. The topic need not exist (ACLs may name any)."""
+        """Why `name` is not copied; None if it is. The topic need not exist, because ACLs may name any topic."""
         if is_ferry_topic(name):
             return "Ferry's own topic"
         if is_never_copied(name, self.separator) or self.policy.is_internal_topic(name):
@@ -48,13 +48,13 @@ class TopicRules:
         return self.filter.why_not(name)
 
     def remote_topic(self, name: str) -> str:
-        """What `name` is called on the target."""
+        """The name of `name` on the target."""
         return self.policy.format_remote_topic(self.source, name)
 
     def select(self, names: Iterable[str]) -> Selection:
         """Decide for every topic of the source.
 
-        ConfigError when the policy gives two topics one remote name, or keeps the name of a topic although it says that it renames.
+        ConfigError if the policy gives two topics the same remote name, or says that it renames but keeps a topic's name.
         """
         selected: dict[str, str] = {}
         skipped = []
@@ -66,8 +66,8 @@ class TopicRules:
             remote = self.remote_topic(name)
             if remote == name and self.policy.renames:
                 raise ConfigError(
-                    f"flow {self.source}->{self.target}: {self.policy_class} leaves {name} its name: then it must say renames = False, as "
-                    "otherwise the other direction would copy the records back"
+                    f"flow {self.source}->{self.target}: {self.policy_class} keeps the name {name}: then its renames must be "
+                    "False, because otherwise the opposite direction would copy the records back"
                 )
             if remote in selected:
                 raise ConfigError(
