@@ -15,12 +15,12 @@ from confluent_kafka import Producer
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import ROOT, DemoAirflow
 from tests.airflow.collector import Collector, collecting
+from tools.docs.metrics_page import METRICS
 from tools.kafka import SandboxCluster
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
 from ferry.ledger.run_report import RunReport
-from ferry.monitoring.metric_names import METRICS
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tools.docs.mirrormaker_names import CLIENTS, METRICS, PLUGINS, Verdict
-from tools.docs.mirrormaker_page import PAGE, names, page, tables, with_tables
+from tools.docs.mirrormaker_page import PAGE, names, page, tables
 from typer.main import get_command
 
 from ferry import client
@@ -110,8 +110,6 @@ def test_every_property_of_the_registry_has_its_row_and_effect(name: str) -> Non
 def test_the_page_holds_the_tables() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tools.docs"
     assert all(line.replace("\\|", "").count("|") == 4 for line in tables().split("\n") if line.startswith("|"))
-    with pytest.raises(ValueError, match="names: begin"):
-        with_tables("# Another page")
 
 
 def test_what_rows_promise_is_there() -> None:

@@ -158,7 +158,7 @@ def test_a_process_does_not_outlive_the_server(flow: Flow, tmp_path: Path) -> No
     program = (
         "import sys, threading, time; from ferry.config import load_config; from ferry.page.frames import ReadRequest\n"
         "from ferry.page.reads import ReadName; from ferry.page.readers import Reader\n"
-        "reader = Reader(); print(reader.pid, flush=True)\n"
+        "reader = Reader(); print(reader._process.pid, flush=True)\n"
         "reader.read(ReadRequest(ReadName.OVERVIEW, load_config(sys.argv[1]).flows[0]), 60.0)\n"
     )
     server = subprocess.Popen([sys.executable, "-c", program, str(flow.source.path)], stdout=subprocess.PIPE, text=True)

@@ -49,7 +49,7 @@ def test_shares_of_what_runs_at_a_time_add_up_to_the_budget(
         widths.append(width)
         for group in groups:
             budgets.append(work.args[0].bytes_per_second)
-            yield group, [LaneResult(task.lane, task.identity) for task in group]
+            yield group, [LaneResult(task.lane) for task in group]
 
     monkeypatch.setattr(runner, "run_groups", noted)
     nothing: Any = None
@@ -74,7 +74,7 @@ def test_lanes_that_a_task_brought_no_result_of_are_lost_at_once(monkeypatch: py
     def second_attempt(_: Any, groups: Any, *__: Any, width: int) -> Any:
         while groups:
             group = groups.popleft()
-            yield group, [LaneResult(task.lane, task.identity) for task in group if task.lane == 1]
+            yield group, [LaneResult(task.lane) for task in group if task.lane == 1]
 
     monkeypatch.setattr(runner, "run_groups", second_attempt)
     lanes = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (PART,)) for lane in range(3)]
@@ -92,7 +92,7 @@ def test_lost_lanes_run_beside_the_others_within_the_same_number_of_tasks(monkey
         while running:
             group = running.pop(0)
             ran.append([task.lane for task in group])
-            yield group, "executor lost" if len(ran) == 1 else [LaneResult(task.lane, task.identity) for task in group]
+            yield group, "executor lost" if len(ran) == 1 else [LaneResult(task.lane) for task in group]
             while groups:
                 running.append(groups.popleft())
                 assert len(running) <= width

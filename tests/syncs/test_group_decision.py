@@ -13,7 +13,7 @@ from ferry.translation.model import Inexact, TranslatedPosition, Translation
 
 pytestmark = pytest.mark.unit
 
-MEMBER = GroupMember("m-1", "reader", "/127.0.0.1")
+MEMBER = GroupMember("reader", "/127.0.0.1")
 WIDTHS = {"A.t": 4}
 REMOTE = [TopicPartition("A.t", number) for number in range(6)]
 

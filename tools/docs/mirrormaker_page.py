@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tools.docs.between import between
 from tools.docs.mirrormaker_names import SECTIONS, Name, Verdict
 
 from ferry.config.registry import Effect, Property
@@ -44,16 +45,7 @@ def tables() -> str:
 
 def page() -> str:
     """The whole page, with the current tables."""
-    return with_tables(PAGE.read_text(encoding="utf-8"))
-
-
-def with_tables(text: str) -> str:
-    """`text` with the current tables between its two comments. ValueError if it lacks them."""
-    before, _, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise ValueError(f"the page lacks {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n\n{tables()}\n{END}{after}"
+    return between(PAGE.read_text(encoding="utf-8"), BEGIN, END, tables())
 
 
 def _sections() -> dict[str, tuple[Name, ...]]:

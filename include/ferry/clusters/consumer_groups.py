@@ -273,7 +273,7 @@ def _description(entry: Any, kind: GroupType, asked: RequestKind) -> Answer[Grou
         return 0, GroupDescription(entry.group_id, GroupState.DEAD, "")
     if action is not Action.GO_ON:
         return entry.error_code, None
-    members = tuple(GroupMember(member.member_id, member.client_id, member.client_host) for member in entry.members)
+    members = tuple(GroupMember(member.client_id, member.client_host) for member in entry.members)
     return 0, GroupDescription(entry.group_id, entry.group_state, kind, members)
 
 

@@ -22,7 +22,6 @@ class TopicDescription:
     topic_id: str | None
     partitions: int
     replicas: tuple[tuple[int, ...], ...] = ()
-    internal: bool = False
     led: bool = True
 
     @property
@@ -87,7 +86,6 @@ def described_topic(found: Any) -> TopicDescription:
         topic_id=_uuid_text(found.topic_id),
         partitions=len(found.partitions),
         replicas=tuple(tuple(node.id for node in partition.replicas) for partition in found.partitions),
-        internal=found.is_internal,
         led=all(partition.leader is not None and partition.leader.id >= 0 for partition in found.partitions),
     )
 

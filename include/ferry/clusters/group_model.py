@@ -53,7 +53,6 @@ class CommittedOffset:
 class GroupMember:
     """One current member of a group."""
 
-    member_id: str
     client_id: str
     host: str
 

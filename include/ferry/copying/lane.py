@@ -20,7 +20,6 @@ from functools import partial
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
 from ferry.clusters.coordination import (
-    NO_IDENTITY,
     Coordinator,
     Fenced,
     OutcomeUnknown,
@@ -439,7 +438,7 @@ class Lane:
 
     def _result(self, *, fenced: bool = False, failure: Failure | None = None) -> LaneResult:
         outcomes = tuple(cursor.outcome() for cursor in self._cursors.values())
-        return replace(LaneResult(self._task.lane, self._identity or NO_IDENTITY, outcomes), fenced=fenced, failure=failure)
+        return LaneResult(self._task.lane, outcomes, fenced=fenced, failure=failure)
 
 
 def _agrees(cursor: PartitionCursor, found: Position | None) -> bool:

@@ -69,7 +69,7 @@ def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], stop_signals: StopSignal
             )
             loop.run(open_both)
         except FerryError as problem:
-            yield from (LaneResult(task.lane, task.identity, failure=_failure(problem)) for task in tasks)
+            yield from (LaneResult(task.lane, failure=_failure(problem)) for task in tasks)
             return
         reading, writing = (RateLimiter(job.bytes_per_second, time.monotonic()) for _ in range(2))
         for task in tasks:
@@ -77,7 +77,7 @@ def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], stop_signals: StopSignal
                 source.require_answers()
                 target.require_answers()
             except ClusterUnreachable as problem:
-                yield LaneResult(task.lane, task.identity, failure=replace(_failure(problem), silent=True))
+                yield LaneResult(task.lane, failure=replace(_failure(problem), silent=True))
                 continue
             started = time.process_time()
             lane = Lane(loop, source, target, job, task, handle, reading=reading, writing=writing, stop_signals=stop_signals)

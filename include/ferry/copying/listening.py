@@ -23,7 +23,7 @@ def listened(listener: AssignmentListener | None, task: LaneTask, work: Callable
         listener.before_starting([Assignment(part.topic, part.partition, part.remote_topic, part.position) for part in task.partitions])
     except Exception as problem:  # noqa: BLE001 - the code of users may raise anything
         outcomes = tuple(PartitionOutcome(part.topic, part.partition, part.position) for part in task.partitions)
-        return LaneResult(task.lane, task.identity, outcomes, failure=_failure(task, "before_starting", problem))
+        return LaneResult(task.lane, outcomes, failure=_failure(task, "before_starting", problem))
     result = work()
     positions = {(outcome.topic, outcome.partition): outcome.position for outcome in result.partitions}
     try:

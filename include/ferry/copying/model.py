@@ -118,10 +118,9 @@ class PartitionOutcome:
 
 @dataclass(frozen=True)
 class LaneResult:
-    """How a lane ended. `identity`: the last producer id and epoch that it held. `fenced`: the broker refused them."""
+    """How a lane ended. `fenced`: the broker refused its producer id and epoch."""
 
     lane: int
-    identity: ProducerIdentity
     partitions: tuple[PartitionOutcome, ...] = ()
     fenced: bool = False
     failure: Failure | None = None

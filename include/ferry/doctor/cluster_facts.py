@@ -31,7 +31,6 @@ class ClusterFacts:
     """One cluster. `problem`: why it could not be asked at all.
 
     `configs`: a broker's configs; if they are empty, `no_configs` says why. `brokers`: how many of the `known_brokers` are up.
-    `operations`: what the user may do to the cluster (KIP-430, names of AclOperation); None: the broker does not say.
     """
 
     alias: str
@@ -44,7 +43,6 @@ class ClusterFacts:
     capabilities: Capabilities = NOTHING
     configs: Mapping[str, str] = field(default_factory=dict, hash=False)
     no_configs: str = ""
-    operations: frozenset[str] | None = None
 
     def config(self, name: str) -> int | None:
         """A numeric config of the broker; None: not known."""
@@ -56,6 +54,7 @@ class ClusterFacts:
 class RightsFacts:
     """`enforced`: whether there is an authorizer (None: not known). `acls`: all that matter; None: the user may not see them.
 
+    `operations`: what the user may do to the cluster (KIP-430, names of AclOperation); None: the broker does not say.
     `topics`: what the user may do to existing topics. `hidden`: topics that the user may not even describe. `renamed`: whether brokers may
     know the user by another name than the certificate's.
     """
@@ -92,9 +91,8 @@ def gather_cluster(cluster: Cluster) -> ClusterFacts:
     """Ask the cluster. An error is a fact too."""
     alias, bootstrap, login = cluster.alias, cluster.bootstrap, _login(cluster)
     try:
-        with RightsAdmin(cluster) as admin:
+        with ClusterAdmin(cluster) as admin:
             cluster_id, brokers = admin.cluster_id(), admin.brokers()
-            operations = admin.cluster_operations()
             try:
                 configs = {name: entry.value for name, entry in admin.broker_configs().items() if entry.value is not None}
                 no_configs = ""
@@ -103,9 +101,7 @@ def gather_cluster(cluster: Cluster) -> ClusterFacts:
         capabilities = ask_capabilities(cluster)
     except FerryError as problem:
         return ClusterFacts(alias, bootstrap, login, problem)
-    return ClusterFacts(
-        alias, bootstrap, login, None, cluster_id, len(brokers.up), len(brokers.known), capabilities, configs, no_configs, operations
-    )
+    return ClusterFacts(alias, bootstrap, login, None, cluster_id, len(brokers.up), len(brokers.known), capabilities, configs, no_configs)
 
 
 def gather_rights(cluster: Cluster, existing: Iterable[str], named: Iterable[str]) -> RightsFacts:

@@ -1,6 +1,6 @@
 """The metrics of a run, under MirrorMaker 2's names and tags where it has them (MirrorSourceMetrics, MirrorCheckpointMetrics).
 
-MM2 does not measure lag, headroom, runs, groups and verifies; these metrics have names of Ferry's own. ferry.monitoring.metric_names lists
+MM2 does not measure lag, headroom, runs, groups and verifies; these metrics have names of Ferry's own. tools/docs/metrics_page.py lists
 all names.
 
 There is one set for each remote partition to which the run appended, with the tags source, target, topic and partition; the checkpoint

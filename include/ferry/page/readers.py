@@ -64,11 +64,6 @@ class Reader:
         self.reads = 0
         self.idle_since = time.monotonic()
 
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._process.pid
-
     def read(self, request: ReadRequest, limit_seconds: float) -> Answer:
         """One read: its data, or why there is none, and its size in bytes. After ReadTimedOut and ReaderDied the process is gone."""
         self.reads += 1

@@ -55,7 +55,7 @@ class SparkLaneRunner:
             else:
                 yield from results
                 returned = {result.lane for result in results}  # none where Spark started the task again by itself: see run_group
-            yield from (LaneResult(task.lane, task.identity, failure=LOST) for task in group if task.lane not in returned)
+            yield from (LaneResult(task.lane, failure=LOST) for task in group if task.lane not in returned)
             again = balance(more(), width - left)
             waiting.extend(again)
             left += len(again)

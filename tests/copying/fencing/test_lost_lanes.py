@@ -47,7 +47,7 @@ class OneIsLost:
         first = tasks[0]
         with ThreadPoolExecutor(1) as pool:
             others = pool.submit(lambda: list(run_lanes(job, tasks[1:])))
-            yield LaneResult(first.lane, first.identity, failure=Failure("WorkerLost", "its worker died", passing=True))
+            yield LaneResult(first.lane, failure=Failure("WorkerLost", "its worker died", passing=True))
             self.again += more()
             assert list(more()) == []
             yield from run_lanes(job, self.again)
@@ -82,7 +82,7 @@ def test_a_lost_lane_does_not_wait_for_what_another_one_has_not_settled(
         producer.begin_transaction()
         group = Consumer({**target_cluster.client_settings(), "group.id": job.group}).consumer_group_metadata()
         producer.send_offsets_to_transaction([TopicPartition(*others[0].partitions[0].remote, 1)], group, 30)
-        yield LaneResult(first.lane, first.identity, failure=Failure("WorkerLost", "its worker died", passing=True))
+        yield LaneResult(first.lane, failure=Failure("WorkerLost", "its worker died", passing=True))
         yield from run_lanes(job, more())
         producer.abort_transaction(30)
 

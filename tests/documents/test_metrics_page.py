@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.docs.between import between
+from tools.docs.metrics_page import METRICS, PAGE, page
 
 from ferry.monitoring import measurements
-from ferry.monitoring.metric_names import METRICS
 
 pytestmark = pytest.mark.unit
 
@@ -49,9 +50,15 @@ def test_names_are_unique_and_every_one_is_measured_somewhere() -> None:
 
 
 def test_the_page_has_every_metric_and_no_other() -> None:
-    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-    rows = [line for line in page.splitlines() if line.startswith("| `ferry.")]
-    assert rows == [metric.row for metric in METRICS]
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == page(), "run: python -m tools.docs"
+    assert text.count("\n| `ferry.") == len(METRICS)
+
+
+def test_tables_need_a_place() -> None:
+    assert between("a <!-- x --> b <!-- y --> c", "<!-- x -->", "<!-- y -->", "t") == "a <!-- x -->\n\nt\n<!-- y --> c"
+    with pytest.raises(ValueError, match="lacks <!-- x -->"):
+        between("# Another page", "<!-- x -->", "<!-- y -->", "t")
 
 
 def test_the_dashboard_asks_for_metrics_that_exist_by_tags_that_they_have() -> None:

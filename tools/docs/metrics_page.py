@@ -1,4 +1,4 @@
-"""Every metric that Ferry sends: name, kind, unit, tags and meaning. Tests compare the code, docs/metrics.md and the dashboard with it.
+"""The table of `docs/metrics.md`: every metric that Ferry sends. Tests compare the code and the dashboard with it.
 
 Metrics of records and checkpoints have MirrorMaker 2's names and tags. Metrics of a whole run are gauges: each task is a process of its
 own, so OpenTelemetry's counters would begin anew with each run.
@@ -7,7 +7,12 @@ own, so OpenTelemetry's counters would begin anew with each run.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
+from tools.docs.between import between
+
+PAGE = Path("docs/metrics.md")
+BEGIN, END = "<!-- metrics: begin -->", "<!-- metrics: end -->"
 FLOW = ("source", "target")
 TOPIC = (*FLOW, "topic")
 PARTITION = (*TOPIC, "partition")
@@ -26,7 +31,7 @@ class Metric:
 
     @property
     def row(self) -> str:
-        """As in the table of docs/metrics.md."""
+        """As in the table."""
         return f"| `ferry.{self.name}` | {self.kind} | {self.unit} | {', '.join(self.tags)} | {self.meaning} |"
 
 
@@ -94,3 +99,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("verify-differences", "gauge", "differences", FLOW, "differences that it found"),
     Metric("verify-not-compared", "gauge", "parts", FLOW, "parts that it could not compare"),
 )
+
+
+def page() -> str:
+    """The whole page, with the current table."""
+    rows = "".join(f"{metric.row}\n" for metric in METRICS)
+    return between(PAGE.read_text(encoding="utf-8"), BEGIN, END, f"| metric | kind | unit | tags | |\n|---|---|---|---|---|\n{rows}")
