@@ -26,8 +26,7 @@ from demo.story import BACKFILLED, LATE, OPEN, demo_flow, differences, include_l
 from ferry.ending import run_and_end
 from ferry.errors import ExitCode, FerryError
 from ferry.sandbox import SandboxStatus, down, load_sample_topics, up
-from ferry.sandbox.sample_data import SampleSummary
-from ferry.sandbox.sample_group import GROUP, GROUP_TOPIC, read_in_part
+from ferry.sandbox.sample_data import GROUP, GROUP_TOPIC, SampleSummary, read_in_part
 
 DIRECTORY = Path(".ferry/demo")
 DAG = "ferry.A.B"

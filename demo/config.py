@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ferry.sandbox.mm2_properties import write_flow_config
-from ferry.sandbox.pair import SandboxStatus
+from ferry.sandbox.pair import SandboxStatus, write_flow_config
 
 GROUPS = """\
 # Consumer groups go on at B where they stood at A; in every run of the demo.

@@ -23,7 +23,7 @@ from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.groups import next_records
 from tools.kafka.releases import RELEASES
 
-from ferry.sandbox.sample_group import read_in_part
+from ferry.sandbox.sample_data import read_in_part
 
 pytestmark = [pytest.mark.matrix, pytest.mark.brokers]
 

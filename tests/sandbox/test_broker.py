@@ -11,8 +11,7 @@ import pytest
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.sandbox.broker import LocalBroker
-from ferry.sandbox.broker_process import find_broker
-from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.broker_process import SandboxFailed, find_broker
 from ferry.sandbox.jars import broker_jars
 from ferry.sandbox.server_properties import format_storage, new_cluster_id, server_settings, write_settings
 

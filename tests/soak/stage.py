@@ -21,7 +21,7 @@ from tests.proxy.listener import proxied_properties
 from tests.soak.topics import COMPACTED, COMPACTED_CONFIG, FIRST
 from tools.kafka import SandboxCluster
 
-from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.broker_process import SandboxFailed
 from ferry.sandbox.ports import free_ports
 
 FLOW = "A->B"

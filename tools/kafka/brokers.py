@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from tools.kafka.cluster import SandboxCluster
 
-from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.broker_process import SandboxFailed
 from ferry.sandbox.ports import free_ports
 from ferry.sandbox.server_properties import new_cluster_id
 

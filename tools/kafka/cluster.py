@@ -22,7 +22,7 @@ from tools.kafka.releases import broker_coordinates, needs_zookeeper
 from tools.kafka.zookeeper import run_zookeeper, stop_zookeeper, zookeeper_settings
 
 from ferry.sandbox.broker import ANSWER_SECONDS, JAVA_OPTIONS, STATE_FILE, LocalBroker
-from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.broker_process import SandboxFailed
 from ferry.sandbox.jars import KAFKA_VERSION, resolve_jars
 from ferry.sandbox.ports import free_ports, listens
 from ferry.sandbox.server_properties import DATA, NODE, SANDBOX, format_storage, kraft_settings, new_cluster_id, write_settings

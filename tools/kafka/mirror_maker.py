@@ -14,7 +14,7 @@ from tools.kafka.guard import guard
 from tools.kafka.jars import mirror_maker_jars
 from tools.kafka.properties_file import write_properties
 
-from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.broker_process import SandboxFailed
 from ferry.sandbox.jars import java
 
 MIRROR_MAKER_CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"

@@ -14,8 +14,7 @@ from pathlib import Path
 import psutil
 from tools.kafka.guard import guard
 
-from ferry.sandbox.broker_process import find_process, kill_all
-from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.broker_process import SandboxFailed, find_process, kill_all
 from ferry.sandbox.jars import java
 from ferry.sandbox.ports import listens
 

@@ -1,7 +1,7 @@
 """A Kafka broker on 127.0.0.1 that is a cluster of its own and outlives the process that starts it.
 
-It runs in its own session, so signals meant for the caller do not reach it. It is only ever signalled after a look at what the process runs
-(`broker_process.py`): a stranger is never hit.
+It runs in its own session, so signals to the caller do not reach it. Ferry checks the command line of a process before it sends a signal
+(`broker_process.py`), so it never hits another process.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ferry.sandbox.broker_process import MAIN_CLASS, find_broker, recorded_broker
-from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.broker_process import MAIN_CLASS, SandboxFailed, find_broker, recorded_broker
 from ferry.sandbox.jars import broker_jars, java
 from ferry.sandbox.ports import free_ports, listens
 from ferry.sandbox.server_properties import NODE, format_storage, new_cluster_id, server_settings, write_settings
@@ -31,14 +30,14 @@ START_SECONDS = 90.0
 # A broker that does not end by SIGTERM within this is killed: it must not hold up the end of a test session.
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.1
-# One look for metadata, of many while it starts.
+# One of many requests for metadata while it starts.
 ANSWER_SECONDS = 5.0
 LOG_TAIL_LINES = 15
 JAVA_OPTIONS = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 STATE_FILE = "cluster.json"
 PROPERTIES_FILE = "server.properties"
 
-# Children of this process: they must be waited for when they end, and may outlive it.
+# Children of this process. It must wait for them when they end; they may outlive it.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
@@ -99,7 +98,7 @@ class LocalBroker:
         return self._process() is not None
 
     def answers(self) -> bool:
-        """Whether a client learns from it that it takes part."""
+        """Whether it answers a client and names itself among the brokers."""
         client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         try:
             return NODE in client.list_topics(timeout=ANSWER_SECONDS).brokers
@@ -110,7 +109,7 @@ class LocalBroker:
         """Start the process on the data that is there; returns when it answers. SandboxFailed when it runs already or does not start."""
         if self.running:
             raise SandboxFailed(f"cluster {self.name} runs already, as process {self.pid}: stop it first")
-        # Recorded first: whatever interrupts the start, the process is found by what it runs.
+        # Save first: if something interrupts the start, the process can be found by its command line.
         self.pid, self.started = 0, 0.0
         self._save()
         try:
@@ -120,7 +119,7 @@ class LocalBroker:
             raise
 
     def stop(self) -> None:
-        """Let it shut down; kill it when it takes too long. Nothing happens when it does not run."""
+        """Let it shut down; kill it if that takes too long. Does nothing if it does not run."""
         process = self._process()
         if process is None:
             return
@@ -131,7 +130,7 @@ class LocalBroker:
             self.kill()
 
     def kill(self) -> None:
-        """SIGKILL; returns when it is gone. Nothing happens when it does not run."""
+        """SIGKILL; returns when it has ended. Does nothing if it does not run."""
         if (process := self._process()) is not None:
             process.send_signal(signal.SIGKILL)
         if not self._ended(STOP_SECONDS):
@@ -147,19 +146,19 @@ class LocalBroker:
             process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
         _children[process.pid] = process
         self.pid = process.pid
-        with contextlib.suppress(psutil.NoSuchProcess):  # it may have ended at once: the wait below says why
+        with contextlib.suppress(psutil.NoSuchProcess):  # it may have ended at once: the wait below reports why
             self.started = psutil.Process(process.pid).create_time()
         self._save()
         self._wait_until_it_answers(process)
 
     def _kill_found(self) -> None:
-        """Kill what was launched, recorded or not."""
+        """Kill the launched process, recorded or not."""
         if (process := find_broker(self.properties_file)) is not None:
             self.pid, self.started = process.pid, process.create_time()
             self.kill()
 
     def _ended(self, seconds: float) -> bool:
-        """Wait for the process to end, as its parent or as a stranger."""
+        """Wait for the process to end, whether it is a child of this process or not."""
         child = _children.get(self.pid)
         try:
             if child is not None:

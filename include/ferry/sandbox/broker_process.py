@@ -1,7 +1,7 @@
-"""A broker's processes, known by what they run: Kafka's classes with one server.properties, whose absolute path is the cluster's own.
+"""Finds the processes of a broker by their command line: Kafka's classes with one server.properties, whose absolute path is unique.
 
-Pids are recycled and start times shift with the system's clock, so a process is ours only if its command line says so as well. The same
-rule finds a broker that nothing has recorded, after an interruption between its start and the record of it.
+Pids are reused and start times shift with the system's clock, so a process belongs to a broker only if its command line says so too. The
+same rule finds a broker that was started but not recorded because of an interruption.
 """
 
 from __future__ import annotations
@@ -12,14 +12,20 @@ from pathlib import Path
 
 import psutil
 
+from ferry.errors import FerryError
+
 MAIN_CLASS = "kafka.Kafka"
 STORAGE_TOOL = "kafka.tools.StorageTool"
 # A storage tool may still write to a removed directory.
 BROKER_CLASSES = (MAIN_CLASS, STORAGE_TOOL)
 # psutil derives start times from the boot time, which Linux recomputes from a clock that is being adjusted.
 START_TOLERANCE_SECONDS = 5.0
-# A killed process is gone at once, unless the disk hangs; its caller then goes on.
+# A killed process ends at once, unless the disk hangs; then the caller continues.
 KILL_SECONDS = 10.0
+
+
+class SandboxFailed(FerryError):
+    """A sandbox cluster did not start, or is not in the state that a call needs."""
 
 
 def recorded_broker(pid: int, started: float, properties: Path) -> psutil.Process | None:

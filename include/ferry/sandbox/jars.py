@@ -1,8 +1,8 @@
 """Apache Kafka's jars, resolved once into a cache by the Ivy that ships inside PySpark.
 
-A set of jars becomes visible by a rename, so an interrupted resolution leaves nothing that looks complete. One lock serves the whole cache,
-because sets share Ivy's own cache, which two processes may not write at once. A directory is named after all its coordinates: other
-coordinates are another set, whatever its name.
+A set of jars appears by a rename, so an interrupted download never looks complete. One lock protects the whole cache, because all sets
+share Ivy's own cache, and two processes must not write to it at the same time. The name of a directory contains a digest of all its
+coordinates, so other coordinates give another set.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ferry.errors import ArgumentError, FerryError
 Coordinate = tuple[str, str, str]
 
 KAFKA_VERSION = "4.3.1"
-# The broker's jars bring no SLF4J binding; without one a broker logs nothing.
+# The broker's jars have no SLF4J binding; without one a broker logs nothing.
 LOGGING = ("org.slf4j", "slf4j-simple", "1.7.36")
 BROKER: Sequence[Coordinate] = (("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), LOGGING)
-# A slow mirror needs minutes, not more: without a bound a dead network would hang everything that waits for the lock.
+# A slow mirror needs minutes. Without a time limit, a dead network would block every process that waits for the lock.
 RESOLVE_SECONDS = 600
 
 
@@ -104,7 +104,7 @@ def _ivy() -> Path:
 def _locked(path: Path) -> Iterator[None]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:  # the home of a service's user, for one
+    except OSError as problem:  # for example the home of a service user
         raise ArgumentError(f"{path.parent} cannot be made ({problem.strerror}): set FERRY_CACHE to a folder for Kafka's jars") from None
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

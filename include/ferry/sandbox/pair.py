@@ -1,7 +1,7 @@
 """`ferry sandbox up|fill|down|status`: two clusters, A and B, and a ready `mm2.properties`.
 
-What runs is known from each cluster's own state file and from what its process runs, so `up` twice keeps what runs and `down` works after
-any interruption. One call at a time works on a directory.
+Each cluster's state file and the command lines of processes tell what runs. So a second `up` keeps running clusters, and `down` works after
+any interruption. Only one call at a time works on a directory.
 """
 
 from __future__ import annotations
@@ -18,20 +18,31 @@ from pathlib import Path
 
 from ferry.sandbox.broker import PROPERTIES_FILE, LocalBroker
 from ferry.sandbox.broker_process import kill_all
-from ferry.sandbox.mm2_properties import names_clusters, write_flow_config
-from ferry.sandbox.sample_data import SampleNotWritten, SampleSummary, load_sample_topics
-from ferry.sandbox.sample_group import GROUP, GROUP_TOPIC, read_in_part
+from ferry.sandbox.sample_data import GROUP, GROUP_TOPIC, SampleNotWritten, SampleSummary, load_sample_topics, read_in_part
 
 NAMES = ("A", "B")
 CONFIG_FILE = "mm2.properties"
-# A loaded broker may miss one look; what runs stays.
+# A busy broker may not answer one request; a broker that runs must stay.
 LOOKS = 3
 DEFAULT_DIRECTORY = Path(".ferry/sandbox")
+CONFIG = """\
+# A flow from A to B. MirrorMaker 2 reads the same file.
+clusters = A, B
+A.bootstrap.servers = {source}
+B.bootstrap.servers = {target}
+A->B.enabled = true
+A->B.topics = .*
+# Each cluster has one broker.
+replication.factor = 1
+ferry.internal.topics.replication.factor = 1
+# Remove the # to let Airflow run the flow every ten minutes:
+# A->B.ferry.schedule = */10 * * * *
+"""
 
 
 @dataclass(frozen=True)
 class SandboxStatus:
-    """Where the two clusters are. Empty addresses: not running."""
+    """The addresses of the two clusters. Empty: not running."""
 
     directory: str
     config: str
@@ -42,7 +53,7 @@ class SandboxStatus:
 
 
 def up(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
-    """Start what does not run yet, on the data that is there; both outlive the caller. A config that names these clusters is kept."""
+    """Start the clusters that do not run, with their data; they outlive the caller. A config that names these clusters is kept."""
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True)
     with _alone(directory):
@@ -113,10 +124,25 @@ def _remove(directory: Path) -> None:
 
 @contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Holds the directory itself, so that no lock file stays behind."""
+    """Lock the directory itself, so that no lock file is left."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)
+
+
+def write_flow_config(path: Path, source: str, target: str) -> Path:
+    """Write the mm2.properties of a flow A->B between two bootstrap addresses; its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(CONFIG.format(source=source, target=target), encoding="latin-1")
+    return path
+
+
+def names_clusters(path: Path, source: str, target: str) -> bool:
+    """Whether there is a config with these two addresses, even if somebody has edited it."""
+    if not path.exists():
+        return False
+    text = path.read_text(encoding="latin-1")
+    return source in text and target in text

@@ -1,4 +1,4 @@
-"""Free ports of 127.0.0.1 that stay free until a broker takes them, and after it was killed."""
+"""Free ports of 127.0.0.1 that stay free until a broker uses them, and after it was killed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ferry.errors import FerryError
 
 FIRST_PORT = 20_000
 LAST_PORT = 60_999
-# Below this many ports under the range for clients, that range is not worth avoiding.
+# With fewer ports than this below the range for clients, Ferry uses that range too.
 ENOUGH_PORTS = 1_000
 ATTEMPTS = 1_000
 
@@ -24,9 +24,9 @@ class NoFreePort(FerryError):
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on now, if possible below the range that the system hands out to clients.
+    """Ports on which nothing listens now, if possible below the range that the system gives to clients.
 
-    A port of that range could become some client's local port while its broker is down, and the broker could not come back.
+    A port in that range could become the local port of a client while the broker is down. Then the broker could not start again.
     """
     end = _ephemeral_start()
     last = end if end - FIRST_PORT >= ENOUGH_PORTS else LAST_PORT
@@ -58,7 +58,7 @@ def _ephemeral_start() -> int:
 
 def _can_bind(port: int) -> bool:
     with socket.socket() as probe:
-        # As a broker does: connections of a killed broker that still wait to expire do not count.
+        # As a broker does it: connections of a killed broker that have not expired yet do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

@@ -1,4 +1,4 @@
-"""Topics with a bit of everything: codecs, headers, nulls, tombstones, transactions with aborted ones, a compacted topic."""
+"""Sample topics with codecs, headers, nulls, tombstones, aborted transactions and a compacted topic; and a sample group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from ferry.errors import FerryError
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 FLUSH_SECONDS = 60.0
-# What librdkafka tries again by itself is no news; what it gives up is raised.
+# Metadata and offsets of a local broker: usually milliseconds.
+ANSWER_SECONDS = 15.0
+GROUP, GROUP_TOPIC = "billing", "orders-lz4"
+# librdkafka retries by itself without messages; when it gives up, Ferry raises.
 QUIET = {"log_level": 2}
 Headers = list[tuple[str, bytes | None]]
 Record = tuple[bytes | None, bytes | None, Headers]
@@ -101,7 +104,7 @@ def _transactions(bootstrap: str, topic: str, count: int, randomness: random.Ran
         for record in _records(size, randomness):
             _produce(producer, topic, record)
         if round_number % 4 == 2:
-            _deliver(producer, topic)  # the aborted records must reach the log to be left out on the way
+            _deliver(producer, topic)  # the aborted records must reach the log, so that a copy leaves them out
             producer.abort_transaction(30)
             aborted += size
         else:
@@ -112,7 +115,7 @@ def _transactions(bootstrap: str, topic: str, count: int, randomness: random.Ran
 
 
 def _await_markers(bootstrap: str, topic: str) -> None:
-    """A commit returns before its markers are written: until then readers, and a run, end before those records."""
+    """Wait for the markers: a commit returns before they are written, and until then readers, and a run, end before those records."""
     levels = ("read_committed", "read_uncommitted")
     readers = [Consumer({"bootstrap.servers": bootstrap, "group.id": "ferry-sample", "isolation.level": level}) for level in levels]
     try:
@@ -149,3 +152,16 @@ def _produce(producer: Producer, topic: str, record: Record, timestamp: int | No
         else:
             producer.poll(0)
             return
+
+
+def read_in_part(bootstrap: str, group: str, topic: str) -> int:
+    """Commit the middle of each partition for `group`; how many partitions there are."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, "log_level": 2})
+    try:
+        partitions = sorted(consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions)
+        ends = [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_SECONDS) for number in partitions]
+        places = [TopicPartition(topic, number, (low + high) // 2) for number, (low, high) in zip(partitions, ends, strict=True)]
+        consumer.commit(offsets=places, asynchronous=False)
+        return len(places)
+    finally:
+        consumer.close()

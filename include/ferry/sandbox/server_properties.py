@@ -8,15 +8,14 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ferry.sandbox.broker_process import STORAGE_TOOL
-from ferry.sandbox.failure import SandboxFailed
+from ferry.sandbox.broker_process import STORAGE_TOOL, SandboxFailed
 from ferry.sandbox.jars import java
 
-# A storage tool that hangs would hang whoever starts a cluster.
+# A storage tool that hangs must not block the start of a cluster.
 FORMAT_SECONDS = 60.0
 REASON_LINES = 5
 NODE = 1
-# Of the directory in which the server.properties is.
+# Data directory, relative to the directory of server.properties.
 DATA = "data"
 SANDBOX = {
     # One broker: nothing can be replicated; few partitions start quickly.
@@ -78,6 +77,6 @@ def format_storage(path: Path, jars: Path, identity: str, options: Sequence[str]
         raise SandboxFailed(f"{path}: the storage tool did not end within {FORMAT_SECONDS:.0f} s") from None
     if done.returncode:
         said = done.stdout + done.stderr
-        # It prints all its settings before the reason.
+        # The tool prints all its settings before the reason.
         reason = said[max(0, said.rfind("Exception in thread")) :].strip().splitlines()[:REASON_LINES]
         raise SandboxFailed("\n".join([f"{path}: formatting failed:", *reason]))
