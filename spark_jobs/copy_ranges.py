@@ -1,4 +1,4 @@
-"""Entry point for spark-submit: copy offset ranges of one flow. Everything is in ferry.spark.copy_job."""
+"""Entry point for spark-submit: copy offset ranges of one flow. Everything is in ferry.spark.job."""
 
 from ferry.spark.installed import prefer_installed_pyspark
 
@@ -6,7 +6,7 @@ prefer_installed_pyspark()
 
 from ferry.airflow.connections import connection_lookup  # noqa: E402 - after the path is set
 from ferry.ending import run_and_end  # noqa: E402 - likewise
-from ferry.spark.copy_job import main  # noqa: E402 - likewise
+from ferry.spark.job import copy_main  # noqa: E402 - likewise
 
 if __name__ == "__main__":
-    run_and_end(lambda: main(connection_lookup()))
+    run_and_end(lambda: copy_main(connection_lookup()))

@@ -1,4 +1,4 @@
-"""The driver side of Ferry's Spark jobs: reads arguments and the config file, starts Spark, and turns errors into exit codes.
+"""The driver side of Ferry's Spark jobs, copy and verify: arguments, config file, the start of Spark, errors as exit codes.
 
 Ferry uses only RDDs, so Spark starts no SQL engine. The driver reads the config file; secrets reach the workers only inside the tasks'
 closures.
@@ -11,31 +11,50 @@ import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark import SparkConf, SparkContext
 
 from ferry.config import load_config
+from ferry.copying.lanes import FEWEST_LANES, MOST_LANES
+from ferry.copying.request import RunRequest
 from ferry.copying.slow_steps import named_when_slow
 from ferry.errors import ExitCode, FerryError
+from ferry.pipeline.run import Run
 from ferry.spark.installed import without_pandas
+from ferry.spark.runner import SparkLaneRunner, SparkRangeRunner
+from ferry.verify.request import VerifyRequest
+from ferry.verify.results_topic import write_report
+from ferry.verify.verifying import verify
 
 if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.config.connections import Lookup
 
 
-class Request(Protocol):
-    """The request for a job: as of a run, or of a verify."""
-
-    @property
-    def flow(self) -> str: ...
-
-    @property
-    def run_id(self) -> str: ...
+R = TypeVar("R", RunRequest, VerifyRequest)
 
 
-R = TypeVar("R", bound=Request)
+def copy_main(connections: Lookup | None) -> int:
+    """Run one copy job, with lanes as Spark tasks. Returns the exit code."""
+
+    def work(flow: Flow, request: RunRequest, context: SparkContext, tasks: int) -> None:
+        with Run(flow, request) as run:
+            run.copy(SparkLaneRunner(context, tasks, say), say)
+
+    return run_job("copy_ranges", connections, RunRequest.from_json, work, lanes=MOST_LANES)
+
+
+def verify_main(connections: Lookup | None) -> int:
+    """Run one verify job, with ranges as Spark tasks. It writes the report to the runs topic, where the submitting process reads it.
+
+    The exit code is 0 if there is a report, whatever the report says.
+    """
+
+    def work(flow: Flow, request: VerifyRequest, context: SparkContext, tasks: int) -> None:
+        write_report(flow, verify(flow, request, SparkRangeRunner(context, tasks, say), say))
+
+    return run_job("verify", connections, VerifyRequest.from_json, work, lanes=FEWEST_LANES)
 
 
 def run_job(

@@ -16,12 +16,16 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import ferry
 from ferry.errors import SparkMissing
 from ferry.spark.class_archive import ClassArchive
 from ferry.spark.settings import spark_conf, spark_environment
+
+if TYPE_CHECKING:
+    from ferry.copying.request import RunRequest
+    from ferry.verify.request import VerifyRequest
 
 COPY_JOB, VERIFY_JOB = "copy_ranges.py", "verify.py"
 MASTERS = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|spark://[^/]+:\d+(,[^/]+:\d+)*|yarn|k8s://\S+")
@@ -43,18 +47,7 @@ NOISE = (
 )
 
 
-class JobRequest(Protocol):
-    """The request for a job; it holds no secrets."""
-
-    @property
-    def flow(self) -> str: ...
-
-    def to_json(self) -> str:
-        """As one line."""
-        ...
-
-
-def submit_job(job: str, config: Path, request: JobRequest, master: str, say: Callable[[str], None]) -> int:
+def submit_job(job: str, config: Path, request: RunRequest | VerifyRequest, master: str, say: Callable[[str], None]) -> int:
     """Run a job (COPY_JOB or VERIFY_JOB) on `master`. Returns its exit code. SparkMissing if it cannot be started."""
     check_master(master)
     home = spark_home()
