@@ -49,7 +49,7 @@ def test_each_kind_of_callback_is_called_in_its_own_form(told: list[tuple[str, o
     )
 
 
-def test_one_that_raises_or_leaves_keeps_no_other_and_its_text_stays_out_of_the_log(
+def test_a_callback_that_raises_does_not_stop_others_and_its_text_is_not_logged(
     told: list[tuple[str, object]], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -60,12 +60,12 @@ def test_one_that_raises_or_leaves_keeps_no_other_and_its_text_stays_out_of_the_
     assert "RuntimeError" in caplog.text
 
 
-def test_an_alert_that_is_not_taken_keeps_no_other(told: list[tuple[str, object]]) -> None:
+def test_a_failed_alert_does_not_stop_others(told: list[tuple[str, object]]) -> None:
     problems = deliver(settings("particular"), [replace(ALERT, url=""), ALERT])
     assert (problems, len(told)) == ([f"callback {HERE}:particular failed: ValueError"], 1)
 
 
-def test_one_that_hangs_is_left_alone(told: list[tuple[str, object]]) -> None:
+def test_a_callback_that_hangs_is_not_waited_for(told: list[tuple[str, object]]) -> None:
     began = time.monotonic()
     (problem,) = deliver(settings("hanging", "tell"), [ALERT], seconds=0.5)
     assert time.monotonic() - began < 5
@@ -73,12 +73,12 @@ def test_one_that_hangs_is_left_alone(told: list[tuple[str, object]]) -> None:
     assert len(told) == 1
 
 
-def test_nothing_to_tell_calls_nobody(told: list[tuple[str, object]]) -> None:
+def test_without_alerts_no_callback_is_called(told: list[tuple[str, object]]) -> None:
     assert deliver(settings("tell", "raising"), []) == []
     assert told == []
 
 
-def test_a_callback_that_is_gone_is_told_and_nothing_else(told: list[tuple[str, object]]) -> None:
+def test_a_missing_callback_is_reported(told: list[tuple[str, object]]) -> None:
     assert deliver(settings("no_such"), [ALERT]) == [f"callback {HERE}:no_such failed: ConfigError"]
 
 

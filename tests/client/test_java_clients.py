@@ -74,7 +74,7 @@ def test_what_the_chain_looks_like(chain: Any) -> None:
         ),
     ],
 )
-def test_other_policies_read_the_names_otherwise(chain: Any, ask_java: Ask, policy: Any, java_policy: dict[str, str]) -> None:
+def test_other_policies_interpret_names_differently(chain: Any, ask_java: Ask, policy: Any, java_policy: dict[str, str]) -> None:
     for place in (1, 2):
         properties = chain.properties(place, **java_policy)
         with MirrorClient(chain.config.clusters[chain.aliases[place]], policy) as asked:
@@ -101,7 +101,7 @@ def test_offsets_of_groups(chain: Any, ask_java: Ask, caplog: pytest.LogCaptureF
         )
 
 
-def test_what_is_not_there_is_named(chain: Any) -> None:
+def test_missing_topics_and_clusters_are_named(chain: Any) -> None:
     a, b, _ = chain.aliases
     with pytest.raises(ArgumentError, match=r"has no topic nobody\.checkpoints\.internal"):
         client.translate_offsets(chain.path, b, "nobody", "g", 5)

@@ -58,7 +58,7 @@ def raised(asked: Coroutine[Any, Any, object]) -> Exception | None:
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=[entry.name for entry in REQUESTS])
-def test_every_code_has_an_action_and_is_told_by_its_name(request_: RequestKind) -> None:
+def test_every_code_has_an_action_and_its_name_in_messages(request_: RequestKind) -> None:
     for code in CODES:
         assert isinstance(request_.action(code), Action)
         assert named(code) in request_.told(code, group="g", timeout=1)
@@ -215,7 +215,7 @@ def test_bounds_of_many_logs(code: int) -> None:
             assert (found, problems[TopicPartition("t", 0)].code()) == ({}, code)
 
 
-def test_a_broker_that_may_look_for_offsets_for_a_while_answers_before_ferry_gives_up() -> None:
+def test_a_broker_that_searches_offsets_answers_before_ferry_gives_up() -> None:
     """What the request lets the broker take is less than what Ferry waits."""
     asked: list[tuple[int, int]] = []
 
@@ -313,7 +313,7 @@ def test_a_verify_that_learns_no_leader(code: int) -> None:
 
 
 @every_code_of(API_VERSIONS)
-def test_what_a_broker_can_do(code: int) -> None:
+def test_api_versions(code: int) -> None:
     """An error is no answer: it says nothing about what the broker lacks, and the next one is asked for."""
     connection: Any = object.__new__(ClusterConnection)
     broker = Broker(ApiVersionsResponse[3](error_code=code), ApiVersionsResponse[3](error_code=0))

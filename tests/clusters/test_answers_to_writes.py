@@ -265,15 +265,13 @@ def test_a_producer_id_of_no_transaction_comes_from_any_broker_and_is_waited_for
         ("UNKNOWN_SERVER_ERROR", OutcomeUnknown, "the coordinator's log says why"),
     ],
 )
-def test_positions_that_are_not_taken_are_told_in_plain_words(
-    monkeypatch: pytest.MonkeyPatch, name: str, error: type[Exception], told: str
-) -> None:
+def test_refused_positions_name_class_and_remedy(monkeypatch: pytest.MonkeyPatch, name: str, error: type[Exception], told: str) -> None:
     problem = raised(commit(coordinator_of(monkeypatch, Coordinators(positioned(CODES[name])))))
     assert (type(problem), told in str(problem), f"{name} ({CODES[name]})" in str(problem)) == (error, True, True)
     assert isinstance(problem, FerryError) is (error is not OutcomeUnknown)
 
 
-def test_the_gravest_code_decides() -> None:
+def test_the_most_serious_code_decides() -> None:
     request = answers.ADD_PARTITIONS_TO_TXN
     given = ([], [0, 0], [55, 3, 55], [0, 16, 51], [3, 29, 47], [51, 999])
     assert [request.gravest(codes) for codes in given] == [0, 0, 3, 16, 47, 999]

@@ -81,7 +81,7 @@ def knowing(ports: dict[int, int]) -> Any:
     return SimpleNamespace(API_VERSION=9, brokers=brokers, controller_id=-1, cluster_id="x")
 
 
-def test_one_silent_server_of_several_keeps_nobody_out(
+def test_one_bootstrap_server_without_answer_does_not_prevent_a_connection(
     flow_factory: Callable[..., Flow], source_cluster: SandboxCluster, silent: int
 ) -> None:
     """Ten times: the order of the servers is a matter of luck."""
@@ -92,7 +92,7 @@ def test_one_silent_server_of_several_keeps_nobody_out(
             assert connection.brokers() == (1,)
 
 
-def test_one_silent_broker_of_several_keeps_no_answer_back(
+def test_one_broker_without_answer_does_not_delay_others(
     flow_factory: Callable[..., Flow], source_cluster: SandboxCluster, silent: int
 ) -> None:
     flow = flow_factory()
@@ -113,7 +113,7 @@ def test_a_broker_that_came_back_is_known_with_its_partitions(
         assert loop.run(connection.send, MetadataRequest(topics=[]), leaders.of(topic, 0).node).brokers
 
 
-def test_a_broker_that_nobody_told_of_is_looked_for(flow_factory: Callable[..., Flow], source_cluster: SandboxCluster) -> None:
+def test_an_unknown_broker_is_looked_up(flow_factory: Callable[..., Flow], source_cluster: SandboxCluster) -> None:
     """As the coordinator of a group that moved to a broker that has just joined."""
 
     async def until_known() -> int:

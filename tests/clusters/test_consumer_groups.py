@@ -46,9 +46,7 @@ def committed(cluster: SandboxCluster, group: str, partitions: Sequence[tuple[st
         consumer.close()
 
 
-def test_what_is_written_is_what_clients_and_the_reader_see(
-    target_cluster: SandboxCluster, cluster: Cluster, topic_factory: TopicFactory
-) -> None:
+def test_clients_and_the_reader_see_what_is_written(target_cluster: SandboxCluster, cluster: Cluster, topic_factory: TopicFactory) -> None:
     topic, group, other = topic_factory(target_cluster, partitions=3), name(), name()
     offsets = {
         TopicPartition(topic, 0): CommittedOffset(5, -1, "mark"),
@@ -152,7 +150,7 @@ def test_a_group_that_the_user_may_not_see(
         assert not groups.describe([written])[written].exists
 
 
-def test_many_groups_at_once_and_brokers_that_take_one_a_request(
+def test_many_groups_at_once_and_brokers_that_accept_one_group_a_request(
     target_cluster: SandboxCluster, cluster: Cluster, topic_factory: TopicFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = topic_factory(target_cluster)

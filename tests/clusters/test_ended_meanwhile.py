@@ -28,7 +28,9 @@ COMPLETE = SimpleNamespace(transactional_id="payments", transaction_state="Compl
         ("its producers are hidden", 1),
     ],
 )
-def test_it_is_not_called_forgotten(later: tuple[OpenTransaction, ...] | str, left: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transaction_that_has_just_ended_is_not_called_forgotten(
+    later: tuple[OpenTransaction, ...] | str, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answers = iter([(SHOWN,), later])
 
     async def producers(*_: Any) -> dict[TopicPartition, Any]:

@@ -77,7 +77,7 @@ def test_only_an_unknown_topic_is_gone(error: int, found: UUID | None) -> None:
     assert (leaders.of("t", 0), leaders.topic_id("t")) == (NO_LEADER, found)
 
 
-def test_pauses_between_refreshes_double_while_trouble_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pauses_between_refreshes_double_while_leaders_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
     connection: Any = Listing(*([topic("t", FIRST)] for _ in range(99)))

@@ -37,7 +37,7 @@ def test_a_broker_with_a_limit_gets_everything_once_in_order(
 
 
 @given(offsets.filter(len))
-def test_an_error_that_is_none_of_size_ends_with_one_offset_alone(given_offsets: dict[tuple[str, int], str]) -> None:
+def test_an_error_that_is_not_about_size_remains_with_one_offset(given_offsets: dict[tuple[str, int], str]) -> None:
     batches = OffsetBatches("group", given_offsets, str)
     asked = 0
     while batches.refused(batch := batches.take(), UNKNOWN):
@@ -47,7 +47,7 @@ def test_an_error_that_is_none_of_size_ends_with_one_offset_alone(given_offsets:
     assert not batches.refused(batch, TOO_LARGE)
 
 
-def test_other_refusals_are_not_answered_with_less() -> None:
+def test_other_refusals_do_not_shrink_batches() -> None:
     batches = OffsetBatches("group", {("a", 0): "", ("a", 1): ""}, str)
     assert not batches.refused(batches.take(), REFUSED)
     assert len(batches.take()) == 2

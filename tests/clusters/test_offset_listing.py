@@ -114,7 +114,7 @@ def test_a_leader_that_overlooks_records_past_an_empty_batch_is_not_believed(
     assert (failure.topic, failure.error) == (topic, "PartitionUnavailable")
 
 
-def test_a_record_that_was_deleted_or_has_just_come_is_no_overlooked_record(
+def test_a_deleted_or_new_record_is_not_an_overlooked_record(
     source_cluster: SandboxCluster, flow_factory: Callable[..., Flow], topic_factory: Callable[..., str]
 ) -> None:
     """A leader still names the newest record of an active segment after DeleteRecords; and records come between two questions."""

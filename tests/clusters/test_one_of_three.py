@@ -28,7 +28,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxBrokers]:
 
 def controller_of(admin: ClusterAdmin) -> int:
     """What this client was told: with KRaft any broker, for clients."""
-    client: AdminClient = admin._client
+    client: AdminClient = admin._clients.admin
     return client.list_topics(timeout=30).controller_id
 
 

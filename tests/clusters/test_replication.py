@@ -57,7 +57,7 @@ def lame(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxBrokers]:
         (WantedReplicas("k", -1, given=True), 3, 2, 2),
     ],
 )
-def test_a_default_gives_way_and_a_given_value_does_not(wanted: WantedReplicas, brokers: int, broker_default: int, asked: int) -> None:
+def test_only_a_default_is_lowered(wanted: WantedReplicas, brokers: int, broker_default: int, asked: int) -> None:
     assert wanted.on(brokers, broker_default) == asked
 
 
@@ -108,7 +108,7 @@ def test_more_replicas_than_brokers_are_refused_by_key_and_count(
 
 
 @pytest.mark.brokers
-def test_a_default_gives_way_to_a_small_cluster(flow_factory: Callable[..., Flow], target_cluster: SandboxCluster) -> None:
+def test_a_small_cluster_lowers_the_default(flow_factory: Callable[..., Flow], target_cluster: SandboxCluster) -> None:
     flow = flow_factory(f"A->B.topics = {secrets.token_hex(4)}")
     flow = replace(flow, replicas_given=frozenset(), internal_topics_replication_factor=3)
     with ClusterAdmin(flow.target) as target:

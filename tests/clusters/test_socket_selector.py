@@ -28,7 +28,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield near, far
 
 
-def test_what_comes_between_two_waits_is_seen_by_the_second(selector: SocketSelector, pair: tuple[socket.socket, socket.socket]) -> None:
+def test_data_between_two_waits_is_seen_by_the_second(selector: SocketSelector, pair: tuple[socket.socket, socket.socket]) -> None:
     near, far = pair
     selector.register(near, READ, "first")
     selector.unregister(near)
@@ -37,9 +37,7 @@ def test_what_comes_between_two_waits_is_seen_by_the_second(selector: SocketSele
     assert [(key.data, events) for key, events in selector.select(1)] == [("second", READ)]
 
 
-def test_what_comes_while_nobody_waits_is_not_reported_and_seen_later(
-    selector: SocketSelector, pair: tuple[socket.socket, socket.socket]
-) -> None:
+def test_data_without_a_waiter_is_not_reported_and_seen_later(selector: SocketSelector, pair: tuple[socket.socket, socket.socket]) -> None:
     near, far = pair
     selector.register(near, READ, "first")
     selector.unregister(near)
@@ -87,7 +85,7 @@ def test_an_unknown_socket_is_a_key_error(selector: SocketSelector, pair: tuple[
             ask(pair[0])
 
 
-def test_what_is_still_open_is_closed_with_it() -> None:
+def test_open_sockets_are_closed_with_the_selector() -> None:
     one, other = socket.socketpair()
     selector = SocketSelector()
     selector.register(one, selectors.EVENT_WRITE)

@@ -53,7 +53,7 @@ def test_any_answer_ends_it() -> None:
     assert outage.seconds(170.0) == 9.0, "since the answer, because the first request still waited for its own"
 
 
-def test_nothing_is_asked_nothing_is_silent() -> None:
+def test_without_requests_there_is_no_outage() -> None:
     outage = Outage()
     ask(outage, 100.0)
     ask(outage, 101.0)

@@ -61,7 +61,7 @@ def test_callbacks_and_their_arguments(alerts: Callable[..., AlertSettings]) -> 
         ("ferry.alert.lag.record = 1", "did you mean ferry.alert.lag.records"),
     ],
 )
-def test_what_cannot_be_meant_names_key_and_line(alerts: Callable[..., AlertSettings], line: str, said: str) -> None:
+def test_a_bad_value_names_key_and_line(alerts: Callable[..., AlertSettings], line: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said) as caught:
         alerts(line)
     assert "mm2.properties:5" in str(caught.value)

@@ -73,7 +73,7 @@ def test_keys_of_the_file_win(load: Load) -> None:
     assert settings(load, fields, "security.protocol = PLAINTEXT\n")["security.protocol"] == "ssl"
 
 
-def test_what_is_not_about_reaching_the_cluster_is_left(load: Load) -> None:
+def test_extras_that_are_neither_address_nor_login_have_no_effect(load: Load) -> None:
     fields = ConnectionFields("a", 1, extra={"group.id": "g", "auto.offset.reset": "latest"})
     config = load(CLUSTERS, whole=True, connections=lambda _: fields)
     assert config.flow("A->B").start == "earliest"

@@ -38,7 +38,7 @@ def value(flow: Flow, side: str, role: ClientRole, name: str) -> str | None:
     return next((setting.value.reveal() for setting in cluster.of_role(role) if setting.name == name), None)
 
 
-def test_a_source_connector_is_a_flow_that_copies_and_nothing_around_it(tmp_path: Path) -> None:
+def test_a_source_connector_is_a_flow_that_only_copies(tmp_path: Path) -> None:
     flow = flow_of(tmp_path, *BASE, "topics = orders,pay.*", "tasks.max = 4", "replication.policy.separator = _", "ferry.lanes = 3")
     assert (flow.name, flow.source.bootstrap, flow.target.bootstrap) == ("us-west->us-east", "west:9092", "east:9092")
     assert (flow.topics, flow.tasks_max, flow.separator, flow.lanes, flow.copies) == (("orders", "pay.*"), 4, "_", 3, True)
@@ -113,7 +113,7 @@ def test_rename_topics_is_the_identity_policy(tmp_path: Path) -> None:
         ("ferry.message.handler = nowhere", "7: ferry.message.handler: "),
     ],
 )
-def test_problems_stand_at_the_key_and_line_of_the_file(tmp_path: Path, line: str, problem: str) -> None:
+def test_problems_name_key_and_line_of_the_file(tmp_path: Path, line: str, problem: str) -> None:
     extra = ["source.cluster.security.protocol = SASL_PLAINTEXT", "source.cluster.sasl.mechanism = PLAIN"] if "jaas" in line else []
     with pytest.raises(ConfigError) as raised:
         load(tmp_path, *BASE, line, *extra)
@@ -131,12 +131,12 @@ def test_problems_stand_at_the_key_and_line_of_the_file(tmp_path: Path, line: st
         ("source.cluster.bootstrap", "", "source.cluster.bootstrap.servers: is missing"),
     ],
 )
-def test_what_every_connector_file_must_say(tmp_path: Path, left_out: str, added: str, problem: str) -> None:
+def test_required_keys_of_a_connector_file(tmp_path: Path, left_out: str, added: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         load(tmp_path, *[line for line in BASE if not line.startswith(left_out)], added)
 
 
-def test_what_belongs_to_another_connector_and_repeated_keys_are_warnings(tmp_path: Path) -> None:
+def test_keys_of_another_connector_and_repeated_keys_give_warnings(tmp_path: Path) -> None:
     warnings = load(tmp_path, *BASE, "emit.checkpoints.enabled = true", "topics = a", "topics = b").warnings
     assert any(":7: emit.checkpoints.enabled: has no effect in the file of a" in text for text in warnings)
     assert any(":8: topics: is given again in line 9" in text for text in warnings)

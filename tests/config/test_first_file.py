@@ -42,7 +42,7 @@ def test_what_is_commented_out_can_be_switched_on(path: Path) -> None:
 
 
 @given(user=PRINTABLE, password=PRINTABLE, mechanism=st.sampled_from(["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]))
-def test_any_login_comes_back_as_it_was(path: Path, user: str, password: str, mechanism: str) -> None:
+def test_a_login_is_read_back_unchanged(path: Path, user: str, password: str, mechanism: str) -> None:
     side = ClusterAnswers("B", "b:9092", "SASL_PLAINTEXT", mechanism, user, password)
     path.write_text(first_file(FirstFile(A, side)), encoding="ascii")
     settings = load_config(path).flows[0].target.librdkafka(ClientRole.ADMIN)

@@ -49,7 +49,7 @@ def test_one_flow_that_copies_records_under_their_names(load: Load) -> None:
     assert pickle.loads(pickle.dumps(line)).path == line.path  # noqa: S301 - our own bytes
 
 
-def test_blacklist_aliases_failures_and_whatever_else_a_flow_has(load: Load) -> None:
+def test_blacklist_aliases_and_other_properties_of_a_flow(load: Load) -> None:
     (flow,) = load(
         "legacy.blacklist = secret.*",
         "legacy.abort.on.send.failure = false",
@@ -62,7 +62,7 @@ def test_blacklist_aliases_failures_and_whatever_else_a_flow_has(load: Load) -> 
     assert not flow.handling.abort_on_send_failure
 
 
-def test_what_is_read_otherwise_is_a_warning(load: Load, tmp_path: Path) -> None:
+def test_an_option_that_is_read_otherwise_gives_a_warning(load: Load, tmp_path: Path) -> None:
     loaded = load("legacy.whitelist = x", "legacy.offset.commit.interval.ms = 90000", consumer=f"{CONSUMER}num.consumer.fetchers=3\n")
     assert loaded.flows[0].transaction_seconds == 50
     assert any("legacy.properties:4: legacy.offset.commit.interval.ms: becomes 50 s" in text for text in loaded.warnings)

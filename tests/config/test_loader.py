@@ -33,7 +33,7 @@ def test_unknown_flow_names_the_known(load: Load) -> None:
         config.flow("x")
 
 
-def test_every_problem_is_told_in_the_order_of_the_file(problems: Problems) -> None:
+def test_all_problems_are_reported_in_the_order_of_the_file(problems: Problems) -> None:
     found = problems(
         """\
 A->B.topcis = orders
@@ -88,7 +88,7 @@ A->B.topics.exclude = a,,b
     assert [(line, fact) for line, fact in zip(found, told.values(), strict=True) if fact not in line] == []
 
 
-def test_a_problem_of_clusters_and_flows_is_told_once(problems: Problems) -> None:
+def test_a_problem_of_clusters_and_flows_is_reported_once(problems: Problems) -> None:
     assert problems("B->A.enabled=true\nsecurity.protocol=TLS\n") == [
         "6: security.protocol: must be PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, not 'TLS'",
     ]
@@ -102,7 +102,7 @@ def test_a_problem_of_clusters_and_flows_is_told_once(problems: Problems) -> Non
         ("clusters = A,,B\n", "1: clusters: must be a list separated by commas, without empty elements"),
     ],
 )
-def test_without_clusters_nothing_else_is_judged(problems: Problems, text: str, problem: str) -> None:
+def test_without_clusters_nothing_else_is_checked(problems: Problems, text: str, problem: str) -> None:
     assert problems(text + "x.y = 1\n", whole=True) == [problem]
 
 
@@ -130,7 +130,7 @@ def test_without_clusters_nothing_else_is_judged(problems: Problems, text: str, 
         ("clusters=A!,B\nA!.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA!->B.enabled=true\n", "1: clusters: alias A! becomes part of"),
     ],
 )
-def test_clusters_and_flows_that_cannot_be(problems: Problems, text: str, problem: str) -> None:
+def test_impossible_clusters_and_flows(problems: Problems, text: str, problem: str) -> None:
     found = problems(text, whole=True)
     assert len(found) == 1
     assert found[0].startswith(problem)
@@ -193,7 +193,7 @@ def test_comments_inside_lines_are_explained(problems: Problems, load: Load) -> 
         ("A.sasl.mechanism = PLAIN", "5: A.sasl.mechanism: has no effect with security.protocol=PLAINTEXT"),
     ],
 )
-def test_what_is_read_otherwise_than_it_looks_is_a_warning(load: Load, line: str, warning: str) -> None:
+def test_an_entry_that_is_read_otherwise_than_it_looks_gives_a_warning(load: Load, line: str, warning: str) -> None:
     (found,) = load(line + "\n").warnings
     assert found.partition("mm2.properties:")[2].startswith(warning)
 

@@ -46,7 +46,7 @@ def test_a_ring_under_one_name_is_refused(flows: tuple[str, ...], load: Load) ->
     assert "topics.exclude" in problem
 
 
-def test_a_ring_is_told_once(load: Load) -> None:
+def test_a_ring_is_reported_once(load: Load) -> None:
     assert load(RING, IDENTITY).count("the ring") == 1
 
 
@@ -64,7 +64,7 @@ def test_a_ring_is_told_once(load: Load) -> None:
         (RING, (IDENTITY, "topics = heartbeats")),  # renamed under every policy
     ],
 )
-def test_what_cannot_go_round_is_allowed(flows: tuple[str, ...], lines: tuple[str, ...], load: Load) -> None:
+def test_flows_without_a_ring_are_allowed(flows: tuple[str, ...], lines: tuple[str, ...], load: Load) -> None:
     assert not load(flows, *lines)
 
 

@@ -55,7 +55,7 @@ def test_a_key_below_its_property(problems: Problems) -> None:
     assert found == [f"9: {GOES_ON}"]
 
 
-def test_a_key_that_a_backslash_joined_to_the_line_above_is_not_shown(problems: Problems) -> None:
+def test_a_key_that_a_backslash_joins_to_the_line_above_is_not_shown(problems: Problems) -> None:
     for name in ("B.bootstrap.servers = b:9092", "A->B.topics = orders", "ferry.lanes = 3", "A.unknown = 3"):
         found = problems(f"{name}\\\n{KEY} = {JOINED}\n")
         assert shown(found) == []
@@ -76,7 +76,7 @@ def test_pem_texts_are_left_out_of_any_text() -> None:
     assert without_pem(text) == "before '[hidden]' between [hidden] behind [hidden]"
 
 
-def test_a_key_pasted_into_a_file_of_secrets_is_told_where_it_is_looked_up(tmp_path: Path) -> None:
+def test_a_key_pasted_into_a_file_of_secrets_is_reported_when_it_is_resolved(tmp_path: Path) -> None:
     path = tmp_path / "secrets.properties"
     path.write_text(f"before = 1\nkey = {PASTED}\nbehind = 2\n")
     provider = Provider("file", "file")

@@ -71,7 +71,7 @@ def test_properties_of_the_producer_on_a_target(strongest: int) -> None:
         "A->B.consumer.override.client.id",
     ],
 )
-def test_keys_that_mm2_drops_or_that_are_of_another(key: str) -> None:
+def test_keys_that_mm2_ignores_or_of_another_cluster(key: str) -> None:
     assert client(sources(key), "A", ClientRole.CONSUMER, "client.id") is None
 
 
@@ -86,7 +86,7 @@ def test_roles_have_their_own_properties_only() -> None:
     assert client(given, "A", ClientRole.CONSUMER, "isolation.level") == "A.consumer.isolation.level"
 
 
-def test_connection_stands_between_cluster_and_top_level() -> None:
+def test_the_connection_ranks_between_cluster_and_top_level() -> None:
     connected = {"A": {"security.protocol": Setting("security.protocol", "A.ferry.airflow.connection", 9, Secret("connection"))}}
 
     def found(*keys: str) -> str | None:
@@ -96,7 +96,7 @@ def test_connection_stands_between_cluster_and_top_level() -> None:
     assert found("security.protocol", "A.security.protocol") == "A.security.protocol"
 
 
-def test_settings_remember_where_they_stand() -> None:
+def test_settings_know_their_key_and_line() -> None:
     (setting,) = sources("x", "A.bootstrap.servers").of_client("A", ClientRole.ADMIN, None)
     assert (setting.key, setting.line, setting.name) == ("A.bootstrap.servers", 2, "bootstrap.servers")
 

@@ -179,7 +179,7 @@ def test_stores_of_every_java(load: Load, release: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_two_keys_are_one_too_many(load: Load, release: str) -> None:
+def test_a_key_store_with_two_keys_is_refused(load: Load, release: str) -> None:
     for kind, held in (("jks", r" \(holds: client, second\)"), ("p12", ", and holds 2")):
         lines = properties(keystore_location=STORES / release / f"two.{kind}", keystore_password=PASSWORD)
         with pytest.raises(ConfigError, match=rf"A\.ssl\.keystore\.location: must hold exactly one private key{held}"):

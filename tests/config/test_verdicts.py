@@ -85,7 +85,7 @@ def test_what_is_refused(problems: Problems, text: str, told: list[str]) -> None
         ("A->B.predicates = p", "conditions of single message transforms"),
     ],
 )
-def test_names_of_other_times_tell_the_new_one(problems: Problems, text: str, told: str) -> None:
+def test_an_old_name_gives_the_new_one(problems: Problems, text: str, told: str) -> None:
     (found,) = problems(text + "\n")
     assert found.startswith(f"5: {text.partition(' = ')[0]}: ")
     assert told in found
@@ -113,7 +113,7 @@ def test_names_of_other_times_tell_the_new_one(problems: Problems, text: str, to
         ),
     ],
 )
-def test_what_passes_is_told_all_the_same(load: Load, text: str, told: str) -> None:
+def test_accepted_keys_without_effect_give_a_warning(load: Load, text: str, told: str) -> None:
     (warning,) = load(text + "\n").warnings
     assert told in warning
 

@@ -42,7 +42,7 @@ def texts(rights: tuple[Right, ...]) -> set[str]:
     return {f"{right.operation} {right.resource}" for right in rights}
 
 
-def test_whoever_asks_for_one_right_on_a_topic_asks_for_all(flow_of: FlowOf) -> None:
+def test_a_message_names_all_rights_on_a_topic(flow_of: FlowOf) -> None:
     flow = flow_of("A->B.topics = orders, pay.*", *SMALL)
     assert rights_on_topic(flow, "A.orders") == rights_on_topic(flow, "A.payments") == "Alter, AlterConfigs, Create, Read, Write"
     assert rights_on_topic(flow, "mm2-ferry-state.A.internal") == "Create, DescribeConfigs, Read, Write"
@@ -118,7 +118,7 @@ def test_only_what_was_asked_for_is_written_to_the_source(flow_of: FlowOf) -> No
     assert {f"{operation} topic heartbeats" for operation in ("Create", "Write")} <= texts(asked.source)
 
 
-def test_where_acls_are_wider_than_the_filter_it_is_said(flow_of: FlowOf) -> None:
+def test_notes_say_where_acls_are_wider_than_the_filter(flow_of: FlowOf) -> None:
     needed = required_rights(flow_of("A->B.topics = orders-[0-9]+, plain, a.b", "A->B.groups = web-.*"))
     notes = "\n".join(needed.notes)
     assert "topics: no ACL says just this; every topic that begins with orders- is the least that covers it" in notes
@@ -138,7 +138,7 @@ RIGHTS = st.builds(
 
 
 @given(rights=st.lists(RIGHTS, max_size=8))
-def test_least_rights_allow_the_same_and_none_is_spare(rights: list[Right]) -> None:
+def test_least_rights_allow_the_same_and_none_is_redundant(rights: list[Right]) -> None:
     found = least(rights)
     for right in rights:
         covering = [other for other in found if other.covers(right)]
@@ -172,7 +172,7 @@ def pasted(tmp_path: Path, lines: list[str]) -> list[list[str]]:
 @pytest.mark.parametrize(
     "name", ["x; touch owned", "$(touch owned)", "`id`", "a'b\"c", "a\nb", "# c", "--remove", "!!", "a\\", "~", "*", "ferry-A->B-", "é"]
 )
-def test_hostile_names_say_nothing_to_the_shell(tmp_path: Path, name: str) -> None:
+def test_hostile_names_do_not_reach_the_shell(tmp_path: Path, name: str) -> None:
     group, topic = Resource(AclResource.GROUP, name), Resource(AclResource.TOPIC, name, AclPattern.PREFIXED)
     rights = (Right(group, Operation.READ, (name,)), Right(topic, Operation.WRITE, ("b",)), Right(THE_CLUSTER, Operation.ALTER, ("c",)))
     told = list(commands("b:9092, c:9092", f"User:{name}", rights, "my admin.properties"))
@@ -208,7 +208,7 @@ def test_what_is_no_principal_is_refused(text: str) -> None:
         checked_principal(text, "--source-principal")
 
 
-def test_the_command_says_all_of_it_for_both_sides(flow_of: FlowOf, tmp_path: Path) -> None:
+def test_the_command_prints_all_rights_of_both_sides(flow_of: FlowOf, tmp_path: Path) -> None:
     flow = flow_of("A->B.topics = t", *SMALL)
     file = str(tmp_path / "mm2.properties")
     options = ["--source-principal", "User:x y", "--target-principal", "User:CN=ferry"]

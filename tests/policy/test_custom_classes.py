@@ -39,7 +39,7 @@ def problem(load: Load, tmp_path: Path) -> Problem:
     return from_lines
 
 
-def test_a_policy_of_ones_own(load: Load) -> None:
+def test_a_custom_policy(load: Load) -> None:
     """Its own properties come from the top level or the flow, as MM2 hands on all that begins with replication.policy."""
     lines = (f"replication.policy.class = {HERE}Suffix", "replication.policy.suffix.mark = -top-", "A->B.tasks.max = 3", "topics = o.*")
     policy = load(*lines).policy
@@ -57,7 +57,7 @@ def test_a_policy_of_ones_own(load: Load) -> None:
     assert not {name for name in given if "bootstrap" in name}
 
 
-def test_an_executor_makes_its_own_from_the_flow(load: Load) -> None:
+def test_an_executor_makes_its_own_policy_from_the_flow(load: Load) -> None:
     flow = pickle.loads(pickle.dumps(load(f"A->B.replication.policy.class = {HERE}Suffix")))  # noqa: S301 - made here
     assert flow.policy.format_remote_topic("A", "t") == "t-from-A"
 
@@ -82,7 +82,7 @@ def test_a_policy_that_keeps_names_says_so(load: Load) -> None:
     assert dict(flow.select_topics(["orders"]).selected) == {"orders": "orders"}
 
 
-def test_filters_of_ones_own(load: Load) -> None:
+def test_custom_filters(load: Load) -> None:
     flow = load(
         f"topic.filter.class = {HERE}OnlyShort",
         f"group.filter.class = {HERE}OnlyShort",
@@ -139,14 +139,14 @@ def test_what_is_refused(problem: Problem, key: str, name: str, told: str) -> No
     assert "\n" not in found
 
 
-def test_own_properties_need_a_class_of_ones_own(problem: Problem, load: Load) -> None:
+def test_custom_properties_need_a_custom_class(problem: Problem, load: Load) -> None:
     """Otherwise a slip of the pen in MM2's own names would pass."""
     assert problem("replication.policy.seperator = _").endswith("is not a known property; did you mean replication.policy.separator?")
     assert "is not a known property" in problem(f"replication.policy.class = {HERE}Suffix", "A->B.topic.filter.most = 2")
     assert load(f"replication.policy.class = {HERE}Suffix", "replication.policy.other = x")
 
 
-def test_own_properties_of_filters_at_the_top_level_are_dropped_as_in_mm2(tmp_path: Path) -> None:
+def test_custom_properties_of_filters_at_the_top_level_are_ignored_as_in_mm2(tmp_path: Path) -> None:
     path = tmp_path / "mm2.properties"
     path.write_text(f"{CLUSTERS}topic.filter.class = {HERE}OnlyShort\ntopic.filter.most = 2\n", encoding="latin-1")
     config = load_config(path)

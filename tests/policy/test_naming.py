@@ -188,7 +188,7 @@ def test_what_a_policy_need_not_override() -> None:
     assert not policy.is_internal_topic("t@a")
 
 
-def test_a_policy_that_goes_round_ends() -> None:
+def test_a_policy_with_a_circle_of_names_ends() -> None:
     class Round(Backwards):
         def upstream_topic(self, topic: str) -> str | None:
             return topic[::-1] + "!"

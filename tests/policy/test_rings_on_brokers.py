@@ -21,7 +21,7 @@ RunFlow = Callable[..., RunReport]
 
 
 @pytest.mark.long
-def test_a_ring_of_three_under_names_that_tell_the_source(
+def test_a_ring_of_three_clusters_with_the_default_policy(
     cluster_factory: Callable[..., SandboxCluster],
     topic_factory: Callable[..., str],
     run_flow: RunFlow,

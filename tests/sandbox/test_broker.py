@@ -57,7 +57,7 @@ def test_a_cluster_id_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.
     assert "cluster.id=-w" in (tmp_path / "data" / "meta.properties").read_text()
 
 
-def test_a_recycled_pid_is_left_alone(tmp_path: Path) -> None:
+def test_a_reused_pid_is_not_signalled(tmp_path: Path) -> None:
     """Neither the pid nor the start time is enough: the process must run this cluster."""
     stranger = psutil.Process()
     for started in (stranger.create_time() - 1000, stranger.create_time()):

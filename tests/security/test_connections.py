@@ -53,7 +53,7 @@ HALF = (len(COMBINATIONS) + 1) // 2
 PAIRS = list(zip([*FILES, *OTHERS[: HALF - len(FILES)]], [*OTHERS[HALF - len(FILES) :], OTHERS[0]], strict=True))
 
 
-def test_the_page_has_every_way() -> None:
+def test_the_page_lists_every_way() -> None:
     assert len(COMBINATIONS) == 17
     assert {name for pair in PAIRS for name in pair} == set(COMBINATIONS)
     assert {listener(text) for text in COMBINATIONS.values()} == {"PLAIN", "TLS", "MUTUAL", "SASL", "SASL_TLS", "UNSIGNED", "UNSIGNED_TLS"}
