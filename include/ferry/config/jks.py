@@ -1,8 +1,8 @@
 """Reads stores in Java's own format, JKS.
 
 The format is that of `sun.security.provider.JavaKeyStore`, big-endian: magic, version, number of entries, the entries, and a SHA-1 digest
-of the password and all that. A private key is covered by a stream of digests (`sun.security.provider.KeyProtector`), below an algorithm
-identifier whose empty parameters are a NULL, or are left out by Java 21 and by newer updates of Java 17 (JDK-8301793).
+of the password and everything before. A private key is XORed with a stream of digests (`sun.security.provider.KeyProtector`). It follows an
+algorithm identifier whose empty parameters are a NULL, or are missing in Java 21 and newer updates of Java 17 (JDK-8301793).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class CoveredKey:
-    """A private key as its own password covers it, and the DER of its certificate and its issuers'."""
+    """A private key, encrypted with its own password, and the DER of its certificate and of its issuers'."""
 
     alias: str
     covered: bytes = field(repr=False)
@@ -51,7 +51,7 @@ class _CoveredKeyInfo:
 
 
 def read_jks(data: bytes, password: str | None) -> tuple[list[bytes], list[CoveredKey]]:
-    """DER of the trusted certificates, and the keys. Without a password the digest is not looked at, as in Java."""
+    """DER of the trusted certificates, and the keys. Without a password the digest is not checked, as in Java."""
     body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     try:
         found = _Entries(body).read()
@@ -83,7 +83,7 @@ def uncovered(key: CoveredKey, password: str) -> bytes:
 
 @dataclass
 class _Entries:
-    """What stands before the digest; a field that reaches beyond the end is a struct.error."""
+    """The content before the digest; struct.error for a field beyond the end."""
 
     data: bytes
     at: int = 0
@@ -97,7 +97,7 @@ class _Entries:
         for _ in range(count):
             (kind,) = self._fields(">I")
             alias = self._sized(">H").decode(errors="replace")
-            self._fields(">Q")  # when it was made
+            self._fields(">Q")  # its creation time
             if kind == _KEY:
                 covered = self._sized(">I")
                 keys.append(CoveredKey(alias, covered, [self._certificate() for _ in range(*self._fields(">I"))]))

@@ -1,7 +1,7 @@
 """Trust and key stores of Java clients, turned into PEM in memory.
 
-PEM, PKCS12 and JKS, from files or (PEM) from the properties themselves. As in Java, a store's content decides between JKS and PKCS12,
-whatever its type says. Passwords never reach a message.
+The stores are PEM, PKCS12 and JKS files; PEM may also stand in the properties themselves. As in Java, the content of a store decides
+between JKS and PKCS12, whatever its type says. Messages never contain passwords.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOT
 _TRUSTED_PEM = "ssl.truststore.certificates"
 _OWN_PEM = ("ssl.keystore.key", "ssl.keystore.certificate.chain")
 _JCEKS_MAGIC = b"\xce\xce\xce\xce"
-# Object identifiers in a PKCS12 store, whose list of keys is not encrypted though each key is. A symmetric key of Java has both.
+# Object identifiers in a PKCS12 store. The list of keys is not encrypted, only each key is. A symmetric key of Java has both.
 _PKCS12_KEY, _PKCS12_SECRET = bytes.fromhex("060b2a864886f70d010c0a0102"), bytes.fromhex("060b2a864886f70d010c0a0105")
 
 
 @dataclass(frozen=True)
 class Identity:
-    """The client's certificate, issuers' certificates behind it, and private key (PKCS#8, not encrypted), as PEM."""
+    """The client's certificate, followed by its issuers', and the private key (PKCS#8, not encrypted), as PEM."""
 
     certificates: str
     key: Secret
@@ -48,14 +48,14 @@ class Identity:
 
 @dataclass(frozen=True)
 class _Content:
-    """What a binary store holds: DER of trusted certificates, and of key entries as (alias, key PEM, chain)."""
+    """The content of a binary store: trusted certificates as DER, and key entries as (alias, key PEM, chain)."""
 
     trusted: list[bytes]
     keys: list[tuple[str, bytes, list[bytes]]] = field(repr=False)
 
 
 def store_problems(settings: ClientSettings) -> list[PropertyError]:
-    """What the properties of stores say against each other; opens none."""
+    """Contradictions between the properties of stores. Opens no store."""
     own = [name for name in _OWN_PEM if settings.given(name)]
     found = [] if not settings.given(_TRUSTED_PEM) else _misplaced_pem(settings, "truststore", _TRUSTED_PEM)
     if own:
@@ -81,7 +81,7 @@ def _require_consistent(settings: ClientSettings) -> None:
 
 
 def trusted_certificates(settings: ClientSettings) -> str | None:
-    """Certificates to trust, as PEM; None for the system's."""
+    """The certificates to trust, as PEM; None for those of the system."""
     inline = settings.text(_TRUSTED_PEM)
     _require_consistent(settings)
     if inline is not None:
@@ -101,7 +101,7 @@ def trusted_certificates(settings: ClientSettings) -> str | None:
 
 
 def client_identity(settings: ClientSettings) -> Identity | None:
-    """The client's certificate and key; None when there is no key store."""
+    """The client's certificate and key; None if there is no key store."""
     password = settings.text("ssl.key.password")
     _require_consistent(settings)
     if settings.given("ssl.keystore.key"):
@@ -135,7 +135,7 @@ def _read(settings: ClientSettings, name: str, location: str) -> bytes:
 
 
 def _blocks(text: str) -> list[tuple[str, str]]:
-    """PEM blocks by label, with their lines as they should be: Kafka also takes them in one line with blanks."""
+    """PEM blocks by label, with correct lines: Kafka also accepts them in one line with blanks."""
     return [
         (label, f"-----BEGIN {label}-----\n" + "\n".join(textwrap.wrap("".join(body.split()), 64)) + f"\n-----END {label}-----\n")
         for label, body in _BLOCK.findall(text)
@@ -194,10 +194,10 @@ def _open(settings: ClientSettings, store: str, data: bytes) -> _Content:
 
 
 def _open_pkcs12(data: bytes, password: str | None, *, alone: bool) -> _Content:
-    """`alone`: whether the key must be the only one; of several, cryptography shows one."""
+    """`alone`: whether the key must be the only one, because cryptography gives only one of several."""
     try:
         store = pkcs12.load_pkcs12(data, password.encode() if password is not None else None)
-    except ValueError as problem:  # also where a certificate is not quite as its standard says: cryptography is strict there
+    except ValueError as problem:  # also for certificates that do not follow their standard exactly
         password_is = "missing" if password is None else "wrong"
         raise Unreadable(f"is no JKS or PKCS12 store, or its password is {password_is} ({problem})") from None
     if alone and (held := data.count(_PKCS12_KEY) - data.count(_PKCS12_SECRET)) > 1:
@@ -214,7 +214,7 @@ def _open_pkcs12(data: bytes, password: str | None, *, alone: bool) -> _Content:
 
 
 def _chain(own: x509.Certificate, others: list[x509.Certificate]) -> list[x509.Certificate]:
-    """A certificate and its issuers, found by their names as in Java: PKCS12 keeps them among other certificates, in any order."""
+    """A certificate and its issuers, found by name as in Java: PKCS12 holds certificates in any order."""
     chain = [own]
     while issuer := next((other for other in others if other.subject == chain[-1].issuer and other not in chain), None):
         chain.append(issuer)
@@ -226,7 +226,7 @@ def _der(certificate: x509.Certificate) -> bytes:
 
 
 def _open_jks(data: bytes, password: str | None, key_password: str | None) -> _Content:
-    """A private key is uncovered when it is the only one and there is a password for it."""
+    """Decrypts the private key if it is the only one and there is a password for it."""
     trusted, keys = read_jks(data, password)
     plain = b""
     if len(keys) == 1 and key_password is not None:

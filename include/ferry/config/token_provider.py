@@ -1,6 +1,6 @@
-"""OAUTHBEARER tokens for kafka-python, which asks for one at every connection.
+"""OAUTHBEARER tokens for kafka-python, which asks for one for every connection.
 
-Apart from `tokens`, because importing kafka-python takes a quarter of a second that only OAuth users should pay.
+A module of its own, because importing kafka-python takes a quarter of a second, and only logins with OAuth need it here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ USABLE_SHARE = 0.8
 
 @dataclass
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
-    """A token is kept until most of its life is over, so connecting to many brokers asks the endpoint once."""
+    """Keeps a token until most of its life is over, so connections to many brokers ask the endpoint once."""
 
     credentials: UnsecuredToken | ClientCredentials | TokenFile
     context: ssl.SSLContext | None = None
@@ -28,7 +28,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
     _until: float = 0.0
 
     def token(self) -> str:
-        """A token that is still good for a while."""
+        """A token that is valid for a while."""
         match self.credentials:
             case UnsecuredToken():
                 return unsecured_token(self.credentials, time.time())

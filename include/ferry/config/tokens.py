@@ -1,4 +1,4 @@
-"""OAUTHBEARER tokens: written without signature, read from a file, or asked for at an endpoint."""
+"""OAUTHBEARER tokens: without signature, from a file, or from a token endpoint."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from urllib.error import HTTPError, URLError
 from ferry.config.login import ClientCredentials, TokenFile, UnsecuredToken
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, FerryError
 
-# For endpoints that do not say how long a token lives.
+# Life of a token if the endpoint does not give it.
 _DEFAULT_LIFE_SECONDS = 300.0
-# How soon a token file that held no good token is read again.
+# After this a token file without a valid token is read again.
 _AGAIN_SECONDS = 10.0
 
 
 def unsecured_token(credentials: UnsecuredToken, now: float) -> str:
     """A JWS without signature, as Kafka's OAuthBearerUnsecuredLoginCallbackHandler writes it; `now` in seconds since the epoch."""
-    issued = int(now)  # a broker counts in whole milliseconds and refuses tokens of the future
+    issued = int(now)  # a broker counts whole milliseconds and refuses tokens from the future
     claims: dict[str, Any] = {
         "iat": issued,
         "exp": issued + credentials.lifetime_seconds,
@@ -43,7 +43,7 @@ def _base64(content: Mapping[str, Any]) -> str:
 
 
 def read_token_file(credentials: TokenFile) -> str:
-    """The token in the file; ConfigError when it cannot be read, AuthenticationFailed when it is a JWT that has expired."""
+    """The token in the file; ConfigError if it cannot be read, AuthenticationFailed if it is a JWT that has expired."""
     try:
         token = Path(credentials.path).read_text(encoding="ascii").strip()
     except (OSError, ValueError) as problem:
@@ -58,8 +58,8 @@ def read_token_file(credentials: TokenFile) -> str:
 
 
 def request_token(credentials: ClientCredentials, context: ssl.SSLContext | None) -> tuple[str, float]:
-    """A token by the client credentials grant (RFC 6749, 4.4) and its life in seconds. AuthenticationFailed when it is not granted,
-    ClusterUnreachable when the endpoint does not answer."""
+    """A token by the client credentials grant (RFC 6749, 4.4), and its life in seconds. AuthenticationFailed if the endpoint refuses it,
+    ClusterUnreachable if the endpoint does not answer."""
     fields = {"grant_type": "client_credentials"}
     if credentials.scope:
         fields["scope"] = credentials.scope
@@ -78,7 +78,7 @@ def request_token(credentials: ClientCredentials, context: ssl.SSLContext | None
             problem.close()  # it holds the connection
         reason = code or getattr(problem, "reason", None) or type(problem).__name__
         what = f"token endpoint {credentials.url} gives client {credentials.client_id} no token: {reason}"
-        # An endpoint that is down or busy may grant it later; any other answer stays the same.
+        # An endpoint that is down or busy may grant the token later; another attempt does not change any other answer.
         kind = ClusterUnreachable if _passing(problem, code) else AuthenticationFailed
         raise kind(f"{what}; check sasl.oauthbearer.* and sasl.jaas.config") from None
 
@@ -94,8 +94,9 @@ def _passing(problem: Exception, code: int | None) -> bool:
 class TokenFileCallback:
     """librdkafka's `oauth_cb` for a token file: gives (token, expiry in seconds since the epoch, principal, extensions).
 
-    Never raises, because confluent-kafka lets such an error surface in some other call: while the file has no good token, the last one is
-    given again for a while, and the brokers say that it has expired. ConfigError or AuthenticationFailed when there is none to begin with.
+    A call never raises, because confluent-kafka would raise the error in some other call. While the file has no valid token, it gives the
+    last token again for a while, and the brokers say that it has expired. ConfigError or AuthenticationFailed if there is no token at the
+    start.
     """
 
     credentials: TokenFile
@@ -111,7 +112,7 @@ class TokenFileCallback:
 
 
 def _expiry(token: str) -> float:
-    """The `exp` claim of a JWT; soon, for tokens that do not say."""
+    """The `exp` claim of a JWT; for other tokens a time soon."""
     try:
         body = token.split(".")[1]
         return float(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["exp"])

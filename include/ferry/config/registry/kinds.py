@@ -1,4 +1,4 @@
-"""Kinds of values, read by the rules of Kafka's ConfigDef: trimmed, lists split at commas, booleans `true` or `false` in any case."""
+"""Kinds of values, parsed by the rules of Kafka's ConfigDef: trimmed, lists split at commas, booleans `true` or `false` in any case."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOPIC_CHARACTERS = re.compile(r"[a-zA-Z0-9._-]+")
 
 @dataclass(frozen=True)
 class Kind:
-    """`parse` gives the value or raises ValueError; `wants` completes "must be …"."""
+    """`parse` gives the value or raises ValueError; `wants` completes the message "must be …"."""
 
     name: str
     wants: str
@@ -43,7 +43,7 @@ def integer(low: int, high: int, name: str = "int") -> Kind:
 
 
 def choice(*names: str, ignore_case: bool = False) -> Kind:
-    """One of `names`; gives it as listed."""
+    """One of `names`, in the spelling of `names`."""
     known = {(name.lower() if ignore_case else name): name for name in names}
 
     def parse(text: str) -> str:
@@ -71,7 +71,7 @@ def java_class(*names: str) -> Kind:
 
 
 def plugin(*names: str) -> Kind:
-    """One of these Java classes of MM2's, or a Python class by its import path. Gives the simple name, or the import path."""
+    """One of these Java classes of MM2, or the import path of a Python class. Gives the simple name or the import path."""
     known = java_class(*names)
     simple = tuple(dict.fromkeys(name.rpartition(".")[2] for name in names))
 
@@ -83,7 +83,7 @@ def plugin(*names: str) -> Kind:
 
 
 def list_of(*names: str) -> Kind:
-    """A list of some of `names`, not empty."""
+    """A list of at least one of `names`."""
 
     def parse(text: str) -> tuple[str, ...]:
         found = _list(text)

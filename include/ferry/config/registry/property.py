@@ -1,4 +1,4 @@
-"""What is known of one property."""
+"""The description of one property."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Scope(Enum):
     """Where a property belongs, by MM2's rules."""
 
     FILE = "file"  # top level only
-    FLOW = "flow"  # top level as the default of all flows, and `A->B.`
-    FLOW_ONLY = "flow only"  # `A->B.` only: MM2 drops it at the top level
+    FLOW = "flow"  # top level, for all flows, and `A->B.`
+    FLOW_ONLY = "flow only"  # `A->B.` only: MM2 ignores it at the top level
     WORKER = "worker"  # Kafka Connect's: top level and `A.`
     CLUSTER = "cluster"  # `A.` only
     CLIENT = "client"  # `A.`, `A.consumer.` and so on
@@ -29,10 +29,10 @@ class Scope(Enum):
 
 @dataclass(frozen=True)
 class Property:
-    """One property. `why` says why it has no effect, or what to write instead of a refused one.
+    """One property. `why`: why it has no effect, or what to write instead of a refused property.
 
-    `roles` are the Java clients that know a client property (`consumer`, `producer`, `admin`). `cluster_side` is the side of a flow
-    (`source`, `target`) whose `A.` prefix may hold the default of a flow's property.
+    `roles`: the Java clients that have a client property (`consumer`, `producer`, `admin`). `cluster_side`: the side of a flow (`source`,
+    `target`) after whose `A.` a property of flows may stand.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Property:
 
     @property
     def login(self) -> bool:
-        """Whether MM2 counts it among its client names: those that hold for a cluster and at the top level without a role."""
+        """Whether MM2 reads it without a role too, for a cluster and at the top level."""
         return self.scope is Scope.CLIENT and (
             self.name in {"bootstrap.servers", "security.protocol"} or self.name.startswith(("ssl.", "sasl."))
         )
