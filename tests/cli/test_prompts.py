@@ -86,7 +86,7 @@ def test_an_error_that_no_answer_can_correct_names_the_file_to_be_written(tmp_pa
 
 def test_both_clusters_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     gone = ConfigError("no such login")
-    monkeypatch.setattr(init_dialog, "gather_cluster", lambda cluster: ClusterFacts(cluster.alias, "", "", gone))
+    monkeypatch.setattr(init_dialog, "read_cluster_facts", lambda cluster: ClusterFacts(cluster.alias, "", "", gone))
     monkeypatch.setattr(typer, "confirm", lambda *_, **__: True)
     monkeypatch.setattr(init_dialog.InitDialog, "_offer_topics", lambda *_: ())
     trial = InitDialog(tmp_path / "mm2.properties", Asker(no_input=False))

@@ -16,8 +16,8 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.config import Flow
 from ferry.config.replicas import REMOTE_TOPICS, WantedReplicas
 from ferry.copying.request import RunRequest
-from ferry.doctor.cluster_facts import gather_cluster
-from ferry.doctor.flow_facts import gather_flow
+from ferry.doctor.cluster_facts import read_cluster_facts
+from ferry.doctor.flow_facts import read_flow_facts
 from ferry.errors import ExitCode, TooFewBrokers
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.topics import ensure_internal_topics, internal_topics
@@ -84,7 +84,7 @@ def test_brokers_that_are_down_count(
     assert plan_run(flow, RunRequest(flow.name, "plan")).few_replicas == ()
     more = replace(flow, replication_factor=4)
     assert {(few.topic, few.key) for few in plan_run(more, RunRequest(flow.name, "plan")).few_replicas} == {(remote, REMOTE_TOPICS)}
-    facts = gather_flow(more, gather_cluster(flow.source), gather_cluster(flow.target))
+    facts = read_flow_facts(more, read_cluster_facts(flow.source), read_cluster_facts(flow.target))
     assert [str(few) for few in facts.few_replicas] == [f"topic {remote} has 3 replicas, and {REMOTE_TOPICS} wants 4"]
 
 

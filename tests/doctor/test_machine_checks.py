@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ferry.doctor.finding import Finding, Verdict
-from ferry.doctor.machine import MachineFacts, gather_machine
+from ferry.doctor.machine import MachineFacts, read_machine_facts
 from ferry.doctor.machine_checks import java_major, machine_findings
 
 pytestmark = pytest.mark.unit
@@ -105,7 +105,7 @@ def test_java_versions(text: str, major: int | None) -> None:
 
 
 def test_this_machine_has_what_the_tests_need() -> None:
-    facts = gather_machine()
+    facts = read_machine_facts()
     assert java_major(facts.java_version) is not None
     assert facts.packages["pyspark"] == facts.packages["pyspark-client"]
     assert facts.memory >= facts.memory_available > 0

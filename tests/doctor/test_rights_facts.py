@@ -58,7 +58,7 @@ def told(flow: Flow, acls: list[AclBinding], monkeypatch: pytest.MonkeyPatch) ->
         return RightsFacts(True, frozenset(acls), frozenset(), held)
 
     monkeypatch.setattr(flow_facts, "ClusterAdmin", Names)
-    monkeypatch.setattr(flow_facts, "gather_rights", gather)
+    monkeypatch.setattr(flow_facts, "read_rights_facts", gather)
     needed = required_rights(flow).source
     found = rights_findings("rights", flow, flow.source, needed, flow_facts.source_rights(flow, needed))
     return asked, [(entry.verdict, entry.found) for entry in found]

@@ -20,7 +20,7 @@ from ferry.config.first_file import PASSWORD_MODULES, PROTOCOLS, ClusterAnswers,
 from ferry.config.providers import has_reference
 from ferry.config.registry import kinds
 from ferry.doctor.cluster_checks import cluster_findings
-from ferry.doctor.cluster_facts import ClusterFacts, gather_cluster
+from ferry.doctor.cluster_facts import ClusterFacts, read_cluster_facts
 from ferry.doctor.finding import Finding, Verdict
 from ferry.doctor.flow_checks import rights_findings
 from ferry.doctor.flow_facts import rights_of, source_rights
@@ -159,7 +159,7 @@ class InitDialog:
         both = FirstFile(_ELSEWHERE, answers) if target else FirstFile(answers, _ELSEWHERE)
         try:
             with self._loaded(both) as loaded:
-                facts = gather_cluster(loaded.clusters[answers.alias])
+                facts = read_cluster_facts(loaded.clusters[answers.alias])
         except ConfigError as problem:
             return ClusterFacts(answers.alias, answers.servers, "", problem)
         if facts.problem is None:

@@ -87,7 +87,7 @@ class RightsAdmin(ClusterAdmin):
         return found
 
 
-def gather_cluster(cluster: Cluster) -> ClusterFacts:
+def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
     """Ask the cluster. An error is a fact too."""
     alias, bootstrap, login = cluster.alias, cluster.bootstrap, _login(cluster)
     try:
@@ -104,7 +104,7 @@ def gather_cluster(cluster: Cluster) -> ClusterFacts:
     return ClusterFacts(alias, bootstrap, login, None, cluster_id, len(brokers.up), len(brokers.known), capabilities, configs, no_configs)
 
 
-def gather_rights(cluster: Cluster, existing: Iterable[str], named: Iterable[str]) -> RightsFacts:
+def read_rights_facts(cluster: Cluster, existing: Iterable[str], named: Iterable[str]) -> RightsFacts:
     """What the user may do to `existing` topics, and which of `named` the user may not describe. FerryError if the cluster is away."""
     try:
         acls = read_acls(cluster)

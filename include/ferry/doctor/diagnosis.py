@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferry.doctor.cluster_checks import cluster_findings
-from ferry.doctor.cluster_facts import gather_cluster
+from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.doctor.finding import Finding, failure, ok, warning
 from ferry.doctor.flow_checks import flow_findings
-from ferry.doctor.flow_facts import gather_flow
-from ferry.doctor.machine import gather_machine
+from ferry.doctor.flow_facts import read_flow_facts
+from ferry.doctor.machine import read_machine_facts
 from ferry.doctor.machine_checks import machine_findings
 from ferry.errors import ConfigError, FerryError
 from ferry.monitoring.schedule import longest_pause
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def diagnose(config: Path | None, only: str | None = None) -> Iterator[Finding]:
     """All findings, one after the other; without a config those about the machine. ArgumentError for an unknown flow `only`."""
-    machine = gather_machine()
+    machine = read_machine_facts()
     yield from machine_findings(machine, config)
     if config is None:
         return
@@ -36,7 +36,7 @@ def diagnose(config: Path | None, only: str | None = None) -> Iterator[Finding]:
     yield from config_findings(loaded, flows)
     sides = {flow.source.alias: flow.source for flow in flows} | {flow.target.alias: flow.target for flow in flows}
     sources, targets = {flow.source.alias for flow in flows}, {flow.target.alias for flow in flows}
-    facts = {alias: gather_cluster(cluster) for alias, cluster in sides.items()}
+    facts = {alias: read_cluster_facts(cluster) for alias, cluster in sides.items()}
     for alias, found in facts.items():
         yield from cluster_findings(found, source=alias in sources, target=alias in targets)
     for flow in flows:
@@ -47,7 +47,7 @@ def diagnose(config: Path | None, only: str | None = None) -> Iterator[Finding]:
             continue
         try:
             yield from flow_findings(
-                flow, gather_flow(flow, source, target), machine, longest_pause(flow.schedule) if flow.schedule else None
+                flow, read_flow_facts(flow, source, target), machine, longest_pause(flow.schedule) if flow.schedule else None
             )
         except FerryError as problem:
             yield failure(f"flow {flow.name}", "asked", str(problem), problem.next_step, problem.exit_code)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.clusters.admin import ClusterAdmin
-from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, gather_rights
+from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, read_rights_facts
 from ferry.errors import FerryError
 from ferry.monitoring.status import FlowStatus, flow_status
 from ferry.permissions.model import Resource, Right
@@ -43,7 +43,7 @@ class FlowFacts:
     brokers: frozenset[int] = frozenset()
 
 
-def gather_flow(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
+def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
     """Ask both clusters for what these facts do not hold. FerryError when a cluster goes away meanwhile."""
     needed = required_rights(flow)
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
@@ -97,7 +97,7 @@ def rights_of(cluster: Cluster, needed: tuple[Right, ...], counts: Callable[[str
     topics = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC]
     existing = [name for name in names if counts(name) and any(resource.covers(Resource(AclResource.TOPIC, name)) for resource in topics)]
     literal = {found.name for found in topics if found.pattern is AclPattern.LITERAL and not found.is_everything}
-    facts = gather_rights(cluster, existing, literal - set(existing))
+    facts = read_rights_facts(cluster, existing, literal - set(existing))
     return facts if facts.acls is None else replace(facts, acls=frozenset(entry for entry in facts.acls if not _idle(entry, counts)))
 
 

@@ -55,7 +55,7 @@ class MachineFacts:
     open_files: int = 0
 
 
-def gather_machine() -> MachineFacts:
+def read_machine_facts() -> MachineFacts:
     """Collect the facts."""
     java_home, spark_home = os.environ.get("JAVA_HOME") or None, os.environ.get("SPARK_HOME") or None
     java = str(Path(java_home, "bin", "java")) if java_home else shutil.which("java") or ""

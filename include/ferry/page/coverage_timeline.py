@@ -70,13 +70,9 @@ def timeline(places: Iterable[PartitionPlace], receipts: Iterable[Receipt], miss
 
 
 def _drawn(gap: MissingRange) -> CoveredRange:
-    return CoveredRange(
-        "", gap.partition, MISSING, gap.start, gap.end, -1, -1, -1 if gap.from_ms is None else gap.from_ms, _last_moment(gap), gap.obstacle
-    )
-
-
-def _last_moment(gap: MissingRange) -> int:
-    return -1 if gap.until_ms is None else gap.until_ms - 1
+    first = -1 if gap.from_ms is None else gap.from_ms
+    last = -1 if gap.until_ms is None else gap.until_ms - 1
+    return CoveredRange("", gap.partition, MISSING, gap.start, gap.end, -1, -1, first, last, gap.obstacle)
 
 
 def _partition(place: PartitionPlace | None, number: int, ranges: Sequence[CoveredRange], limit: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import COPIES, Receipt
 from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence, VerifyRange
 from ferry.verify.slices import (
@@ -30,7 +30,6 @@ from ferry.verify.slices import (
 from ferry.wire.ranges import Range, Ranges, outside, union, within
 from ferry.wire.runs import Run, encode_runs
 
-COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
 _BEYOND = 1 << 62
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ferry.ledger.coverage import covered, uncovered
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
 from ferry.verify.model import NotCovered, PartitionEvidence, Side
 from ferry.verify.slices import LogBounds, Slice, downstream_of
 from ferry.wire.ranges import Range, Ranges, outside, size, union, within
@@ -28,7 +28,6 @@ OTHER_SOURCE = "copied from an earlier source topic of the same name"
 UNRECORDED = "behind the last receipt: records may be copied that the ledger does not hold yet"
 UNEXPLAINED = "this flow has copied nothing yet: the records are not its own"
 LOST = {ReceiptKind.LOSS: "lost", ReceiptKind.SKIPPED: "skipped", ReceiptKind.FOREIGN: "copied by another replicator"}
-_COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
 
 # The clipped slice, the slice by the ledger, and its runs that are compared.
 Planned = tuple[Slice, Slice, tuple[Run, ...]]
@@ -43,7 +42,7 @@ def explained_otherwise(evidence: PartitionEvidence) -> list[tuple[str, Range]]:
     spans = [(FOREIGN, (begin, foreign)), (FOUND, (begin, found))]
     if evidence.local:
         spans.append((LOCAL, (begin, end)))
-    others = [entry for entry in receipts if entry.kind in _COPIES and entry.source_topic_id != evidence.source_topic_id]
+    others = [entry for entry in receipts if entry.kind in COPIES and entry.source_topic_id != evidence.source_topic_id]
     spans += [(OTHER_SOURCE, span) for entry in others for span in downstream_of(entry.runs)]
     if not evidence.exactly_once:
         spans.append((UNRECORDED, (max((entry.downstream_end for entry in receipts), default=begin), end)))
@@ -60,7 +59,7 @@ def not_covered(evidence: PartitionEvidence, planned: Sequence[Planned], bounds:
             found.append(
                 (f"{LOST[entry.kind]}: {entry.reason}" if entry.reason else LOST[entry.kind], (entry.upstream_start, entry.upstream_end))
             )
-        elif entry.kind in _COPIES and has_expired(entry, evidence):
+        elif entry.kind in COPIES and has_expired(entry, evidence):
             found.append((EXPIRED_TARGET, (entry.upstream_start, entry.upstream_end)))
     for start, end in uncovered(bounds.upstream, covered(own)):
         middle = min(end, max(start, evidence.position))

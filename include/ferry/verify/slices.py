@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 
 from ferry.ledger.receipts import Receipt
 from ferry.wire.ranges import Range, Ranges, outside, union
@@ -144,4 +143,4 @@ def downstream_of(runs: Iterable[Run]) -> Ranges:
 
 def by_place(slices: Iterable[Slice]) -> list[Slice]:
     """Slices with runs, in order of the target's log."""
-    return sorted((piece for piece in slices if piece.runs), key=lambda piece: itemgetter(1)(piece.runs[0]))
+    return sorted((piece for piece in slices if piece.runs), key=lambda piece: piece.runs[0][1])
