@@ -339,19 +339,7 @@ class PartitionCursor:
         )
 
     def _receipt(self, kind: ReceiptKind, start: int, end: int, reason: str) -> Receipt:
-        task = self.task
-        return Receipt(
-            kind=kind,
-            topic=task.topic,
-            partition=task.partition,
-            source_topic_id=str(task.topic_id),
-            remote_topic=task.remote_topic,
-            remote_topic_id=str(task.remote_topic_id),
-            upstream_start=start,
-            upstream_end=end,
-            reason=reason,
-            series=task.series,
-        )
+        return replace(self.task.receipt(kind, start, end, reason), series=self.task.series)
 
 
 def _now() -> int:

@@ -91,7 +91,7 @@ def _pair(facts: PartitionFacts) -> TopicPair:
 def _lowest(facts: PartitionFacts) -> int:
     """The lowest offset that a plan for this partition could copy."""
     head = facts.head
-    known = head is not None and head.source_topic_id == str(facts.topic_id) and head.remote_topic_id == str(facts.remote_topic_id)
+    known = head is not None and head.topic_ids == facts.topic_ids
     first = head.position if head is not None and known else min(facts.start, facts.log_start)
     first = first if facts.truncation is None else min(first, facts.truncation.start)
     return first if facts.since is None else min(first, max(facts.since, facts.log_start))

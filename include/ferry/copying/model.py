@@ -9,6 +9,7 @@ from uuid import UUID
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.partitions import TopicPartition
 from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.topic_ids import TopicIds
 from ferry.wire.ranges import Ranges
 
 if TYPE_CHECKING:
@@ -25,7 +26,28 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class PartitionTask:
+class PartitionPair:
+    """A source partition and its remote partition, with the ids of both topics. `remote_topic_id` None: there is no remote topic (yet)."""
+
+    topic: str
+    partition: int
+    topic_id: UUID
+    remote_topic: str
+    remote_topic_id: UUID | None
+
+    @property
+    def topic_ids(self) -> TopicIds:
+        """Both ids as text, as in receipts and heads."""
+        return TopicIds(str(self.topic_id), str(self.remote_topic_id))
+
+    def receipt(self, kind: ReceiptKind, start: int, end: int, reason: str) -> Receipt:
+        """A receipt of these partitions for `[start, end)` that copies nothing."""
+        source_id, remote_id = str(self.topic_id), str(self.remote_topic_id)
+        return Receipt(kind, self.topic, self.partition, source_id, self.remote_topic, remote_id, start, end, reason=reason)
+
+
+@dataclass(frozen=True)
+class PartitionTask(PartitionPair):
     """One source partition of a lane.
 
     `position`: the next upstream offset to copy in order, as the driver read it after fencing. `last_epoch`: the source leader epoch with
@@ -35,10 +57,6 @@ class PartitionTask:
     `record_bytes`: Head.record_bytes until records are copied.
     """
 
-    topic: str
-    partition: int
-    topic_id: UUID
-    remote_topic: str
     remote_topic_id: UUID
     position: int
     segments: tuple[Segment, ...]

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
-from uuid import UUID
 
 from ferry.copying.loop_guard import PartitionGuard
-from ferry.copying.model import Segment
+from ferry.copying.model import PartitionPair, Segment
 from ferry.copying.truncation import Truncation
 from ferry.errors import (
     AlreadyClaimed,
@@ -37,7 +36,7 @@ from ferry.wire.ranges import size, within
 
 
 @dataclass(frozen=True)
-class PartitionFacts:
+class PartitionFacts(PartitionPair):
     """What both clusters hold of one source partition and its remote partition.
 
     Source offsets: `log_start`, `end` (exclusive bound of this run), `stable_end` (last stable offset), `since` (first offset of a
@@ -47,11 +46,6 @@ class PartitionFacts:
     `truncation`: the source log holds other records before the head's position.
     """
 
-    topic: str
-    partition: int
-    topic_id: UUID
-    remote_topic: str
-    remote_topic_id: UUID | None
     remote_partitions: int
     remote_end: int
     log_start: int
@@ -193,13 +187,13 @@ def _settle(facts: PartitionFacts, rules: PlanRules) -> _Settled:
     head = facts.head
     if head is None:
         return _first_time(facts, rules)
-    if head.remote_topic_id != str(facts.remote_topic_id):
+    if head.remote_topic_id != facts.topic_ids.remote:
         if rules.on_target_recreate == "restart":
             return _Settled(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} was deleted and created again")
         raise TargetRecreated(
             facts.topic, facts.partition, f"{other_remote(facts, head)}; ferry.on.target.recreate=restart copies it again"
         )
-    if head.source_topic_id != str(facts.topic_id):
+    if head.source_topic_id != facts.topic_ids.source:
         if rules.on_recreate == "restart":
             return _Settled(facts.log_start, seed_reason=f"restart: source topic {facts.topic} was deleted and created again")
         problem = (
@@ -315,18 +309,7 @@ def foreign_receipts(facts: PartitionFacts, ranges: Iterable[tuple[int, int, int
 
 
 def _seed(facts: PartitionFacts, position: int, run_id: str, reason: str) -> Receipt:
-    return Receipt(
-        kind=ReceiptKind.SEED,
-        topic=facts.topic,
-        partition=facts.partition,
-        source_topic_id=str(facts.topic_id),
-        remote_topic=facts.remote_topic,
-        remote_topic_id=str(facts.remote_topic_id),
-        upstream_start=position,
-        upstream_end=position,
-        run_id=run_id,
-        reason=reason,
-    )
+    return replace(facts.receipt(ReceiptKind.SEED, position, position, reason), run_id=run_id)
 
 
 def ends_of(plans: Iterable[PartitionPlan]) -> Mapping[tuple[str, int], int]:

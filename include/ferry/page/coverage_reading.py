@@ -16,7 +16,7 @@ from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ArgumentError
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt
-from ferry.ledger.topic_ids import TopicIds, valid_receipts
+from ferry.ledger.topic_ids import valid_receipts
 from ferry.monitoring.status import position_of
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, missing_document, timeline
 from ferry.page.missing_reading import missing_ranges
@@ -39,7 +39,7 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
             if not known:
                 raise ArgumentError(why)
             return {"remote_topic": known[-1].remote_topic, "partitions": timeline((), known, ()), "missing": [], "note": why}
-        today = {(facts.topic, facts.partition): TopicIds(str(facts.topic_id), str(facts.remote_topic_id)) for facts in seen.facts}
+        today = {(facts.topic, facts.partition): facts.topic_ids for facts in seen.facts}
         receipts = valid_receipts(read_receipts(flow, today), today)
         places = [
             PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts), facts.guard.excluded)
