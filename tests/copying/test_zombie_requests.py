@@ -13,7 +13,7 @@ from ferry.clusters.coordination import Coordinator, Position
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import produce_answers, produce_request
 from ferry.config import ClientRole, Flow
-from ferry.copying.internal_batch import internal_batches
+from ferry.copying.internal_writer import internal_batches
 from ferry.copying.zombie_requests import fence_zombie_requests
 
 pytestmark = pytest.mark.brokers

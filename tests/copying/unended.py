@@ -11,7 +11,7 @@ from ferry.clusters.coordination import Coordinator
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import produce_answers, produce_request
 from ferry.config import ClientRole, Cluster
-from ferry.copying.internal_batch import internal_batches
+from ferry.copying.internal_writer import internal_batches
 
 
 def append_unended(cluster: Cluster, topic: str, transactional_id: str) -> None:

@@ -10,11 +10,12 @@ from typing import Protocol
 
 from ferry.clusters.connections import ClusterConnection, EventLoop
 from ferry.copying.lane import Lane
-from ferry.copying.listening import listened
-from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
+from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask, PartitionOutcome
 from ferry.copying.rate_limiter import RateLimiter
 from ferry.copying.signals import StopSignals
-from ferry.errors import ClusterUnreachable, FerryError, RetryRule
+from ferry.errors import ClusterUnreachable, FerryError, ListenerFailed, RetryRule
+from ferry.handling.calling import described
+from ferry.handling.interface import Assignment, AssignmentListener
 from ferry.handling.loading import make_handler, make_listener
 
 More = Callable[[], Sequence[LaneTask]]
@@ -93,3 +94,31 @@ def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], stop_signals: StopSignal
 
 def _failure(problem: FerryError) -> Failure:
     return Failure(type(problem).__name__, str(problem), passing=problem.retry == RetryRule.RETRY)
+
+
+def listened(listener: AssignmentListener | None, task: LaneTask, work: Callable[[], LaneResult]) -> LaneResult:
+    """The result of `work`, with the listener's calls before and after it. If the first call fails, the lane copies nothing.
+
+    If the second call fails, the lane has failed, unless it failed already; the records that it copied stay.
+    """
+    if listener is None:
+        return work()
+    remote = {(part.topic, part.partition): part.remote_topic for part in task.partitions}
+    try:
+        listener.before_starting([Assignment(part.topic, part.partition, part.remote_topic, part.position) for part in task.partitions])
+    except Exception as problem:  # noqa: BLE001 - the code of users may raise anything
+        outcomes = tuple(PartitionOutcome(part.topic, part.partition, part.position) for part in task.partitions)
+        return LaneResult(task.lane, outcomes, failure=_listener_failure(task, "before_starting", problem))
+    result = work()
+    positions = {(outcome.topic, outcome.partition): outcome.position for outcome in result.partitions}
+    try:
+        listener.before_releasing([Assignment(*key, remote[key], position) for key, position in positions.items()])
+    except Exception as problem:  # noqa: BLE001 - the code of users may raise anything
+        return result if result.failure else replace(result, failure=_listener_failure(task, "before_releasing", problem))
+    return result
+
+
+def _listener_failure(task: LaneTask, method: str, problem: Exception) -> Failure:
+    names = ", ".join(f"{part.topic}-{part.partition}" for part in task.partitions)
+    what = f"lane {task.lane} ({names}): the assignment listener's {method}: {described(problem)}"
+    return Failure(ListenerFailed.__name__, what, passing=False)
