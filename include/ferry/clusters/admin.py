@@ -362,7 +362,7 @@ class ClusterAdmin:
     def _changed(
         self, method: str, wanted: Mapping[Key, Any], explain: Callable[[Key], tuple[str, str]], fine: int | None = None, **options: Any
     ) -> dict[Key, FerryError]:
-        """The errors of a change, by key; ChangeRefused if the broker refuses it whoever asks. The error code `fine` is none.
+        """The errors of a change, by key; ChangeRefused if the broker refuses it for every user. The code `fine` is no error.
 
         `explain` gives for a key what Ferry does, and the right that this needs.
         """

@@ -30,8 +30,8 @@ from ferry.errors import (
 class Action(Enum):
     """What Ferry does about one code; the values are the words of docs/answers.md."""
 
-    GO_ON = "goes on"
-    NOTHING = "goes on as if there were nothing"
+    GO_ON = "continues"
+    NOTHING = "continues as if there were nothing"
     AGAIN = "asks again"
     LEADER = "finds the leader, then asks again"
     COORDINATOR = "finds the coordinator, then asks again"

@@ -34,7 +34,7 @@ NO_ANSWER = (RequestNotSent, RequestLost)
 _METADATA_TOPIC = "__cluster_metadata"
 # Ferry asks for the time so often and takes the quickest answer, which is the most exact.
 CLOCK_READINGS = 3
-# A controller that is being elected must not hold up whoever asks.
+# The election of a controller must not delay the caller for longer.
 CLOCK_MILLISECONDS = 5_000
 
 

@@ -151,7 +151,7 @@ def explained(
 
 
 def refusal(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaError | None = None, *, grant: str = "") -> FerryError:
-    """As `explained`, for a change: ChangeRefused when the cluster refuses the change whoever asks; TooFewBrokers."""
+    """As `explained`, for a change: ChangeRefused if the cluster refuses the change for every user; TooFewBrokers."""
     action, _, kind = ADMIN.meaning(error.code())
     if error.code() == KafkaError._UNSUPPORTED_FEATURE:  # noqa: SLF001 - a public name
         action, kind = Action.REFUSED, ChangeRefused

@@ -28,9 +28,9 @@ SIDES = ("source", "target")
 _TRANSFORMS = FLOW_PROPERTIES["transforms"]
 _TOPIC_CREATION = Property("topic.creation", STRING, None, "topics made by Connect", Scope.FLOW_ONLY, Effect.NO_EFFECT, NO_CONNECT)
 _POLICY_CLASS = "replication.policy.class"
-# Properties that may name a Python class of the user's own.
+# Properties that may name a custom Python class.
 CLASS_KEYS = (_POLICY_CLASS, "topic.filter.class", "group.filter.class", "config.property.filter.class")
-_CUSTOM = Property("(custom)", STRING, None, "for a class of the user's own", Scope.FLOW)
+_CUSTOM = Property("(custom)", STRING, None, "for a custom class", Scope.FLOW)
 _PROVIDER = FILE_PROPERTIES["config.providers.<name>.param.<parameter>"]
 
 
@@ -46,7 +46,7 @@ class Recognised:
 class Keys:
     """The keys that a file with these clusters and config providers may hold.
 
-    `custom_classes`: those of CLASS_KEYS that name a class of the user's own somewhere, which may have properties that only it knows.
+    `custom_classes`: those of CLASS_KEYS that name a custom class in this file. It may have properties that only it knows.
     """
 
     aliases: tuple[str, ...]
@@ -95,9 +95,9 @@ class Keys:
 
 
 def is_custom_key(name: str, *, top_level: bool = False, only: str = "") -> bool:
-    """Whether `name` is handed to a class of the user's own: `replication.policy.x` and the like.
+    """Whether a custom class gets property `name`, for example `replication.policy.x`.
 
-    `top_level`: standing there, where MM2 hands on the policy's alone. `only`: to the class that this key names.
+    `top_level`: at the top level, where MM2 passes on only the properties of the policy. `only`: only the class that this key names.
     """
     keys = [only] if only else [_POLICY_CLASS] if top_level else CLASS_KEYS
     return name not in FLOW_PROPERTIES and any(name.startswith(key.removesuffix("class")) for key in keys)
@@ -147,7 +147,7 @@ def cluster_key(alias: str, rest: str) -> Recognised | None:
         dropped = not known.login and rest not in WORKER_PROPERTIES
         return Recognised(known, f"MM2's clients drop it here: write {alias}.{_a_role(known)}.{rest}" if dropped else "")
     if rest in FLOW_PROPERTIES and rest not in WORKER_PROPERTIES:
-        return Recognised(FLOW_PROPERTIES[rest], "it belongs to a flow: write it at the top level or behind <source>-><target>.")
+        return Recognised(FLOW_PROPERTIES[rest], "it belongs to a flow: write it at the top level or after <source>-><target>.")
     return Recognised(WORKER_PROPERTIES[rest]) if rest in WORKER_PROPERTIES else _role_key(rest)
 
 

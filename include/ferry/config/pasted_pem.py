@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ferry.config.properties import Entry
 
 BEGIN, END = "-----BEGIN", "-----END"
-GOES_ON = "a PEM text goes on in the next line: end each line but the last with \\n\\"
+GOES_ON = "a PEM text continues in the next line: end each line except the last with \\n\\"
 MISPLACED = "holds a PEM text, which is no part of it: remove the backslash at the end of the line above that text's key"
 _BLOCK = re.compile(rf"{BEGIN}.*?(?:{END} [^-]*-----|\Z)", re.DOTALL)
 # Base64 as javaproperties splits it: the padding is what separates key and value.

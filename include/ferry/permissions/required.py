@@ -152,4 +152,4 @@ def _notes(flow: Flow) -> Iterator[str]:
     if flow.reverse_heartbeat == "default":
         reverse = f"{flow.target.alias}->{flow.source.alias}.emit.heartbeats.enabled"
         yield f"left out: Create and Write on topic {heartbeats} at {flow.source.alias}, for a heartbeat that {reverse}=true would ask for"
-    yield "brokers older than 2.8 also want IdempotentWrite on the cluster (KIP-679) from whoever writes"
+    yield "brokers older than 2.8 also require IdempotentWrite on the cluster (KIP-679) from every producer"
