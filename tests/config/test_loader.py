@@ -164,7 +164,7 @@ def test_comments_inside_lines_are_explained(problems: Problems, load: Load) -> 
         ),
         ("request.timeout.ms = 1", "5: request.timeout.ms: has no effect: MM2 drops it at the top level: write <cluster>.consumer.request"),
         ("A.client.id = x", "5: A.client.id: has no effect: MM2's clients drop it here: write A.consumer.client.id"),
-        ("B.replication.factor = 3", "5: B.replication.factor: has no effect: it belongs to a flow: write it at the top level or behind"),
+        ("B.replication.factor = 3", "5: B.replication.factor: has no effect: it belongs to a flow: write it at the top level or after"),
         (
             "A->B.security.protocol = SSL",
             "5: A->B.security.protocol: has no effect: MM2 drops it here: write it for a cluster, as A.security",
