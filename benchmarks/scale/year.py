@@ -77,7 +77,7 @@ class SimulatedLedger:
         found = [(decode_receipt(key, value), moment) for key, (value, moment) in self.live.items()]
         log_start = max(0, number - self.retained_runs) * STEP
         starts = {("A.t", partition): log_start for partition in range(self.partitions)}
-        for key, value in upkeep.records_of(upkeep.tidy(upkeep.mergeable(found, now), starts)):
+        for key, value in upkeep.records_of(upkeep.merge_receipts(upkeep.mergeable(found, now), starts)):
             self._put(key, value, now, ledger_partition("t", json.loads(key)["partition"], self.width))
         self.upkeeps += 1
         self.record = FlowRecord("A->B", 8, tidied=self.held_ever, receipts=len(self.live))

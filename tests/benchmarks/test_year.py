@@ -33,7 +33,7 @@ def bound(partitions: int, retained_runs: int) -> int:
 @given(partitions=st.integers(1, 3), retained_runs=st.integers(0, 2_000), runs=st.integers(1, 1_500))
 def test_size_is_bounded_and_nothing_is_forgotten(partitions: int, retained_runs: int, runs: int) -> None:
     ledger = SimulatedLedger(partitions, retained_runs)
-    with patch.object(upkeep, "UPKEEP_RECORDS", AT_LEAST):
+    with patch.object(upkeep, "COMPACTION_RECORDS", AT_LEAST):
         for number in range(runs):
             ledger.run(number)
     assert ledger.peak <= bound(partitions, retained_runs)
@@ -51,7 +51,7 @@ def test_the_number_of_runs_does_not_count() -> None:
     """Once a day's receipts are there, more runs make the ledger no larger."""
     ledger = SimulatedLedger(3, 1_008)
     peaks = []
-    with patch.object(upkeep, "UPKEEP_RECORDS", AT_LEAST):
+    with patch.object(upkeep, "COMPACTION_RECORDS", AT_LEAST):
         for number in range(4_000):
             ledger.run(number)
             if number in {1_499, 3_999}:

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.copying.ledger_compaction import UPKEEP_RECORDS, YOUNG_MILLISECONDS, LedgerCompaction, is_due, mergeable, records_of, tidy
+from ferry.copying.ledger_compaction import (
+    COMPACTION_RECORDS,
+    YOUNG_MILLISECONDS,
+    LedgerCompaction,
+    is_due,
+    merge_receipts,
+    mergeable,
+    records_of,
+)
 from ferry.ledger.counters import ONE_TRANSACTION, Counters
 from ferry.ledger.coverage import covered
 from ferry.ledger.min_mean_max import MinMeanMax
@@ -42,7 +50,7 @@ def ledgers(draw: st.DrawFn) -> list[Receipt]:
 
 
 def after(receipts: list[Receipt], log_start: int) -> list[Receipt]:
-    done = tidy(receipts, {("A.t", 0): log_start})
+    done = merge_receipts(receipts, {("A.t", 0): log_start})
     by_key = {(entry.kind, entry.upstream_start): entry for entry in receipts}
     for entry in done.replaced:
         del by_key[entry.kind, entry.upstream_start]
@@ -69,7 +77,7 @@ def test_coverage_and_retained_mapping_stay(receipts: list[Receipt], log_start: 
 @given(ledgers(), st.integers(0, 40))
 def test_tidying_twice_changes_nothing_more(receipts: list[Receipt], log_start: int) -> None:
     tidied = after(receipts, log_start)
-    assert tidy(tidied, {("A.t", 0): log_start}).merged == ()
+    assert merge_receipts(tidied, {("A.t", 0): log_start}).merged == ()
 
 
 def test_a_long_row_of_receipts_becomes_one() -> None:
@@ -100,8 +108,8 @@ def test_a_range_without_records_joins_the_first_records_of_the_log() -> None:
 
 def test_where_the_log_begins_must_be_known_for_runs_to_be_dropped() -> None:
     row = [receipt(ReceiptKind.COPIED, 0, 1, 0), receipt(ReceiptKind.COPIED, 1, 2, 1)]
-    assert [entry.runs for entry in tidy(row, {}).merged] == [((0, 0, 2),)]
-    assert [entry.runs for entry in tidy(row, {("A.t", 0): 2}).merged] == [()]
+    assert [entry.runs for entry in merge_receipts(row, {}).merged] == [((0, 0, 2),)]
+    assert [entry.runs for entry in merge_receipts(row, {("A.t", 0): 2}).merged] == [()]
 
 
 def test_receipts_whose_records_have_left_the_log_fill_no_receipt() -> None:
@@ -112,12 +120,12 @@ def test_receipts_whose_records_have_left_the_log_fill_no_receipt() -> None:
         replace(receipt(ReceiptKind.COPIED, start, start + half, start), runs=tuple((start + up, start + down, n) for up, down, n in apart))
         for start in (0, half, 2 * half)
     ]
-    assert [len(tidy(row, {("A.t", 0): log_start}).merged) for log_start in (3 * half, 0)] == [1, 0]
+    assert [len(merge_receipts(row, {("A.t", 0): log_start}).merged) for log_start in (3 * half, 0)] == [1, 0]
 
 
 def test_losses_and_seeds_keep_their_own_receipts() -> None:
     receipts = [receipt(ReceiptKind.SEED, 0, 0, 0), receipt(ReceiptKind.LOSS, 0, 5, 0), receipt(ReceiptKind.LOSS, 5, 9, 0)]
-    assert tidy(receipts, {}).merged == ()
+    assert merge_receipts(receipts, {}).merged == ()
 
 
 @given(ledgers(), st.permutations(range(12)), st.integers(0, 60))
@@ -170,7 +178,7 @@ SECOND = replace(SECOND, min_timestamp=0, max_timestamp=90, source_epoch=2)
 
 
 def test_a_merged_receipt_is_the_sum_of_both() -> None:
-    (both,) = tidy([SECOND, FIRST], {("A.t", 0): 14}).merged
+    (both,) = merge_receipts([SECOND, FIRST], {("A.t", 0): 14}).merged
     assert both == replace(
         FIRST,
         upstream_end=9,
@@ -196,14 +204,14 @@ def test_a_merged_receipt_is_the_sum_of_both() -> None:
         run_id="",
     )
     nothing_timed = [replace(entry, min_timestamp=-1) for entry in (FIRST, SECOND)]
-    assert tidy(nothing_timed, {}).merged[0].min_timestamp == -1
+    assert merge_receipts(nothing_timed, {}).merged[0].min_timestamp == -1
 
 
 @pytest.mark.parametrize(("log_start", "expired"), [(14, False), (15, True), (16, True)])
 def test_a_receipt_alone_loses_what_left_the_log_and_nothing_else(log_start: int, expired: bool) -> None:
     expected = (replace(FIRST, runs=(), written=()),) if expired else ()
-    assert tidy([FIRST], {("A.t", 0): log_start, ("A.t", 1): 99, ("t", 0): 99}).merged == expected
-    assert tidy([FIRST], {("t", 0): 99}).merged == ()
+    assert merge_receipts([FIRST], {("A.t", 0): log_start, ("A.t", 1): 99, ("t", 0): 99}).merged == expected
+    assert merge_receipts([FIRST], {("t", 0): 99}).merged == ()
 
 
 @pytest.mark.parametrize(
@@ -222,8 +230,8 @@ def test_a_receipt_alone_loses_what_left_the_log_and_nothing_else(log_start: int
     ],
 )
 def test_what_is_of_another_kind_or_place_stays_apart(other: dict[str, object]) -> None:
-    assert len(tidy([FIRST, SECOND], {}).merged) == 1
-    assert tidy([FIRST, replace(SECOND, **other)], {}).merged == ()  # type: ignore[arg-type]
+    assert len(merge_receipts([FIRST, SECOND], {}).merged) == 1
+    assert merge_receipts([FIRST, replace(SECOND, **other)], {}).merged == ()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -231,7 +239,7 @@ def test_no_more_runs_than_a_receipt_holds(more: int) -> None:
     runs = tuple((2 * number, 3 * number, 1) for number in range(RUNS_PER_RECEIPT - 1 + more))
     many = replace(FIRST, upstream_end=80_000, downstream_end=90_000, runs=runs)
     following = replace(SECOND, upstream_start=80_000, upstream_end=80_001, runs=((80_000, 90_001, 1),), downstream_end=90_002)
-    assert len(tidy([many, following], {}).merged) == 1 - more
+    assert len(merge_receipts([many, following], {}).merged) == 1 - more
 
 
 def test_only_old_receipts_and_never_the_newest_of_a_partition() -> None:
@@ -245,12 +253,12 @@ def test_only_old_receipts_and_never_the_newest_of_a_partition() -> None:
 
 def test_refused_records_and_seeds_keep_their_own_receipts() -> None:
     for changed in ({"kind": ReceiptKind.SKIPPED, "reason": f"{REFUSED}: too large"}, {"kind": ReceiptKind.SEED}):
-        assert tidy([replace(FIRST, **changed), replace(SECOND, **changed)], {}).merged == ()  # type: ignore[arg-type]
+        assert merge_receipts([replace(FIRST, **changed), replace(SECOND, **changed)], {}).merged == ()  # type: ignore[arg-type]
 
 
 def test_runs_that_go_on_become_one_and_three_receipts_count_together() -> None:
     going_on = replace(SECOND, runs=((5, 15, 4),), downstream_end=19, written=())
-    assert tidy([FIRST, going_on], {}).merged[0].runs == ((0, 10, 9),)
+    assert merge_receipts([FIRST, going_on], {}).merged[0].runs == ((0, 10, 9),)
     half = RUNS_PER_RECEIPT // 2
     row = [
         replace(
@@ -260,19 +268,19 @@ def test_runs_that_go_on_become_one_and_three_receipts_count_together() -> None:
     ]
     row = [replace(entry, upstream_end=following.upstream_start) for entry, following in zip(row, [*row[1:], SECOND], strict=True)]
     row[2] = replace(row[2], upstream_end=300_000)
-    assert [len(entry.runs) for entry in tidy(row, {}).merged] == [2 * half]
+    assert [len(entry.runs) for entry in merge_receipts(row, {}).merged] == [2 * half]
 
 
 @pytest.mark.parametrize(
     ("held_ever", "tidied", "receipts", "due"),
     [
-        (UPKEEP_RECORDS - 1, 0, 0, False),
-        (UPKEEP_RECORDS, 0, 0, True),
-        (UPKEEP_RECORDS + 50, 51, 0, False),
-        (3 * UPKEEP_RECORDS, UPKEEP_RECORDS, 2 * UPKEEP_RECORDS, True),
-        (3 * UPKEEP_RECORDS, UPKEEP_RECORDS, 2 * UPKEEP_RECORDS + 1, False),
+        (COMPACTION_RECORDS - 1, 0, 0, False),
+        (COMPACTION_RECORDS, 0, 0, True),
+        (COMPACTION_RECORDS + 50, 51, 0, False),
+        (3 * COMPACTION_RECORDS, COMPACTION_RECORDS, 2 * COMPACTION_RECORDS, True),
+        (3 * COMPACTION_RECORDS, COMPACTION_RECORDS, 2 * COMPACTION_RECORDS + 1, False),
         (50, 50, 0, False),
-        (49, 50, 9 * UPKEEP_RECORDS, True),
+        (49, 50, 9 * COMPACTION_RECORDS, True),
     ],
 )
 def test_when_it_is_worth_reading_the_ledger(held_ever: int, tidied: int, receipts: int, due: bool) -> None:

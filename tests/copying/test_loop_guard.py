@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.leader_epochs import NO_END
-from ferry.copying.ledger_compaction import tidy
+from ferry.copying.ledger_compaction import merge_receipts
 from ferry.copying.loop_guard import GuardDraft, PartitionGuard, TopicPair, both_ways, unexplained_partitions
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
 from ferry.errors import OriginUnclear, PartitionUnavailable, PositionDisagrees, RetryRule
@@ -127,7 +127,7 @@ def test_exactly_what_the_other_flow_wrote(steps: list[int | tuple[list[tuple[in
 @given(UNCLEAN, st.booleans())
 def test_offsets_that_were_given_again_are_not_left_out(steps: list[int | tuple[list[tuple[int, int, int]], bool]], tidied: bool) -> None:
     log = log_of(steps)
-    done = tidy(log.receipts, {})
+    done = merge_receipts(log.receipts, {})
     replaced = {(receipt.kind, receipt.upstream_start) for receipt in (*done.replaced, *done.merged)} if tidied else set()
     left = [entry for entry in log.receipts if (entry.kind, entry.upstream_start) not in replaced]
     assert offsets(excluded([*left, *(done.merged if tidied else ())], ends=log.ends())) == log.ours
@@ -152,7 +152,7 @@ def test_upkeep_takes_nothing_that_the_log_still_serves(
 ) -> None:
     """The ledger as a reader meets it: merged or not yet, old receipts compacted away or not yet."""
     log = log_of(steps)
-    done = tidy(log.receipts, {("t", 0): log_start})
+    done = merge_receipts(log.receipts, {("t", 0): log_start})
     replaced = {(receipt.kind, receipt.upstream_start) for receipt in (*done.replaced, *done.merged)}
     left = [entry for entry in log.receipts if (entry.kind, entry.upstream_start) not in replaced or data.draw(st.booleans())]
     served = {offset for offset in offsets(excluded([*left, *done.merged])) if offset >= log_start}
@@ -165,7 +165,7 @@ def test_what_was_copied_twice_stays_known() -> None:
     again = replace(first, downstream_end=40, runs=((0, 31, 9),), series="seed-2")
     compacted = {encode_receipt(entry)[0]: entry for entry in (first, again)}
     assert excluded(list(compacted.values())) == ((0, 9), (31, 40))
-    assert tidy([first, again], {}).replaced == ()
+    assert merge_receipts([first, again], {}).replaced == ()
 
 
 def test_declared_records_came_from_the_other_side() -> None:

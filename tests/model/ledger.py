@@ -1,6 +1,6 @@
 """A ledger that is written, merged and read at the same time: one lane, two upkeeps, one reader, and markers that come one by one.
 
-Merging (tidy) and coverage (covered) are Ferry's own. The log of an internal topic is a tuple of entries; those of a transaction count when
+Merging and coverage are Ferry's own. The log of an internal topic is a tuple of entries; those of a transaction count when
 it is committed, and a reader sees them when its marker has reached the log and nothing before them is undecided there.
 """
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tests.model.exploring import World
 from tests.model.run_worlds import COPIED, as_receipts
 
-from ferry.copying.ledger_compaction import tidy
+from ferry.copying.ledger_compaction import merge_receipts
 from ferry.ledger.coverage import covered
 from ferry.ledger.receipts import Receipt
 
@@ -118,7 +118,7 @@ def writes_of(entries: tuple[Entry, ...], name: str, *, merged_first: bool) -> t
     """What an upkeep that read `entries` appends: all but the newest receipt are old."""
     receipts = receipts_of(entries)
     newest = max(receipt.upstream_end for receipt in receipts)
-    done = tidy([receipt for receipt in receipts if receipt.upstream_end < newest], {})
+    done = merge_receipts([receipt for receipt in receipts if receipt.upstream_end < newest], {})
     merged = [Entry(receipt.upstream_start, receipt.upstream_end, name) for receipt in done.merged]
     removed = [Entry(receipt.upstream_start, None, name) for receipt in done.replaced]
     return tuple(merged + removed if merged_first else removed + merged)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.translation.worlds import BLANK, World, worlds
 
-from ferry.copying.ledger_compaction import tidy
+from ferry.copying.ledger_compaction import merge_receipts
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.translation.model import Inexact
@@ -124,7 +124,7 @@ def test_there_and_back(world: World) -> None:
 def tidied(world: World, kept: int) -> OffsetMap:
     """The map after upkeep of all but the newest `kept` receipts."""
     old = world.receipts[: max(0, len(world.receipts) - kept)]
-    done = tidy(old, {("A.t", 0): world.target_start})
+    done = merge_receipts(old, {("A.t", 0): world.target_start})
     rewritten = {(entry.kind, entry.upstream_start, entry.series) for entry in (*done.merged, *done.replaced)}
     rest = [entry for entry in world.receipts if (entry.kind, entry.upstream_start, entry.series) not in rewritten]
     return map_of(world, [*rest, *done.merged])

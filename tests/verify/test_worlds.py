@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.verify.worlds import Record, Stored, World, compare, insert_stranger, receipt, record, rewrite, wanted_offsets, worlds
 
-from ferry.copying.ledger_compaction import tidy
+from ferry.copying.ledger_compaction import merge_receipts
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import ReceiptKind
 from ferry.verify.comparer import Tally
@@ -168,7 +168,7 @@ def test_merged_receipts_give_the_same_ranges_also_beside_the_receipts_that_they
     world: World, seed: int, piece: int, halfway: bool
 ) -> None:
     """Upkeep writes merged receipts before it removes the others: a reader may find a range twice."""
-    done = tidy(world.receipts, {})
+    done = merge_receipts(world.receipts, {})
     keys = {(entry.kind, entry.upstream_start) for entry in (*done.merged, *(() if halfway else done.replaced))}
     world.receipts = [*(entry for entry in world.receipts if (entry.kind, entry.upstream_start) not in keys), *done.merged]
     compared = compare(world, seed, piece)
@@ -180,7 +180,7 @@ def test_merged_receipts_give_the_same_ranges_also_beside_the_receipts_that_they
 def test_receipts_whose_runs_compaction_dropped_claim_nothing(data: st.DataObject, world: World, seed: int, piece: int) -> None:
     start = data.draw(st.sampled_from([entry.downstream_end for entry in world.receipts]))
     before = compare(world, seed, piece, target_start=start)
-    done = tidy(world.receipts, {("r", 0): start})
+    done = merge_receipts(world.receipts, {("r", 0): start})
     keys = {(entry.kind, entry.upstream_start) for entry in (*done.merged, *done.replaced)}
     world.receipts = [*(entry for entry in world.receipts if (entry.kind, entry.upstream_start) not in keys), *done.merged]
     compared = compare(world, seed, piece, target_start=start)

@@ -50,7 +50,7 @@ def run_transactional_id(flow: str) -> str:
     return f"ferry-{flow}-run"
 
 
-def upkeep_transactional_id(flow: str) -> str:
+def compaction_transactional_id(flow: str) -> str:
     """The transactional id of the ledger's compaction."""
     return f"ferry-{flow}-upkeep"
 

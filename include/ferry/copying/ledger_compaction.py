@@ -18,7 +18,7 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.internal_writer import KeyValue
-from ferry.copying.lanes import upkeep_transactional_id
+from ferry.copying.lanes import compaction_transactional_id
 from ferry.ledger.counters import ZERO
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import (
@@ -41,7 +41,7 @@ MERGED = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.SKIP
 YOUNG_MILLISECONDS = 24 * 3600 * 1000
 NEVER_OLD = 1 << 62
 # The ledger is compacted after at least this many new records: then reading all of it costs little compared with the copies.
-UPKEEP_RECORDS = 20_000
+COMPACTION_RECORDS = 20_000
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class LedgerCompaction:
     left: int = 0
 
 
-def tidy(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, int], int]) -> LedgerCompaction:
+def merge_receipts(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, int], int]) -> LedgerCompaction:
     """Merge receipts (pure). `receipts`: the old ones; `log_starts`: of remote partitions.
 
     A merged receipt keeps the key of its first one. Receipts of handled records are not merged with others: a verify compares the contents
@@ -124,12 +124,12 @@ def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> 
 
 
 def is_due(held_ever: int, record: FlowRecord) -> bool:
-    """Whether to compact: as many records are new as were left the last time, and at least UPKEEP_RECORDS.
+    """Whether to compact: as many records are new as were left the last time, and at least COMPACTION_RECORDS.
 
     `held_ever`: how many records the ledger ever held, transaction markers among them.
     """
     recreated = held_ever < record.tidied
-    return recreated or held_ever - record.tidied >= max(UPKEEP_RECORDS, record.receipts)
+    return recreated or held_ever - record.tidied >= max(COMPACTION_RECORDS, record.receipts)
 
 
 def mergeable(found: Collection[tuple[Receipt, int]], now_ms: int) -> list[Receipt]:
@@ -156,7 +156,7 @@ def compact_ledger(flow: Flow) -> LedgerCompaction:
     replaced: list[Receipt] = []
     left = 0
     with (
-        FencedWriter(flow, flow.position_group, upkeep_transactional_id(flow.name), [topic]) as writer,
+        FencedWriter(flow, flow.position_group, compaction_transactional_id(flow.name), [topic]) as writer,
         InternalTopicReader(flow.target) as reader,
         ClusterAdmin(flow.target) as target,
     ):
@@ -165,7 +165,7 @@ def compact_ledger(flow: Flow) -> LedgerCompaction:
             old = mergeable(found, time.time_ns() // 1_000_000)
             keys = {TopicPartition(receipt.remote_topic, receipt.partition) for receipt in old}
             log_starts, _ = target.earliest_offsets(sorted(keys))
-            done = tidy(old, {(key.topic, key.partition): offset for key, offset in log_starts.items()})
+            done = merge_receipts(old, {(key.topic, key.partition): offset for key, offset in log_starts.items()})
             if done.merged or done.replaced:
                 writer.write({TopicPartition(topic, share): records_of(done)})
             merged += done.merged

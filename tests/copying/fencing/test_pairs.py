@@ -14,7 +14,7 @@ from ferry.copying import driver
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane_runner import run_lanes
-from ferry.copying.lanes import upkeep_transactional_id
+from ferry.copying.lanes import compaction_transactional_id
 from ferry.errors import ExitCode, Superseded
 from ferry.ledger.run_report import RunReport
 
@@ -75,13 +75,13 @@ def test_somebody_who_tidies_the_ledger_too_supersedes_no_run(
     tidied = []
 
     def contested(flow: Flow) -> object:
-        holder = (flow, flow.position_group, upkeep_transactional_id(flow.name), [flow.ledger_topic])
+        holder = (flow, flow.position_group, compaction_transactional_id(flow.name), [flow.ledger_topic])
         with FencedWriter(*holder) as first, FencedWriter(*holder):
             tidied.append(flow.name)
             first.confirm()
         raise AssertionError("the second one holds it")
 
-    monkeypatch.setattr(upkeep, "UPKEEP_RECORDS", 1)
+    monkeypatch.setattr(upkeep, "COMPACTION_RECORDS", 1)
     monkeypatch.setattr(driver, "compact_ledger", contested)
     fill(300)
     report = run_flow(flow)
