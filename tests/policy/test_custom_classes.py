@@ -91,12 +91,11 @@ def test_custom_filters(load: Load) -> None:
         "topics = nothing",
     )
     topics = flow.topic_filter
-    assert [topics.should_replicate_topic(name) for name in ("ab", "abc")] == [True, False]
-    assert topics.why_not("abc") == f"left out by {HERE}OnlyShort"
+    assert [topics.why_not(name) for name in ("ab", "abc")] == [None, f"left out by {HERE}OnlyShort"]
     groups = flow.group_filter
-    assert [groups.should_replicate_group(name) for name in ("ab", "abc")] == [True, False]
+    assert [groups.why_not(name) for name in ("ab", "abc")] == [None, f"left out by {HERE}OnlyShort"]
     configs = flow.config_property_filter
-    assert configs.should_replicate_config_property("retention.bytes")
+    assert configs.why_not("retention.bytes") is None
     assert not configs.should_replicate_source_default("retention.bytes")
     assert configs.why_not("cleanup.policy") == f"left out by {HERE}OnlyShort"
     assert dict(flow.select_topics(["ab", "abc"]).selected) == {"ab": "A.ab"}
@@ -153,4 +152,4 @@ def test_custom_properties_of_filters_at_the_top_level_are_ignored_as_in_mm2(tmp
     assert config.warnings == (
         f"{path}:6: topic.filter.most: has no effect: MM2 drops it at the top level: write <source>-><target>.topic.filter.most",
     )
-    assert config.flows[0].topic_filter.should_replicate_topic("abcde")
+    assert config.flows[0].topic_filter.why_not("abcde") is None

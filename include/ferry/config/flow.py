@@ -26,8 +26,7 @@ from ferry.policy.filters import (
     DefaultConfigPropertyFilter,
     DefaultGroupFilter,
     DefaultTopicFilter,
-    GroupRule,
-    TopicRule,
+    NameRule,
 )
 from ferry.policy.naming import ledger_topic, position_group, replication_policy, runs_topic, state_topic
 from ferry.policy.replication_policy import ReplicationPolicy
@@ -105,7 +104,7 @@ class Flow:
             raise ConfigError(f"flow {self.name}: {problem}") from None
 
     @property
-    def topic_filter(self) -> TopicRule:
+    def topic_filter(self) -> NameRule:
         """Decides which topics are copied. ConfigError for a custom class that cannot be made."""
         custom = self.mirroring.topic_filter_class
         return (
@@ -113,7 +112,7 @@ class Flow:
         )
 
     @property
-    def group_filter(self) -> GroupRule:
+    def group_filter(self) -> NameRule:
         """Decides which groups are synced. ConfigError as in `topic_filter`."""
         custom, sync = self.mirroring.group_filter_class, self.mirroring
         if is_custom(custom):

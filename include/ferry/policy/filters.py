@@ -37,22 +37,16 @@ class ConfigPropertyFilter(Protocol):
     def should_replicate_source_default(self, name: str, /) -> bool: ...
 
 
-class TopicRule(TopicFilter, Protocol):
-    """A topic filter that gives reasons."""
+class NameRule(Protocol):
+    """A filter as Ferry asks it. `why_not`: the reason for leaving a topic, group or config out; None when it is in."""
 
     def why_not(self, name: str, /) -> str | None: ...
 
 
-class GroupRule(GroupFilter, Protocol):
-    """A group filter that gives reasons."""
+class ConfigPropertyRule(NameRule, Protocol):
+    """`should_replicate_source_default`: as in ConfigPropertyFilter."""
 
-    def why_not(self, name: str, /) -> str | None: ...
-
-
-class ConfigPropertyRule(ConfigPropertyFilter, Protocol):
-    """A filter of topic configs that gives reasons."""
-
-    def why_not(self, name: str, /) -> str | None: ...
+    def should_replicate_source_default(self, name: str, /) -> bool: ...
 
 
 class _IncludeExclude:
@@ -78,17 +72,11 @@ class DefaultTopicFilter(_IncludeExclude):
 
     key = "topics"
 
-    def should_replicate_topic(self, name: str) -> bool:
-        return self.why_not(name) is None
-
 
 class DefaultGroupFilter(_IncludeExclude):
     """`groups` and `groups.exclude`."""
 
     key = "groups"
-
-    def should_replicate_group(self, name: str) -> bool:
-        return self.why_not(name) is None
 
 
 class DefaultConfigPropertyFilter:
@@ -102,9 +90,6 @@ class DefaultConfigPropertyFilter:
         """The reason for leaving a topic config out; None when it is synced."""
         excluded = self._exclude is not None and self._exclude.fullmatch(name) is not None
         return "in config.properties.exclude" if excluded else None
-
-    def should_replicate_config_property(self, name: str) -> bool:
-        return self.why_not(name) is None
 
     def should_replicate_source_default(self, name: str) -> bool:  # noqa: ARG002 - the same answer for every name, as in MM2
         return self._source_defaults
@@ -133,26 +118,17 @@ class CustomTopicFilter(_Custom):
 
     methods = ("should_replicate_topic",)
 
-    def should_replicate_topic(self, name: str) -> bool:
-        return self._truth("should_replicate_topic", name)
-
 
 class CustomGroupFilter(_Custom):
     """`group.filter.class`."""
 
     methods = ("should_replicate_group",)
 
-    def should_replicate_group(self, name: str) -> bool:
-        return self._truth("should_replicate_group", name)
-
 
 class CustomConfigPropertyFilter(_Custom):
     """`config.property.filter.class`."""
 
     methods = ("should_replicate_config_property", "should_replicate_source_default")
-
-    def should_replicate_config_property(self, name: str) -> bool:
-        return self._truth("should_replicate_config_property", name)
 
     def should_replicate_source_default(self, name: str) -> bool:
         return self._truth("should_replicate_source_default", name)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ferry.errors import ConfigError
-from ferry.policy.filters import TopicRule
+from ferry.policy.filters import NameRule
 from ferry.policy.naming import is_ferry_topic, is_never_copied
 from ferry.policy.replication_policy import MOST_HOPS, ReplicationPolicy
 
@@ -30,7 +30,7 @@ class TopicRules:
     source: str
     target: str
     policy: ReplicationPolicy
-    filter: TopicRule
+    filter: NameRule
     heartbeats: bool = True
     separator: str = "."
     policy_class: str = ""

@@ -126,14 +126,14 @@ class LocalBroker:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()
             process.resume()
-        if not self._ended(STOP_SECONDS):
+        if not self._ended():
             self.kill()
 
     def kill(self) -> None:
         """SIGKILL; returns when it has ended. Does nothing if it does not run."""
         if (process := self._process()) is not None:
             process.send_signal(signal.SIGKILL)
-        if not self._ended(STOP_SECONDS):
+        if not self._ended():
             raise SandboxFailed(f"cluster {self.name}: process {self.pid} survives SIGKILL")
 
     def _java_options(self) -> Sequence[str]:
@@ -157,15 +157,15 @@ class LocalBroker:
             self.pid, self.started = process.pid, process.create_time()
             self.kill()
 
-    def _ended(self, seconds: float) -> bool:
+    def _ended(self) -> bool:
         """Wait for the process to end, whether it is a child of this process or not."""
         child = _children.get(self.pid)
         try:
             if child is not None:
-                child.wait(seconds)
+                child.wait(STOP_SECONDS)
                 _children.pop(self.pid, None)
             elif (process := self._process()) is not None:
-                process.wait(seconds)
+                process.wait(STOP_SECONDS)
         except (subprocess.TimeoutExpired, psutil.TimeoutExpired):
             return False
         except psutil.NoSuchProcess:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ferry.clusters.acl_binding import OPERATIONS, PERMISSIONS, AclBinding, AclPattern, AclResource
 from ferry.config.settings import AclSettings
-from ferry.policy.filters import GroupRule
+from ferry.policy.filters import NameRule
 from ferry.policy.selection import TopicRules
 
 ANYTHING = "*"
@@ -28,7 +28,7 @@ class AclRules:
     """The settings that decide about a flow's ACLs. `copied`: the source topics that it copies today."""
 
     topics: TopicRules
-    groups: GroupRule
+    groups: NameRule
     settings: AclSettings = field(default_factory=AclSettings)
     copied: Collection[str] = ()
 

@@ -83,14 +83,12 @@ class Transformed:
     """The batches to produce of one partition's fetched bytes.
 
     `next_position`: the upstream offset to fetch next, at most `end`; it moves on even if there are no batches.
-    `consumed`: bytes of whole entries that were read. 0 although there are bytes: even the first entry was incomplete.
     `last_leader_epoch`: as in ProduceBatch, at `next_position`.
     `dropped`: records that a handler dropped and that no batch counts, because none follows them.
     """
 
     batches: list[ProduceBatch]
     next_position: int
-    consumed: int
     last_leader_epoch: int = -1
     dropped: int = 0
 

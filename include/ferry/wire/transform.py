@@ -122,7 +122,7 @@ def transform(
         reached = max(reached, header.next_offset)
     next_position = min(reached, end)
     dropped = builder.finish()
-    return Transformed(builder.batches(next_position), next_position, at, builder.epoch_at(next_position), dropped)
+    return Transformed(builder.batches(next_position), next_position, builder.epoch_at(next_position), dropped)
 
 
 def _take(header: BatchHeader, view: memoryview, reached: int, builder: _MergingBuilder | HandlingBuilder, tracker: AbortedTracker) -> None:
