@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tools.kafka import SandboxCluster
 from tools.kafka.jars import mirror_maker_jars
 
+from ferry.clusters.internal_producer import append_records
 from ferry.config import FerryConfig, Flow, load_config
 from ferry.config.replicas import WantedReplicas
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -24,7 +25,7 @@ from ferry.pipeline.run import Run
 from ferry.sandbox.jars import java
 from ferry.syncs.context import SyncContext
 from ferry.syncs.heartbeats import sync_heartbeat
-from ferry.syncs.mm2_topics import ensure_mm2_topic, write_mm2_records
+from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic
 from ferry.syncs.offset_syncs import sync_offset_syncs
 from ferry.wire.internal_records import Checkpoint
 
@@ -149,4 +150,5 @@ def _write_checkpoints(flow: Flow, topic: str, remote: str) -> None:
     ]
     records = [(entry.encode_key(), entry.encode_value()) for entry in checkpoints]
     # A short buffer is passed over by the Java client too; a null value would end it.
-    write_mm2_records(flow.target, topic, [*records[:2], (b"\0\1x", b""), *records[2:]], timestamp=time.time_ns() // 1_000_000)
+    records.insert(2, (b"\0\1x", b""))
+    append_records(flow.target, topic, records, partition=PARTITION, timestamp=time.time_ns() // 1_000_000)

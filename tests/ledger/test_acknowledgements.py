@@ -19,13 +19,13 @@ def loss(topic: str, topic_id: str) -> Receipt:
 
 
 @pytest.mark.parametrize("ids", [IDS, (str(NO_TOPIC_ID),) * 2], ids=["by topic id", "a source older than topic ids"])
-def test_a_loss_of_one_topic_is_not_acknowledged_with_another_ones(ids: tuple[str, str]) -> None:
+def test_acknowledging_a_loss_of_one_topic_leaves_those_of_others(ids: tuple[str, str]) -> None:
     seen, new = loss("orders", ids[0]), loss("clicks", ids[1])
     state = fold_state([encode_state(acknowledgement(seen))])
     assert unacknowledged([seen, new], state) == [new]
 
 
-def test_what_was_acknowledged_without_the_topic_is_asked_for_again() -> None:
+def test_a_loss_that_was_acknowledged_without_its_topic_is_open_again() -> None:
     """Of a source without topic ids, by an earlier release: whose loss was meant is not known."""
     state = fold_state([encode_state(LossAcknowledged(str(NO_TOPIC_ID), 0, 0))])
     assert unacknowledged([loss("orders", str(NO_TOPIC_ID))], state) == [loss("orders", str(NO_TOPIC_ID))]

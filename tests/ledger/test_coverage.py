@@ -47,7 +47,7 @@ def test_seeds_cover_nothing() -> None:
     assert covered([Receipt(ReceiptKind.SEED, "t", 0, "s", "A.t", "r", 5, 9)]) == ()
 
 
-def test_what_lies_before_between_and_behind() -> None:
+def test_uncovered_ranges_before_between_and_after() -> None:
     assert uncovered((5, 20), ((0, 2), (3, 5), (8, 9), (12, 30))) == ((5, 8), (9, 12))
     assert uncovered((5, 20), ((0, 6), (19, 20), (25, 30))) == ((6, 19),)
     assert uncovered((5, 20), ((5, 8), (8, 9), (20, 30))) == ((9, 20),)

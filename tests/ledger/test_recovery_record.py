@@ -25,7 +25,7 @@ def moved(record: RecoveryRecord, *events: tuple[Event, str]) -> RecoveryRecord:
     return record
 
 
-def test_one_name_there_and_one_for_the_way_back() -> None:
+def test_a_failover_has_one_name_and_its_failback_another() -> None:
     there = moved(NEW, (Event.FAILOVER_BEGINS, "failover 1"))
     assert (there.recovery, there.phase, there.stage) == ("failover 1", "failover 1", "failing-over")
     again = moved(there, (Event.FAILOVER_BEGINS, "failover 2"), (Event.FAILOVER_ENDS, ""), (Event.FAILOVER_BEGINS, "failover 3"))
@@ -34,7 +34,7 @@ def test_one_name_there_and_one_for_the_way_back() -> None:
     assert (back.recovery, back.phase, back.stage) == ("failover 1", "failback 4", "failing-back")
 
 
-def test_the_run_that_came_to_the_end_knows_it() -> None:
+def test_a_run_knows_that_it_has_ended_the_movement() -> None:
     """A task that was killed behind its last record is tried again, and finds it."""
     there = moved(replace(NEW, run_id="1"), (Event.FAILOVER_BEGINS, "failover 1"), (Event.FAILOVER_ENDS, ""))
     back = moved(replace(there, run_id="2"), (Event.FAILBACK_BEGINS, "failback 2"))
@@ -45,7 +45,7 @@ def test_the_run_that_came_to_the_end_knows_it() -> None:
     assert not ended_by(ended(back, Event.FAILBACK_ABANDONED, "abandoned", 9), Event.FAILBACK_ENDS, "2")
 
 
-def test_behind_an_abandoned_failback_a_failover_knows_what_it_had_done() -> None:
+def test_after_an_abandoned_failback_groups_of_the_failover_count_as_done() -> None:
     failed_over = moved(NEW, (Event.FAILOVER_BEGINS, "failover 1"), (Event.FAILOVER_ENDS, ""))
     abandoned = moved(failed_over, (Event.FAILBACK_BEGINS, "failback 2"), (Event.FAILBACK_ABANDONED, ""))
     taken = {"a": GroupTaken("a", "failover 1", done=True), "b": GroupTaken("b", "failback 2", done=True)}
@@ -54,7 +54,7 @@ def test_behind_an_abandoned_failback_a_failover_knows_what_it_had_done() -> Non
     assert moved(abandoned, (Event.FAILBACK_BEGINS, "failback 4")).phase == "failback 4"
 
 
-def test_groups_that_went_have_to_come_home() -> None:
+def test_groups_that_were_moved_have_to_move_back() -> None:
     """Some may be moved before the others; a group that is not there any more, or was never moved, is not waited for."""
     there = moved(NEW, (Event.CUTOVER_BEGINS, "cutover 1"), (Event.CUTOVER_ENDS, ""), (Event.CUTOVER_BEGINS, "cutover 2"))
     went = {name: GroupTaken(name, "cutover 1", done=True) for name in ("a", "b", "gone")}
@@ -81,7 +81,7 @@ def test_a_confirmation_counts_once(events: tuple[tuple[Event, str], ...]) -> No
     assert begun(FlowState(), record, Event.FAILOVER_BEGINS, "run 2", 8).phase == "run 2"
 
 
-def test_an_abandoned_failback_is_not_gone_on_with() -> None:
+def test_an_abandoned_failback_cannot_be_continued() -> None:
     failed_over = moved(NEW, (Event.FAILOVER_BEGINS, "failover 1"), (Event.FAILOVER_ENDS, ""))
     first = moved(failed_over, (Event.FAILBACK_BEGINS, "run 1"), (Event.FAILBACK_ABANDONED, ""))
     second = moved(first, (Event.FAILBACK_BEGINS, "run 2"), (Event.FAILBACK_ABANDONED, ""))
@@ -101,5 +101,5 @@ def test_an_abandoned_failback_is_not_gone_on_with() -> None:
         (None, "x", 0, 0),
     ],
 )
-def test_where_the_way_back_begins(cut: CutEnds | None, topic_id: str | None, partition: int, start: int) -> None:
+def test_where_the_flow_in_the_other_direction_begins(cut: CutEnds | None, topic_id: str | None, partition: int, start: int) -> None:
     assert start_of(cut, topic_id, partition) == start

@@ -33,7 +33,7 @@ def copied(topic: str, records: int, partition: int = 0) -> PartitionReport:
     return PartitionReport(topic, partition, f"A.{topic}", 0, records, Counters(records, records * 10))
 
 
-def test_a_summary_comes_back_as_it_was() -> None:
+def test_a_summary_survives_its_record_unchanged() -> None:
     found = summary_of(
         report(
             partitions=(copied("a", 5), copied("b", 9), copied("a", 6, 1)),
@@ -53,7 +53,7 @@ def test_a_summary_comes_back_as_it_was() -> None:
     assert (found.records, found.bytes, found.state, found.lag.records) == (20, 200, "data lost", 4)
 
 
-def test_it_is_small_whatever_the_run_was() -> None:
+def test_a_summary_is_small_whatever_the_run_was() -> None:
     many = range(10_000)
     found = summary_of(
         report(
@@ -81,7 +81,7 @@ def test_it_is_small_whatever_the_run_was() -> None:
         (report(superseded="s took over", failed=(PartitionFailure("", -1, "Superseded", ""),)), "superseded"),
     ],
 )
-def test_the_worst_outcome_names_the_run(found: RunReport, state: str) -> None:
+def test_the_state_of_a_run_is_its_worst_outcome(found: RunReport, state: str) -> None:
     assert state_of(found) == state
 
 

@@ -17,7 +17,7 @@ BEGINS = {Event.FAILOVER_BEGINS, Event.CUTOVER_BEGINS, Event.FAILBACK_BEGINS}
 MOVING = {Stage.FAILING_OVER, Stage.CUTTING_OVER, Stage.FAILING_BACK}
 
 
-def test_there_and_back() -> None:
+def test_failover_and_failback() -> None:
     stage = Stage.REPLICATING
     for event, expected in (
         (Event.FAILOVER_BEGINS, Stage.FAILING_OVER),
@@ -35,13 +35,13 @@ def test_there_and_back() -> None:
 
 
 @pytest.mark.parametrize(("stage", "event"), [pair for pair in product(Stage, Event) if pair not in TRANSITIONS])
-def test_what_cannot_happen_says_what_can(stage: Stage, event: Event) -> None:
+def test_an_event_that_is_not_possible_says_what_is(stage: Stage, event: Event) -> None:
     with pytest.raises(RecoveryStopped, match=f"A->B is {stage.value}: .*`ferry (failover|cutover|failback)`"):
         advance("A->B", stage, event)
 
 
 @given(events=st.lists(st.sampled_from(Event)))
-def test_every_way_through(events: list[Event]) -> None:
+def test_groups_are_held_in_every_stage_but_replicating(events: list[Event]) -> None:
     """What was begun can be begun again and ended; groups are held wherever they may be on the target; only an end frees them."""
     stage = Stage.REPLICATING
     for event in events:

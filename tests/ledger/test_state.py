@@ -102,7 +102,7 @@ def test_the_newest_counts_and_a_tombstone_removes() -> None:
     assert (state.claims, state.flow, state.acknowledged) == ({"A.t": claim}, flow, frozenset({seen}))
 
 
-def test_every_kind_has_its_own_place() -> None:
+def test_every_kind_of_record_has_a_field_of_the_state() -> None:
     binding = AclBinding(next(iter(AclResource)), "t", next(iter(AclPattern)), "User:a", "*", "READ", "ALLOW")
     acl, sync = OwnedAcl(binding, (binding,)), SyncDone("topics", 7, "run")
     state = fold_state([encode_state(acl), encode_state(sync)])

@@ -27,7 +27,7 @@ def test_exit_codes(failed: tuple[SyncFailure, ...], changes: tuple[Change, ...]
 
 
 @pytest.mark.parametrize(("failed", "rule"), [((AWAY, DENIED), RetryRule.RETRY), ((DENIED,), RetryRule.FAIL)])
-def test_what_cannot_help_is_not_tried_again(failed: tuple[SyncFailure, ...], rule: RetryRule) -> None:
+def test_failures_that_a_retry_cannot_help_are_not_tried_again(failed: tuple[SyncFailure, ...], rule: RetryRule) -> None:
     with pytest.raises(PartitionsFailed, match=f"{len(failed)} failed: ") as raised:
         SyncOutcome("configs", failed=failed).raise_for_failures()
     assert raised.value.retry is rule

@@ -26,13 +26,13 @@ def at(position: int, partition: int = 0, source: UUID = SOURCE) -> PartitionFac
 
 
 @pytest.mark.parametrize(("mm2", "offset"), [(None, 49), (10, 49), (48, 49), (49, None), (50, None)])
-def test_mm2_goes_on_where_ferry_stands_and_never_back(mm2: int | None, offset: int | None) -> None:
+def test_mm2_goes_on_at_ferrys_position_and_never_back(mm2: int | None, offset: int | None) -> None:
     offsets, left_out = plan_export((at(50),), RULES, "A", SOURCE_CONNECTOR, {} if mm2 is None else {WHERE: mm2})
     assert offsets == (() if offset is None else ((WHERE, offset),))
     assert [skipped.what for skipped in left_out] == ([] if offset is not None else ["t-0"])
 
 
-def test_nothing_copied_is_an_offset_that_mm2_does_not_go_by() -> None:
+def test_a_partition_without_records_gets_an_offset_that_mm2_ignores() -> None:
     offsets, _ = plan_export((at(0),), RULES, "A", SOURCE_CONNECTOR, {})
     export = OffsetExport("A->B", "o", offsets)
     assert export.records == ((b'["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":"t"}]', b'{"offset":-1}'),)

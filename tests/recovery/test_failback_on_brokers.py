@@ -40,7 +40,7 @@ def groups_of(room: Room, count: int) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("room", ["default", pytest.param("identity", marks=pytest.mark.drill)], indirect=True)
-def test_there_and_back(
+def test_failover_and_failback(
     room: Room, copy_flow: CopyFlow, topic_factory: Callable[..., str], group_member: GroupMember, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only what was produced after the failover goes back, once; groups go on exactly; nothing goes round afterwards."""

@@ -80,7 +80,7 @@ def test_with_a_source_that_answers(room: Room, copy_flow: CopyFlow, group_membe
 
 @pytest.mark.long
 @pytest.mark.parametrize("room", ["identity", pytest.param("default", marks=pytest.mark.drill)], indirect=True)
-def test_with_a_source_that_is_away(room: Room, copy_flow: CopyFlow) -> None:
+def test_with_a_source_that_does_not_answer(room: Room, copy_flow: CopyFlow) -> None:
     """Positions of the newest checkpoints, by the ledger of now; what is not copied is not known; a group ahead stays there."""
     reader, eager = (f"{room.topic}-{secrets.token_hex(4)}" for _ in range(2))
     away = room.away()
@@ -112,7 +112,7 @@ def test_with_a_source_that_is_away(room: Room, copy_flow: CopyFlow) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("room", ["identity"], indirect=True)
-def test_a_look_touches_nothing(room: Room, copy_flow: CopyFlow) -> None:
+def test_a_dry_run_and_a_rehearsal_write_nothing(room: Room, copy_flow: CopyFlow) -> None:
     group = f"{room.topic}-{secrets.token_hex(4)}"
     room.produce(room.source, room.topic, RECORDS)
     before = everything(room.target), everything(room.source)
@@ -136,7 +136,7 @@ def test_a_look_touches_nothing(room: Room, copy_flow: CopyFlow) -> None:
 
 @pytest.mark.drill
 @pytest.mark.parametrize("room", ["default"], indirect=True)
-def test_killed_between_steps_it_goes_on(room: Room, copy_flow: CopyFlow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failover_that_was_killed_between_steps_goes_on(room: Room, copy_flow: CopyFlow, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed before and behind the write of every chunk of groups; the next try ends what the first began, and moves no group twice."""
     groups = sorted(f"{room.topic}-{secrets.token_hex(4)}" for _ in range(3))
     monkeypatch.setattr(group_placing, "GROUPS_AT_ONCE", 1)
@@ -173,6 +173,6 @@ def test_killed_between_steps_it_goes_on(room: Room, copy_flow: CopyFlow, monkey
 
 
 @pytest.mark.parametrize("room", ["default"], indirect=True)
-def test_nobody_to_ask(room: Room) -> None:
+def test_a_failover_without_a_terminal_needs_yes(room: Room) -> None:
     with pytest.raises(FerryError, match="--yes"):
         room.command("failover")

@@ -36,7 +36,7 @@ def decided(present: dict[int, int], images: dict[int, int], *, members: int = 0
     return decide_group("g", positions, TargetGroup(description, there), {"A.t": 9}, alias="B", marker=MARKER)
 
 
-def test_one_action_for_each_partition() -> None:
+def test_each_partition_has_its_own_placement() -> None:
     decision = decided({0: 7, 1: 7, 2: 7}, {0: 9, 1: 7, 2: 5, 3: 1, 9: 1})
     move = described_move(decision, 2, {})
     assert [entry.action for entry in move.partitions] == [
@@ -53,8 +53,8 @@ def test_one_action_for_each_partition() -> None:
     }
     assert [entry.action for entry in described_move(agreed, 0, {}).partitions][2] is Placement.BACK
     rows = [row[-1] for row in group_rows([move])]
-    assert rows[0] == "still has 2 members where it comes from"
-    assert rows[1:4] == ["exact", "stands there already, exact", "left there: B is ahead: at 7, translated 5; a group never goes back"]
+    assert "2 members" in rows[0]
+    assert (rows[1], rows[2].endswith(", exact"), "at 7, translated 5" in rows[3]) == ("exact", True, True)
     assert [row[-1] for row in group_rows([move], backwards=True)][3] == "goes BACK, exact"
 
 
@@ -67,7 +67,7 @@ def test_one_action_for_each_partition() -> None:
         (Translation(10, 25, Inexact.AHEAD, 4), 4),
     ],
 )
-def test_how_many_are_read_again_is_always_said(translation: Translation, most: int) -> None:
+def test_how_many_offsets_are_read_again_at_most(translation: Translation, most: int) -> None:
     """A group at the tail of its log is ahead of what was copied: that is read again too, once it is there."""
     position = TranslatedPosition("g-tail", "t", 0, "A.t", 10, translation)
     decision = decide_group("g-tail", [position], TargetGroup(DESCRIPTION, {}), {"A.t": 1}, alias="B", marker=MARKER)
@@ -84,7 +84,7 @@ def test_a_group_with_members_is_never_written() -> None:
     assert {entry.action for entry in move.partitions} == {Placement.NONE}
 
 
-def test_a_group_is_not_done_while_a_cluster_keeps_something_back() -> None:
+def test_a_group_is_not_done_while_a_cluster_does_not_answer_for_a_partition() -> None:
     """A partition without a position on the other side begins by the consumer's reset policy: it could skip records."""
     known = TranslatedPosition("g", "t", 0, "A.t", 10, Translation(10, 7))
     kept_back = TranslatedPosition("g", "t", 1, "A.t", 10, None, problem="A: no leader", unread=True)
@@ -96,7 +96,7 @@ def test_a_group_is_not_done_while_a_cluster_keeps_something_back() -> None:
         assert (outcome.done, outcome.problems) == (not problems, problems)
 
 
-def test_what_was_not_written_keeps_a_group_from_being_done() -> None:
+def test_a_group_is_not_done_if_something_was_not_written() -> None:
     decision = decided({}, {0: 5, 1: 6})
     refused = outcome_of(GroupResult(decision, None, {TopicPartition("A.t", 1): NotWritten("no right", "NotAuthorized")}), {})
     assert (refused.done, refused.written, refused.problems) == (False, 1, ("A.t-1: NotAuthorized: no right",))
@@ -105,7 +105,7 @@ def test_what_was_not_written_keeps_a_group_from_being_done() -> None:
 
 
 @given(present=OFFSETS, image=st.integers(0, 5), shown=OFFSETS)
-def test_back_only_from_where_it_was_shown(present: int | None, image: int, shown: int | None) -> None:
+def test_a_partition_goes_back_only_from_the_offset_that_was_shown(present: int | None, image: int, shown: int | None) -> None:
     consent: list[PlaceShown] = [] if shown is None else [("g", "A.t", 0, shown)]
     decision = with_consent(decided({} if present is None else {0: present}, {0: image}), consent, MARKER)
     forward = present is None or present < image
@@ -113,7 +113,7 @@ def test_back_only_from_where_it_was_shown(present: int | None, image: int, show
     assert bool(decision.writes) == (forward or back)
 
 
-def test_what_an_earlier_try_may_have_written_goes_back_only_from_where_it_was_then() -> None:
+def test_a_group_of_an_earlier_try_goes_back_only_from_its_offset_of_then() -> None:
     shown = [("g", "A.t", 0, 7), ("g", "A.t", 1, 8), ("other", "A.t", 0, 9)]
     taken = {"g": GroupTaken("g", "failover 1", (("A.t", 0, 7),))}
     assert without_taken(shown, taken, "failover 1") == {shown[0], shown[2]}
@@ -147,7 +147,7 @@ def receipt(upstream: int, downstream: int, count: int) -> Receipt:
         ([receipt(0, 0, 10), receipt(10, 11, 10)], 40, Translation(15, 10, Inexact.MERGED)),
     ],
 )
-def test_a_checkpoint_where_names_stay(receipts: list[Receipt], end: int, expected: Translation) -> None:
+def test_the_image_of_a_checkpoint_where_names_stay(receipts: list[Receipt], end: int, expected: Translation) -> None:
     known = OffsetMap(receipts, LogBounds(target_end=end))
     checkpoint = Checkpoint("g", "t", 0, 15, 10)
     assert checkpoint_image(known, checkpoint, one_name=True) == expected

@@ -184,7 +184,7 @@ def go_on(flow: Flow, given: GivenPositions) -> None:
     assert all(written.foreign for written in outcome.seeds)
 
 
-def test_there_and_back_with_exactly_once(
+def test_from_mirror_maker_to_ferry_and_back_with_exactly_once(
     migrating: Callable[..., tuple[Flow, Callable[[], MirrorMaker]]],
     topic: str,
     load: Load,

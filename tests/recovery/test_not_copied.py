@@ -23,7 +23,7 @@ DRAINED = replace(KNOWN, end=50, stable_end=50, remote_topic="t")
 
 
 @pytest.mark.parametrize(("cluster", "left"), [("A", 1), ("B", 0)])
-def test_only_what_is_open_at_the_source_keeps_records_back(cluster: str, left: int) -> None:
+def test_only_open_transactions_at_the_source_hold_records_back(cluster: str, left: int) -> None:
     """Under the identity policy both partitions have one name."""
     held = LastStableLag("t", 0, cluster, "servers", TopicPartition("t", 0), 40, 60)
     seen = FlowSnapshot(Selection((), ()), {}, {}, (DRAINED,), FlowState(), {})
@@ -32,7 +32,7 @@ def test_only_what_is_open_at_the_source_keeps_records_back(cluster: str, left: 
     assert [entry.reason for entry in found] == ["a transaction is open from 40 on, and the log ends at 60"] * left
 
 
-def test_a_topic_that_came_meanwhile_was_produced_to() -> None:
+def test_a_new_topic_with_records_counts_as_grown() -> None:
     old, new, empty = TopicPartition("t", 0), TopicPartition("new", 0), TopicPartition("new", 1)
     assert grown({old: 7}, {old: 7, new: 2, empty: 0}) == [new]
     assert grown({old: 7}, {old: 8}) == [old]

@@ -12,7 +12,7 @@ from ferry.ledger.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
 from ferry.ledger.recovery_record import cut_of, done_groups, stage_of
 from ferry.ledger.stages import Stage, groups_are_moving
 from ferry.ledger.state import FlowRecord, FlowState, encode_state, fold_state
-from ferry.recovery.readings import narrowed, told_age
+from ferry.recovery.readings import age_notices, narrowed
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
 from ferry.translation.model import TranslatedPosition, Translation
 
@@ -38,19 +38,19 @@ def test_groups_of_other_topics_are_left_out_by_name() -> None:
     reading = narrowed(found(*positions, left_out=left_out), None, None, ())
     assert list(reading.positions) == ["a"]
     assert {entry.what for entry in reading.left_out} == {"group share", "group b", "group idle"}
-    assert reading.told_unread == ("group hidden: NotAuthorized: no right",)
+    assert reading.unread_lines == ("group hidden: NotAuthorized: no right",)
     assert reading.checkpoints_as_of is None
 
 
-def test_a_group_whose_place_could_not_be_read_is_not_left_out() -> None:
+def test_a_group_without_a_position_because_a_cluster_did_not_answer_is_not_left_out() -> None:
     """The ledger on the other cluster was out of reach: a failback that left the group out would end without having moved it."""
     kept_back = TranslatedPosition("a", "t", 0, "t", 5, None, problem="A: timed out", unread=True)
     reading = narrowed(found(kept_back, position("b", translated=False)), None, None, ())
     assert list(reading.positions) == ["a"]
-    assert "first of all t-0: not copied" in {entry.what: entry.reason for entry in reading.left_out}["group b"]
+    assert "t-0: not copied" in {entry.what: entry.reason for entry in reading.left_out}["group b"]
 
 
-def test_whole_names_count() -> None:
+def test_groups_are_chosen_by_their_whole_names() -> None:
     positions = position("billing"), position("billing-eu"), position("x\nbilling")
     assert list(narrowed(found(*positions), "billing", None, ()).positions) == ["billing"]
     assert list(narrowed(found(*positions), "billing.*", 0, ()).positions) == ["billing", "billing-eu"]
@@ -61,13 +61,13 @@ def test_whole_names_count() -> None:
         narrowed(found(*positions), "(", None, ())
 
 
-def test_what_is_done_is_told_and_left_alone() -> None:
+def test_groups_that_are_done_are_named_and_left_out() -> None:
     reading = narrowed(found(position("a"), position("b")), None, None, ()).without(frozenset({"b", "gone"}))
     assert list(reading.positions) == ["a"]
     assert [entry.what for entry in reading.left_out] == ["group idle", "group b"]
 
 
-def test_only_this_movement_counts() -> None:
+def test_only_groups_of_this_movement_count_as_done() -> None:
     taken = (GroupTaken("a", "failback 2", done=True), GroupTaken("b", "failback 2"), GroupTaken("c", "failover 1", done=True))
     cut = CutEnds("t", "failover 1", (3,)), CutEnds("u", "failover 0", (4,))
     state = fold_state(encode_state(entry) for entry in (RECORD, *taken, *cut))
@@ -77,7 +77,7 @@ def test_only_this_movement_counts() -> None:
     assert FlowState().recovery is None
 
 
-def test_an_older_release_does_not_overlook_them() -> None:
+def test_an_older_release_refuses_records_of_a_recovery() -> None:
     """It would sync groups back to where they were: it refuses their version. Flows that never failed over have none of them."""
     for entry in (RECORD, GroupTaken("a", "p"), CutEnds("t", "r", ())):
         key, value = encode_state(entry)
@@ -88,7 +88,7 @@ def test_an_older_release_does_not_overlook_them() -> None:
     assert json.loads(encode_state(FlowRecord("A->B", 8))[1])["version"] == FORMAT_VERSION
 
 
-def test_a_stage_that_is_not_known_holds_groups() -> None:
+def test_in_an_unknown_stage_no_group_is_synced() -> None:
     assert stage_of(RECORD) is Stage.FAILING_BACK
     unknown = RecoveryRecord("A->B", "r", "p", "sailing", "", 1, 1)
     assert groups_are_moving(stage_of(unknown))
@@ -98,11 +98,13 @@ def test_a_stage_that_is_not_known_holds_groups() -> None:
     ("as_of", "said"),
     [
         (None, []),
-        (0, ["positions are those of the newest checkpoints; when those were brought up to date is not known"]),
-        (100_000, ["positions are those of the checkpoints of 30 s ago: what groups read since then, they read again"]),
-        (725_000, ["positions are those of the newest checkpoints; when those were brought up to date is not known"]),
+        (0, ["not known"]),
+        (100_000, ["30 s ago"]),
+        (725_000, ["not known"]),
     ],
-    ids=["the source answers", "nobody wrote it down", "written down", "by a clock that was ahead"],
+    ids=["the source answers", "no time was recorded", "a time was recorded", "by a clock that was ahead"],
 )
 def test_how_old_the_checkpoints_are(as_of: int | None, said: list[str]) -> None:
-    assert list(told_age(as_of, 130.0)) == said
+    notices = age_notices(as_of, 130.0)
+    assert len(notices) == len(said)
+    assert all(fact in notice for fact, notice in zip(said, notices, strict=True))

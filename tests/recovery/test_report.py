@@ -27,7 +27,7 @@ MOVE = GroupMove("g", "", ())
         ((), ("the way back could not be prepared",), ExitCode.PARTLY_FAILED),
     ],
 )
-def test_what_was_done_counts(groups: tuple[GroupOutcome, ...], problems: tuple[str, ...], code: ExitCode) -> None:
+def test_the_exit_code_is_that_of_what_was_done(groups: tuple[GroupOutcome, ...], problems: tuple[str, ...], code: ExitCode) -> None:
     """A group that the look could not read, and that was moved then, is done."""
     plan = RecoveryPlan("failover", "A->B", "r", Mode.REAL, "replicating", unread=("group g: timed out",))
     assert failover.exit_code_of(plan) is ExitCode.PARTLY_FAILED
@@ -36,7 +36,7 @@ def test_what_was_done_counts(groups: tuple[GroupOutcome, ...], problems: tuple[
     assert report.document()["exit_code"] == int(code)
 
 
-def test_a_count_that_fails_keeps_no_failover(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_that_fails_does_not_stop_a_failover(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records are counted for people; whatever stops an ordinary run must not stop this."""
 
     def refused(*_: Any) -> None:

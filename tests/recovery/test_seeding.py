@@ -85,7 +85,7 @@ def seeded(found: SeedPlan) -> list[tuple[int, list[tuple[int, int, int]]]]:
     ]
 
 
-def test_a_new_partition_is_seeded_and_what_lies_there_is_foreign() -> None:
+def test_a_new_partition_is_seeded_and_external_records_are_declared() -> None:
     assert seeded(plan_seeds(replicator(30), [NEW], RULES, EMPTY)) == [(30, [])]
     assert seeded(plan_seeds(replicator(30), [NEW], RULES, ALIEN)) == [(30, [(0, 30, 40)])]
     assert seeded(plan_seeds(replicator(0), [NEW], RULES, ALIEN)) == [(0, [(0, 0, 40)])]
@@ -95,7 +95,7 @@ def test_another_replicator_never_moves_ferry_back() -> None:
     back = plan_seeds(replicator(49), [KNOWN], RULES, ALIEN)
     assert (back.partitions, back.left_out[0].what, "further than 49" in back.left_out[0].reason) == ((), "t-0", True)
     same = plan_seeds(replicator(50), [KNOWN], RULES, EMPTY)
-    assert (same.partitions, [skipped.reason for skipped in same.left_out]) == ((), ["stands there already"])
+    assert (same.partitions, ["already" in skipped.reason for skipped in same.left_out]) == ((), [True])
     assert seeded(plan_seeds(replicator(51), [KNOWN], RULES, EMPTY)) == [(51, [])]
     # An operator's word does, and so does anybody's where Ferry's own position is in doubt.
     assert seeded(plan_seeds(replace(replicator(10), binding=True), [KNOWN], RULES, EMPTY)) == [(10, [])]
@@ -123,7 +123,7 @@ def test_what_has_no_position_or_no_flow_is_named() -> None:
     assert (alien.partitions, "holds records" in alien.left_out[0].reason) == ((), True)
 
 
-def test_what_was_copied_but_not_written_down_is_copied_again() -> None:
+def test_what_was_copied_after_the_last_offset_is_copied_again() -> None:
     """Else the claim that the other partition's seed brings would let it begin by the start policy, which may be the end."""
     others = [replace(NEW, log_start=3, start=100), replace(NEW, partition=1, remote_partitions=2)]
     found = plan_seeds(GivenPositions("somebody", {("t", 1): 5}), others, RULES, ALIEN)

@@ -132,10 +132,8 @@ def test_where_mirrormaker_2_stopped(
     assert values(target_cluster, f"{flow.source.alias}.{topic}") == [numbered((0, 110))] * 2
     assert foreign(flow) == {0: (0, 60, 60), 1: (0, 40, 40)}
     again = seed(flow, request(flow), given)
-    assert (again.seeds, {skipped.reason.split(",")[0] for skipped in again.left_out if skipped.what.startswith(topic)}) == (
-        (),
-        {"Ferry stands at 110"},
-    )
+    assert again.seeds == ()
+    assert all("at 110" in skipped.reason for skipped in again.left_out if skipped.what.startswith(topic))
     assert copy_flow(flow).records == 0
 
 
@@ -252,13 +250,13 @@ def test_where_mirrormaker_1_stopped(
     assert values(target_cluster, topic) == [numbered((0, 130), (100, 150)), numbered((0, 5))]
 
 
-def test_a_group_that_nobody_knows(flow: Flow) -> None:
+def test_a_group_that_does_not_exist(flow: Flow) -> None:
     with pytest.raises(ArgumentError, match="has committed no offsets"):
         read_group_positions(flow, "nobody")
 
 
 @pytest.mark.long
-def test_records_of_somebody_else_are_declared(
+def test_external_records_are_declared(
     flow: Flow,
     topic: str,
     copy_flow: CopyFlow,

@@ -100,7 +100,7 @@ def test_only_what_ferry_created_is_ever_surplus(
     assert (again.missing, again.surplus, again.renewed, again.void) == ((), (), (), ())
 
 
-def test_an_acl_is_surplus_once_all_that_asked_for_it_are_gone() -> None:
+def test_an_acl_is_surplus_when_all_source_acls_that_asked_for_it_are_gone() -> None:
     owned = {acl("A.orders"): (acl("orders", "ALL"), acl("orders"))}
     target = {*owned, acl("A.other")}
     assert plan_acls({acl("orders", "ALL")}, target, owned, rules()).surplus == ()
@@ -110,7 +110,7 @@ def test_an_acl_is_surplus_once_all_that_asked_for_it_are_gone() -> None:
     assert plan_acls({acl("orders")}, target, owned, excluded).surplus == ()
 
 
-def test_who_asks_for_an_acl_is_kept_up_to_date() -> None:
+def test_the_source_acls_that_ask_for_an_acl_are_kept_up_to_date() -> None:
     owned = {acl("A.orders"): (acl("orders", "ALL"),)}
     (renewed,) = plan_acls({acl("orders")}, set(owned), owned, rules()).renewed
     assert (renewed.binding, renewed.sources) == (acl("A.orders"), (acl("orders"),))
@@ -151,7 +151,9 @@ def test_under_identity_a_prefix_that_looks_like_heartbeats_stays_as_it_is() -> 
         (AclResource.OTHER, "User:bob", AclPattern.LITERAL, False),
     ],
 )
-def test_what_is_no_topic_is_copied_unchanged_when_asked_for(resource: AclResource, name: str, pattern: AclPattern, copied: bool) -> None:
+def test_acls_of_groups_and_transactional_ids_are_copied_unchanged_when_the_flow_says_so(
+    resource: AclResource, name: str, pattern: AclPattern, copied: bool
+) -> None:
     binding = acl(name, "WRITE", resource=resource, pattern=pattern)
     assert (image_of(binding, rules(EVERYTHING)) == binding) is copied
     assert not isinstance(image_of(binding, rules()), AclBinding)

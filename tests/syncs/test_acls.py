@@ -27,6 +27,7 @@ from tests.both_clusters import both_clusters
 from tools.kafka import SandboxCluster
 from tools.kafka.jars import tools_jars
 
+from ferry.clusters.acl_binding import AclResource
 from ferry.clusters.acls import AclAdmin, read_acls
 from ferry.config import Flow, load_config
 from ferry.errors import NotAuthorized
@@ -144,7 +145,7 @@ def test_only_acls_of_its_own_are_removed_and_only_when_asked(flow_of: FlowFacto
     assert line("User:stays", remote) in kafka_acls(target)
 
 
-def test_what_a_flow_may_ask_for(flow_of: FlowFactory, guarded: Pair) -> None:
+def test_settings_of_a_flow_decide_which_acls_are_copied(flow_of: FlowFactory, guarded: Pair) -> None:
     source, target = guarded
     topic = f"t-{secrets.token_hex(4)}"
     client = AdminClient(source.client_settings())
@@ -188,11 +189,13 @@ def test_a_user_who_may_not_create_acls(flow_of: FlowFactory, guarded: Pair) -> 
     assert (failure.what, failure.error) == (f"ACL {line('User:alice', f'{flow.source.alias}.{topic}')}", "NotAuthorized")
     assert "grant Alter on the cluster" in failure.problem
     with AclAdmin(flow.target) as target:
-        (problem,) = target.delete_acls(list(read_acls(flow.target) or ())[:1]).values()
+        # An ACL of a topic, because Ferry's client writes only some kinds.
+        topics = [acl for acl in read_acls(flow.source) or () if acl.resource is AclResource.TOPIC]
+        (problem,) = target.delete_acls(topics[:1]).values()
     assert isinstance(problem, NotAuthorized)
 
 
-def test_one_topic_that_may_not_be_configured_does_not_keep_the_others(flow_of: FlowFactory, guarded: Pair) -> None:
+def test_a_topic_that_may_not_be_configured_does_not_stop_the_others(flow_of: FlowFactory, guarded: Pair) -> None:
     source, target = guarded
     topics = [f"t-{secrets.token_hex(4)}" for _ in range(3)]
     client = AdminClient(source.client_settings())

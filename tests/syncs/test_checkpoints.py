@@ -51,7 +51,7 @@ def checkpoint(place: Place) -> Checkpoint:
         ((10, 7), (10, 6), False),
     ],
 )
-def test_the_rule(before: Place | None, now: Place, due: bool) -> None:
+def test_a_checkpoint_is_written_by_the_rule_of_mirror_maker(before: Place | None, now: Place, due: bool) -> None:
     assert is_due(checkpoint(now), None if before is None else checkpoint(before)) == due
     standing = {} if before is None else {("g", "A.t", 3): checkpoint(before)}
     plan = plan_checkpoints(groups(position(*now)), standing)
@@ -76,7 +76,7 @@ def test_written_checkpoints_follow_the_group_and_are_never_written_twice(places
 
 
 @pytest.mark.unit
-def test_what_has_no_place_is_named() -> None:
+def test_positions_without_a_translation_are_named() -> None:
     never_read = position(None, 0, problem="never read")
     unknown = position(5, None, partition=4, problem="not copied yet")
     plan = plan_checkpoints(groups(never_read, unknown), {})
@@ -85,7 +85,7 @@ def test_what_has_no_place_is_named() -> None:
 
 
 @pytest.mark.unit
-def test_an_inexact_place_is_written_by_the_same_rule() -> None:
+def test_an_inexact_position_is_written_by_the_same_rule() -> None:
     inexact = TranslatedPosition("g", "t", 3, "A.t", 12, Translation(12, 6, Inexact.BACKFILLED))
     plan = plan_checkpoints(groups(inexact), {("g", "A.t", 3): checkpoint((10, 7))})
     assert (plan.due, plan.unchanged, plan.skipped) == ((), 1, ())
@@ -109,7 +109,7 @@ def commit(source_cluster: SandboxCluster) -> Callable[..., None]:
 
 @pytest.mark.long
 @pytest.mark.brokers
-def test_written_read_back_and_left_alone(
+def test_checkpoints_are_written_once_and_records_that_cannot_be_read_are_left_alone(
     flow_factory: Callable[..., Flow],
     source_cluster: SandboxCluster,
     target_cluster: SandboxCluster,

@@ -37,24 +37,24 @@ def rules(*excluded: str, source_defaults: bool = False, limit: int | None = DEF
         (value(None, sensitive=True), False),
     ],
 )
-def test_creation_what_the_source_has_beyond_kafkas_defaults(entry: ConfigValue, copied: bool) -> None:
+def test_a_new_topic_gets_what_differs_from_kafkas_defaults(entry: ConfigValue, copied: bool) -> None:
     config, _ = creation_config({"retention.ms": entry}, rules())
     assert config == ({"retention.ms": "1000"} if copied else {})
 
 
-def test_creation_defaults_come_along_when_asked_for() -> None:
+def test_a_new_topic_gets_the_sources_defaults_when_the_flow_says_so() -> None:
     source = {"segment.bytes": value("5", ConfigOrigin.DEFAULT), "retention.ms": value("6", ConfigOrigin.BROKER_FILE)}
     assert creation_config(source, rules(source_defaults=True))[0] == {"segment.bytes": "5"}
 
 
-def test_creation_what_is_excluded_is_left_out_from_the_start_and_named() -> None:
+def test_a_new_topic_does_not_get_excluded_entries_and_they_are_named() -> None:
     assert creation_config({"min.insync.replicas": value("2")}, rules("min.insync.replicas")) == (
         {},
         (("min.insync.replicas", "in config.properties.exclude: 2 at the source"),),
     )
 
 
-def test_creation_a_remote_topic_never_replaces_timestamps() -> None:
+def test_a_new_topic_never_replaces_timestamps() -> None:
     config, left = creation_config({"message.timestamp.type": value("LogAppendTime"), "compression.type": value("gzip")}, rules())
     assert config == {"compression.type": "gzip"}
     assert left[0][0] == "message.timestamp.type"
@@ -62,7 +62,7 @@ def test_creation_a_remote_topic_never_replaces_timestamps() -> None:
 
 
 @pytest.mark.parametrize("origin", [ConfigOrigin.BROKER_FILE, ConfigOrigin.DEFAULT])
-def test_creation_batches_as_large_as_at_the_source_are_let_in(origin: ConfigOrigin) -> None:
+def test_a_new_topic_accepts_batches_as_large_as_at_the_source(origin: ConfigOrigin) -> None:
     source = {"max.message.bytes": value("5000000", origin)}
     assert creation_config(source, rules())[0] == {"max.message.bytes": "5000000"}
     assert creation_config(source, rules(limit=5_000_000))[0] == {}
@@ -131,7 +131,7 @@ def test_a_topic_that_was_just_created_needs_nothing(source: dict[str, ConfigVal
     assert plan_configs(source, target, choices).alterations == ()
 
 
-def test_changes_say_from_what_to_what_and_why() -> None:
+def test_a_change_names_both_values_and_the_reason() -> None:
     source = {"a": value("2"), "b": value("2", ConfigOrigin.ALL_BROKERS), "c": value("1", ConfigOrigin.DEFAULT)}
     target = {"a": value("1"), "b": value("1", ConfigOrigin.DEFAULT), "c": value("")}
     assert [(change.detail, change.reason) for change in plan_configs(source, target, rules()).alterations] == [

@@ -24,7 +24,7 @@ def flow(tmp_path: Path) -> Flow:
     return load_config(path).flows[0]
 
 
-def test_what_is_wanted_of_which_topic(flow: Flow) -> None:
+def test_which_property_decides_about_the_replicas_of_which_topic(flow: Flow) -> None:
     wanted = wanted_on_target(flow, ["A.orders"])
     assert wanted["A.orders"] == WantedReplicas(REMOTE_TOPICS, 3, given=True)
     assert wanted[ledger_topic("A")] == WantedReplicas(OWN_TOPICS, 3, given=False)
@@ -47,7 +47,7 @@ def test_a_topic_is_named_by_the_partition_that_has_the_fewest(flow: Flow) -> No
     assert [few.topic for few in alone] == ["A.orders"], "a default gives way to a cluster of one broker"
 
 
-def test_the_command_keeps_what_is_there_and_says_what_it_leaves() -> None:
+def test_the_command_keeps_existing_replicas_and_names_how_many_partitions_it_leaves() -> None:
     held = tuple((number % 3 + 1,) for number in range(PARTITIONS_A_COMMAND + 3))
     command = reassignment("b1:9092, b2:9092", [FewReplicas("A.o'rders", "k", 1, 2, held)], {1, 2, 3})
     assert command.count('"partition":') == PARTITIONS_A_COMMAND

@@ -185,7 +185,7 @@ def test_a_group_that_becomes_active_before_the_write(
     assert committed(target_cluster, other, topic) == {0: 10, 1: 11}
 
 
-def test_what_reads_back_otherwise_fails_unless_the_group_is_active(
+def test_another_offset_that_is_read_back_is_a_failure_unless_the_group_is_active(
     flow_factory: FlowFactory,
     target_cluster: SandboxCluster,
     topic: str,

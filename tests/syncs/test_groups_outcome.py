@@ -70,7 +70,7 @@ def test_a_group_with_anything_left_alone_or_failed_is_not_synced() -> None:
     assert outcome.counts == {"groups": 7, "partitions": 14, "up_to_date": 2}
 
 
-def test_when_nothing_at_all_was_written_people_are_told() -> None:
+def test_a_notice_says_that_nothing_was_written() -> None:
     refused = result("g", p0=NotWritten("no", "NotAuthorized"), p1=NotWritten("no", "NotAuthorized"))
     translated = TranslatedGroups("A->B", False, ("g",), positions("g"), ())
     (notice,) = groups_outcome(FLOW, translated, [refused], {}).notices

@@ -76,7 +76,9 @@ def beats(cluster: SandboxCluster, aliases: Sequence[str]) -> list[tuple[bytes |
     return [(record.value, record.timestamp, partition) for partition, records in everything for record in records if record.key == key]
 
 
-def test_both_directions_byte_for_byte(flow_as: Callable[..., Flow], guarded: SandboxCluster, target_cluster: SandboxCluster) -> None:
+def test_heartbeats_of_both_directions_have_the_bytes_of_mirror_maker(
+    flow_as: Callable[..., Flow], guarded: SandboxCluster, target_cluster: SandboxCluster
+) -> None:
     flow = flow_as("admin", *BOTH)
     a, b = flow.source.alias, flow.target.alias
     planned = sync_heartbeat(SyncContext(flow, dry_run=True))
@@ -131,7 +133,7 @@ def test_only_the_direction_that_is_wanted(flow_as: Callable[..., Flow], target_
     assert (len(beats(target_cluster, (a, b))), len(beats(guarded, (b, a)))) == (1, 1)
 
 
-def test_a_target_that_takes_nothing_fails_the_whole_sync(flow_factory: FlowFactory, guarded: SandboxCluster) -> None:
+def test_a_target_that_refuses_records_fails_the_whole_sync(flow_factory: FlowFactory, guarded: SandboxCluster) -> None:
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     login = f'B.sasl.jaas.config = {module} required username="reader" password="{USERS["reader"]}";'
     flow = flow_factory("B.security.protocol = SASL_PLAINTEXT", "B.sasl.mechanism = PLAIN", login, target=guarded)
@@ -142,7 +144,7 @@ def test_a_target_that_takes_nothing_fails_the_whole_sync(flow_factory: FlowFact
     assert "heartbeats" in failure.problem
 
 
-def test_a_run_takes_heartbeats_along_without_spark_and_a_backfill_leaves_them_out(
+def test_a_run_copies_heartbeats_without_spark_and_a_backfill_leaves_them_out(
     flow_as: Callable[..., Flow], run_flow: Callable[..., RunReport], target_cluster: SandboxCluster
 ) -> None:
     flow = flow_as("admin", "A->B.topics =", "A->B.ferry.start = latest", *BOTH)

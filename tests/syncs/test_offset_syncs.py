@@ -83,7 +83,7 @@ def test_the_distance_to_the_next_sync_below_grows_as_in_mm2s_store(start: int, 
         (OffsetSync(*KEY, 155, 95), True),  # no record stands there
     ],
 )
-def test_what_stands_in_the_topic_decides_where_to_begin(last: OffsetSync, anew: bool) -> None:
+def test_the_last_sync_of_the_topic_decides_where_to_begin(last: OffsetSync, anew: bool) -> None:
     runs = [(100, 40, 50), (160, 95, 40)]
     found = new_syncs(KEY, runs, last, 1)
     assert (found[0] == OffsetSync(*KEY, 100, 40)) == anew
@@ -109,7 +109,7 @@ def test_only_what_was_copied_in_order_between_todays_topics_counts() -> None:
 
 @pytest.mark.long
 @pytest.mark.brokers
-def test_written_once_after_each_run(
+def test_syncs_are_written_once_after_each_run(
     flow_factory: FlowFactory,
     source_cluster: SandboxCluster,
     target_cluster: SandboxCluster,
@@ -154,7 +154,7 @@ def written(cluster: SandboxCluster, name: str, topic: str) -> list[tuple[int, i
 
 
 @pytest.mark.brokers
-def test_foreign_records_are_named_and_left_alone(
+def test_records_that_cannot_be_read_are_named_and_left_alone(
     flow_factory: FlowFactory, target_cluster: SandboxCluster, topic_factory: Callable[..., str]
 ) -> None:
     flow = flow_factory()

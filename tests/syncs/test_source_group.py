@@ -55,7 +55,7 @@ def committed(consumer: Consumer, topic: str) -> list[int]:
 
 
 @pytest.mark.brokers
-def test_lag_tools_see_where_ferry_stands(
+def test_tools_that_watch_lag_see_ferrys_positions(
     flow_factory: FlowFactory, source_cluster: SandboxCluster, topic_factory: Callable[..., str]
 ) -> None:
     topic = topic_factory(source_cluster, partitions=2)

@@ -69,7 +69,7 @@ def test_topics_are_created_and_grown(
     assert widths(target_cluster, remote) == 5
 
 
-def test_a_refused_topic_does_not_keep_the_others(
+def test_a_refused_topic_does_not_stop_the_others(
     flow_factory: FlowFactory, topic_factory: TopicFactory, source_cluster: SandboxCluster, target_cluster: SandboxCluster
 ) -> None:
     fine = topic_factory(source_cluster)
@@ -149,7 +149,7 @@ def own_config(cluster: SandboxCluster, topic: str) -> dict[str, str | None]:
     return {name: entry.value for name, entry in entries.items() if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG}
 
 
-def test_why_a_remote_topic_is_not_created_is_told_by_plan_and_report(
+def test_plan_and_report_say_why_a_remote_topic_is_not_created(
     flow_factory: FlowFactory,
     topic_factory: TopicFactory,
     produce: Callable[..., None],

@@ -129,7 +129,7 @@ def test_every_group_and_partition_is_listed_with_its_reason(
     assert f"group {excluded}: left out: in groups.exclude" in answer.stderr.replace("\n", " ")
 
 
-def test_a_group_finds_its_way_back_to_where_its_topic_came_from(
+def test_a_group_is_translated_back_to_the_topic_that_its_topic_came_from(
     flow_factory: Callable[..., Flow],
     backward: Callable[[Flow], Flow],
     topic_factory: Callable[..., str],
@@ -154,7 +154,7 @@ def test_a_group_finds_its_way_back_to_where_its_topic_came_from(
 
 
 @pytest.mark.long
-def test_one_topic_on_both_sides(
+def test_a_topic_with_one_name_on_both_sides_is_translated_by_both_ledgers(
     flow_factory: Callable[..., Flow],
     backward: Callable[[Flow], Flow],
     topic_factory: Callable[..., str],

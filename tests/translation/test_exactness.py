@@ -92,7 +92,7 @@ def histories(
     made.configure(ResourceType.BROKER, "1", "log.cleaner.backoff.ms", "15000")
 
 
-def test_a_consumer_goes_on_just_where_it_was_in_both_directions(histories: CopiedHistories) -> None:
+def test_a_consumer_goes_on_exactly_where_it_was_in_both_directions(histories: CopiedHistories) -> None:
     check_forward(histories)
     check_back(histories)
 

@@ -96,7 +96,7 @@ def test_no_position_skips_a_record_and_an_exact_one_repeats_none(sides: Sides) 
             assert [name for name in ahead if name in here.names()] == [name for name in here.names(offset) if name in there.names()]
 
 
-def test_while_one_side_writes_all_is_exact() -> None:
+def test_every_position_is_exact_while_only_one_side_writes() -> None:
     steps = [("here", 8, 0), ("over", 8, 0), ("here", 8, 0), ("over", 5, 0), ("back", 8, 0), ("over", 3, 0)]
     here, there = played(steps)
     forward, opposite = maps_of(here, there)
@@ -119,7 +119,7 @@ def skipped(start: int, end: int) -> Receipt:
     return replace(BLANK, upstream_start=start, upstream_end=end)
 
 
-def test_readers_of_what_came_from_the_other_side_alone() -> None:
+def test_consumers_that_only_read_records_of_the_other_side() -> None:
     here, there = played([("there", 5, 0), ("back", 5, 0), ("over", 6, 0)])
     said = [merged(*maps_of(here, there), offset) for offset in range(8)]
     assert [(entry.image, entry.reason) for entry in said[:5]] == [(offset, None) for offset in range(5)]
@@ -128,7 +128,7 @@ def test_readers_of_what_came_from_the_other_side_alone() -> None:
     assert (said[7].reason, said[7].ahead) == (Inexact.AHEAD, 1)
 
 
-def test_what_the_other_side_copied_in_another_order_is_not_exact() -> None:
+def test_records_that_the_other_side_copied_in_another_order_are_not_exact() -> None:
     came_back = [
         replace(BLANK, upstream_start=10, upstream_end=20, runs=((10, 0, 10),), counters=Counters(10, transactions=1), downstream_end=10),
         replace(
@@ -145,14 +145,14 @@ def test_what_the_other_side_copied_in_another_order_is_not_exact() -> None:
     assert (said.image, said.reason) == (0, Inexact.MERGED)
 
 
-def test_what_came_back_since_the_end_was_looked_up_is_read_again() -> None:
+def test_records_that_returned_after_the_end_was_captured_are_read_again() -> None:
     came_back = replace(BLANK, upstream_end=5, runs=((0, 0, 5),), counters=Counters(5, transactions=1), downstream_end=5)
     forward = OffsetMap([skipped(0, 6)], LogBounds(target_end=0))
     said = merged(forward, OffsetMap([came_back], LogBounds(target_end=6)), 6)
     assert (said.image, said.reason) == (0, Inexact.MERGED)
 
 
-def test_copies_that_left_the_log_hide_nothing() -> None:
+def test_copies_that_expired_hide_no_records() -> None:
     forgotten = replace(BLANK, upstream_end=10, counters=Counters(10, transactions=1), downstream_end=10)
     later = replace(BLANK, upstream_start=10, upstream_end=15, runs=((10, 11, 5),), counters=Counters(5, transactions=1), downstream_end=16)
     forward = OffsetMap([forgotten, later], LogBounds(target_start=10, target_end=17))

@@ -54,7 +54,7 @@ def test_no_image_skips_a_record_and_an_exact_one_repeats_none(world: World) -> 
 
 
 @given(PROVABLE)
-def test_an_image_is_the_first_copy_and_exact_just_when_the_rest_is_the_same(world: World) -> None:
+def test_an_image_is_the_first_copy_and_exact_only_if_the_rest_is_the_same(world: World) -> None:
     found = map_of(world)
     for offset in OFFSETS:
         said = found.translate(offset)
@@ -109,7 +109,7 @@ def test_no_origin_skips_a_record_and_an_exact_one_repeats_none(world: World) ->
 
 
 @given(RISING)
-def test_there_and_back(world: World) -> None:
+def test_the_inverse_of_an_exact_image_is_the_position(world: World) -> None:
     found = map_of(world)
     for upstream, _ in world.copies:
         there = found.translate(upstream)
@@ -131,7 +131,7 @@ def tidied(world: World, kept: int) -> OffsetMap:
 
 
 @given(PROVABLE, st.integers(0, 4))
-def test_tidying_changes_no_answer_about_what_is_retained(world: World, kept: int) -> None:
+def test_compaction_of_the_ledger_changes_no_image_of_retained_records(world: World, kept: int) -> None:
     before, after = map_of(world), tidied(world, kept)
     for offset in OFFSETS:
         said, now = before.translate(offset), after.translate(offset)
@@ -149,7 +149,7 @@ def forgotten(world: World) -> list[int]:
 
 
 @given(ANY, st.integers(0, 4))
-def test_tidying_makes_nothing_exact(world: World, kept: int) -> None:
+def test_compaction_of_the_ledger_makes_no_image_exact(world: World, kept: int) -> None:
     before, after = map_of(world), tidied(world, kept)
     for offset in OFFSETS:
         assert after.translate(offset).image <= before.translate(offset).image
@@ -172,7 +172,7 @@ def copied(start: int, place: int, count: int, kind: ReceiptKind = ReceiptKind.C
     )
 
 
-def test_an_empty_partition_is_exact_where_its_seed_stands() -> None:
+def test_an_empty_partition_is_exact_at_its_seed() -> None:
     found = OffsetMap([receipt(ReceiptKind.SEED, 70, 70)], LogBounds(source_start=70))
     assert [(found.translate(offset).image, found.translate(offset).reason) for offset in (60, 70, 71)] == [
         (0, None),  # what lay in front had expired: the source's reader goes on at 70 too
@@ -188,7 +188,7 @@ def test_without_any_receipt_nothing_is_exact() -> None:
     assert (strange.image, strange.reason) == (5, Inexact.UNEXPLAINED)
 
 
-def test_behind_the_position_of_another_replicator_all_is_exact() -> None:
+def test_from_the_position_of_another_replicator_on_images_are_exact() -> None:
     taken_over = [
         receipt(ReceiptKind.SEED, 1000, 1000),
         receipt(ReceiptKind.FOREIGN, 0, 1000, downstream_end=1200),
@@ -215,7 +215,7 @@ def told(found: OffsetMap, *places: int) -> list[tuple[int, Inexact | None]]:
     return [(entry.image, entry.reason) for entry in map(found.invert, places)]
 
 
-def test_what_lies_in_front_of_the_first_copy_is_not_explained() -> None:
+def test_records_before_the_first_copy_are_not_explained() -> None:
     from_latest = [receipt(ReceiptKind.SEED, 5, 5), copied(5, 10, 5)]
     found = OffsetMap(from_latest, LogBounds(target_end=16))
     assert (found.translate(4).image, found.translate(4).reason) == (0, Inexact.UNEXPLAINED)
@@ -226,7 +226,7 @@ def test_what_lies_in_front_of_the_first_copy_is_not_explained() -> None:
     assert told(OffsetMap(from_latest, LogBounds(source_start=5, target_end=16)), 3) == [(5, None)]
 
 
-def test_the_other_way_a_reader_meets_what_expired_and_what_came_late() -> None:
+def test_the_inverse_names_expired_and_backfilled_records() -> None:
     plain = OffsetMap([receipt(ReceiptKind.SEED, 0, 0), copied(0, 0, 10)], LogBounds(source_start=5, target_end=11))
     assert told(plain, 2, 5, 11, 12) == [(5, Inexact.TARGET_EXPIRED), (5, None), (10, None), (10, Inexact.AHEAD)]
     late = [receipt(ReceiptKind.SEED, 5, 5), copied(5, 0, 5), copied(0, 6, 5, ReceiptKind.BACKFILLED)]
@@ -235,7 +235,7 @@ def test_the_other_way_a_reader_meets_what_expired_and_what_came_late() -> None:
     assert told(OffsetMap([], LogBounds(source_start=3)), 0) == [(3, Inexact.NOT_COPIED)]
 
 
-def test_at_least_once_copies_are_exact_only_behind_the_last_hole() -> None:
+def test_at_least_once_copies_are_exact_only_after_the_last_gap() -> None:
     receipts = [receipt(ReceiptKind.SEED, 0, 0), copied(0, 0, 10), copied(10, 10, 10), copied(20, 25, 10)]
     found = OffsetMap(receipts, LogBounds(target_end=35, exactly_once=False))
     assert [found.translate(offset).reason for offset in (0, 19, 20, 30)] == [Inexact.UNEXPLAINED, Inexact.UNEXPLAINED, None, None]
@@ -247,12 +247,12 @@ def test_at_least_once_copies_are_exact_only_behind_the_last_hole() -> None:
     ("reasons", "again"),
     [([], False), (["start policy earliest"], False), (["start policy latest"] * 2, True), (["operator: seeds.csv"], True)],
 )
-def test_a_position_was_said_anew(reasons: list[str], again: bool) -> None:
+def test_a_partition_that_was_seeded_again(reasons: list[str], again: bool) -> None:
     seeds = [receipt(ReceiptKind.SEED, 7 * number, 7 * number, reason=reason) for number, reason in enumerate(reasons)]
     assert seeded_again([*seeds, copied(0, 0, 5), copied(5, 6, 5)]) == again
 
 
-def test_a_reader_among_several_outputs_of_one_record_reads_that_record_again() -> None:
+def test_a_consumer_between_several_outputs_of_one_record_reads_that_record_again() -> None:
     handled = receipt(ReceiptKind.COPIED, 0, 3, runs=((0, 0, 1), (1, 3, 1)), counters=Counters(5, transactions=1), downstream_end=5)
     found = OffsetMap([receipt(ReceiptKind.SEED, 0, 0), handled], LogBounds(target_end=6))
     assert [found.translate(offset).image for offset in range(4)] == [0, 3, 5, 5]
@@ -263,7 +263,7 @@ def test_a_reader_among_several_outputs_of_one_record_reads_that_record_again() 
     assert [found.invert(place).image for place in range(12)] == [0, 1, 2, 3, 4, 4, 4, 4, 5, 5, 7, 7]
 
 
-def test_a_receipt_within_another_says_nothing_twice() -> None:
+def test_records_of_a_receipt_within_another_count_once() -> None:
     whole = [receipt(ReceiptKind.SEED, 0, 0), copied(0, 0, 10), copied(10, 11, 10)]
     once, twice = OffsetMap(whole, LogBounds(target_end=22)), OffsetMap([*whole, copied(3, 3, 4)], LogBounds(target_end=22))
     assert [once.translate(offset) for offset in range(21)] == [twice.translate(offset) for offset in range(21)]
@@ -279,7 +279,7 @@ def test_of_two_copies_the_first_counts() -> None:
     assert told(taken_back, 3, 8, 10) == [(3, Inexact.BACKFILLED), (4, Inexact.BACKFILLED), (4, Inexact.BACKFILLED)]
 
 
-def test_a_reader_in_front_of_what_the_target_forgot_goes_back_to_all_of_it() -> None:
+def test_a_consumer_before_records_that_expired_at_the_target_goes_back_before_all_of_them() -> None:
     forgotten = receipt(ReceiptKind.COPIED, 5, 15, counters=Counters(10, transactions=1), downstream_end=10)
     found = OffsetMap([receipt(ReceiptKind.SEED, 5, 5), forgotten, copied(15, 11, 5)], LogBounds(target_start=11, target_end=17))
     assert told(found, 3, 9, 10, 11) == [(5, Inexact.TARGET_EXPIRED), (5, Inexact.TARGET_EXPIRED), (15, None), (15, None)]
@@ -287,7 +287,7 @@ def test_a_reader_in_front_of_what_the_target_forgot_goes_back_to_all_of_it() ->
     assert [(entry.image, entry.reason) for entry in said] == [(11, Inexact.TARGET_EXPIRED), (11, Inexact.TARGET_EXPIRED), (11, None)]
 
 
-def test_what_others_wrote_behind_records_that_the_target_forgot_still_counts() -> None:
+def test_external_records_after_expired_ones_still_count() -> None:
     receipts = [
         receipt(ReceiptKind.SEED, 0, 0),
         receipt(ReceiptKind.COPIED, 0, 10, counters=Counters(10, transactions=1), downstream_end=10),
@@ -342,11 +342,11 @@ BEHIND_A_HOLE = replace(copied(5, 9, 5), runs=((5, 9, 3), (8, 14, 2)), downstrea
         pytest.param([replace(HOLED, counters=Counters(6, transactions=3))], True, ((2, 4),), id="two transactions of three put nothing"),
     ],
 )
-def test_what_may_hold_records_of_others(receipts: list[Receipt], marked: bool, expected: tuple[tuple[int, int], ...]) -> None:
+def test_ranges_that_may_hold_external_records(receipts: list[Receipt], marked: bool, expected: tuple[tuple[int, int], ...]) -> None:
     assert unexplained_ranges(receipts, 0, marked=marked) == expected
 
 
-def test_what_nothing_explains_at_the_end() -> None:
+def test_an_unexplained_range_at_the_end() -> None:
     for marked, held, end, expected in (
         (True, [copied(0, 0, 5)], 6, ()),
         (True, [copied(0, 0, 5)], 7, ((5, 7),)),

@@ -197,7 +197,7 @@ def test_a_newer_report(both: Both) -> None:
     assert assemble_report(both.flow, RunRequest(both.flow.name, "another")).failed[0].error == "RunUnfinished"
 
 
-def test_upkeep_leaves_alone_what_has_more_fields(both: Both) -> None:
+def test_compaction_of_the_ledger_leaves_records_with_more_fields_alone(both: Both) -> None:
     """Four old receipts follow each other: without the addition they become one."""
     topic = both.flow.ledger_topic
     partition, key, value = next(entry for entry in receipts(both.flow) if b'"copied"' in entry[1])
@@ -216,7 +216,7 @@ def test_upkeep_leaves_alone_what_has_more_fields(both: Both) -> None:
     assert {start for start in left if start in starts} >= {1_000, 1_002, 1_003, 1_004}
 
 
-def test_a_record_that_is_damaged_is_told(both: Both) -> None:
+def test_a_damaged_record_is_named(both: Both) -> None:
     topic = both.flow.state_topic
     producer = Producer(both.target.client_settings())
     producer.produce(topic, b"no JSON", b'{"head":["x",0]}')

@@ -84,7 +84,7 @@ def test_offsets_are_translated() -> None:
     assert told.invert(6).image == 0
 
 
-def test_state_says_where_everything_stands() -> None:
+def test_state_holds_every_position() -> None:
     state = fold_state(STATE)
     assert state.heads == {
         ("lost", 0): Head("lost", 0, 20, LOST, "A.lost", LOST_THERE, LEDGER_ID, 0, "run-2"),

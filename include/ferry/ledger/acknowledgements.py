@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_producer import append_records
-from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import NO_TOPIC_ID
-from ferry.ledger.formats import place_of
 from ferry.ledger.losses import read_losses
+from ferry.ledger.reading import read_own_state
 from ferry.ledger.receipts import Receipt
-from ferry.ledger.state import FlowState, LossAcknowledged, encode_state, fold_state
+from ferry.ledger.state import FlowState, LossAcknowledged, encode_state
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -19,10 +18,7 @@ if TYPE_CHECKING:
 
 def open_losses(flow: Flow) -> list[Receipt]:
     """Losses of the ledger that nobody has acknowledged; records that the target refused count too."""
-    topic = flow.state_topic
-    with InternalTopicReader(flow.target) as reader:
-        records = reader.read(topic, complete=False)
-        state = fold_state(((record.key, record.value) for record in records), place_of(flow.target, topic))
+    state = read_own_state(flow, settled=False)
     return unacknowledged(read_losses(flow, state.flow.losses if state.flow else None).losses, state)
 
 

@@ -59,6 +59,14 @@ def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, set
     return mine, {claim.remote_topic: claim.flow for state in folded for claim in state.claims.values()}
 
 
+def read_own_state(flow: Flow, *, settled: bool, keys: bytes | tuple[bytes, ...] = b"") -> FlowState:
+    """The flow's own state; empty when its topic is missing. `settled`: wait for open transactions. `keys`: how keys of records begin."""
+    topic = flow.state_topic
+    with InternalTopicReader(flow.target) as reader:
+        records = [(record.key, record.value) for record in reader.read(topic, complete=settled) if record.key.startswith(keys)]
+    return fold_state(records, place_of(flow.target, topic))
+
+
 def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -> list[Receipt]:
     """Every receipt of the flow's ledger (of the partitions `wanted`), read to the bound of now; newest per key."""
     topic = flow.ledger_topic

@@ -11,12 +11,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.errors import RecoveryStopped
-from ferry.ledger.formats import place_of
+from ferry.ledger.reading import read_own_state
 from ferry.ledger.recovery_entries import KINDS, CutEnds, RecoveryRecord
 from ferry.ledger.stages import TRANSITIONS, Event, Stage, advance, groups_are_moving
-from ferry.ledger.state import FlowState, fold_state
+from ferry.ledger.state import FlowState
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -35,10 +34,7 @@ _KEYS = tuple(f'{{"{kind}"'.encode() for kind in sorted(KINDS))
 
 def read_recovery(flow: Flow, *, settled: bool = True) -> FlowState:
     """Only the records about failovers of the state topic. `settled`: wait for open transactions. NewerFormat as for any state."""
-    topic = flow.state_topic
-    with InternalTopicReader(flow.target) as reader:
-        records = [(found.key, found.value) for found in reader.read(topic, complete=settled) if found.key.startswith(_KEYS)]
-    return fold_state(records, place_of(flow.target, topic))
+    return read_own_state(flow, settled=settled, keys=_KEYS)
 
 
 def current_record(flow: Flow, state: FlowState) -> RecoveryRecord:

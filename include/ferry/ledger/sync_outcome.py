@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ferry import errors
-from ferry.errors import ExitCode, PartitionsFailed, RetryRule, worst_exit_code
+from ferry.errors import ExitCode, FerryError, PartitionsFailed, RetryRule, worst_exit_code
 from ferry.ledger.measurement import Measurement
 from ferry.ledger.run_report import Skipped
 
@@ -36,6 +36,11 @@ class SyncFailure:
     what: str
     error: str
     problem: str
+
+    @classmethod
+    def of(cls, what: str, problem: FerryError) -> SyncFailure:
+        """What `problem` says about `what`."""
+        return cls(what, type(problem).__name__, str(problem))
 
     def __str__(self) -> str:
         return f"{self.what}: {self.error}: {self.problem}"

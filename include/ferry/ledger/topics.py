@@ -14,7 +14,6 @@ from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config.replicas import OWN_TOPICS
 from ferry.errors import ConfigError
 from ferry.permissions.required import rights_on_topic
-from ferry.policy.naming import ledger_topic, runs_topic, state_topic
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -33,21 +32,14 @@ EXPIRING = {"cleanup.policy": "delete", "retention.ms": str(RUNS_RETENTION_MILLI
 
 def internal_topics(flow: Flow) -> frozenset[str]:
     """Their names."""
-    alias = flow.source.alias
-    return frozenset({ledger_topic(alias), state_topic(alias), runs_topic(alias)})
+    return frozenset({flow.ledger_topic, flow.state_topic, flow.runs_topic})
 
 
 def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
     """Create what is missing; returns the names of created topics. ConfigError for a wrong policy, TooFewBrokers for too few replicas."""
-    alias = flow.source.alias
-    wanted = {
-        ledger_topic(alias): (flow.ledger_partitions, COMPACTED),
-        state_topic(alias): (1, COMPACTED),
-        runs_topic(alias): (1, EXPIRING),
-    }
+    wanted = {flow.ledger_topic: (flow.ledger_partitions, COMPACTED), flow.state_topic: (1, COMPACTED), flow.runs_topic: (1, EXPIRING)}
     existing = set(target.topics())
-    compacted = {name for name, (_, config) in wanted.items() if config is COMPACTED}
-    for name, entries in target.topic_configs(compacted & existing).items():
+    for name, entries in target.topic_configs({flow.ledger_topic, flow.state_topic} & existing).items():
         found = entries["cleanup.policy"].value or ""
         if found != "compact":
             raise ConfigError(

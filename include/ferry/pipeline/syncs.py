@@ -57,9 +57,9 @@ class Syncs:
             why_not = why_not or ("" if on_request else self._not_due(name))
             outcome = SyncOutcome(name.value, left_out=why_not) if why_not else _function(name)(self._shared)
         except NewerFormat as problem:  # then nothing is written, not even the outcome
-            return SyncOutcome(name.value, failed=(_whole(name, problem),), dry_run=self._dry_run)
+            return SyncOutcome(name.value, failed=(SyncFailure.of(f"sync {name.value}", problem),), dry_run=self._dry_run)
         except FerryError as problem:
-            outcome = SyncOutcome(name.value, failed=(_whole(name, problem),))
+            outcome = SyncOutcome(name.value, failed=(SyncFailure.of(f"sync {name.value}", problem),))
         outcome = replace(outcome, dry_run=self._dry_run, seconds=round(time.monotonic() - began, 3))
         return outcome if self._dry_run or not_enabled(self._flow, name) else self._kept(name, outcome)
 
@@ -109,10 +109,6 @@ class Syncs:
         if succeeded:
             done = SyncDone(outcome.sync, time.time_ns() // 1_000_000, self._run_id)
             append_records(self._flow.target, self._flow.state_topic, [encode_state(done)])
-
-
-def _whole(name: SyncName, problem: FerryError) -> SyncFailure:
-    return SyncFailure(f"sync {name.value}", type(problem).__name__, str(problem))
 
 
 def _function(name: SyncName) -> Sync:

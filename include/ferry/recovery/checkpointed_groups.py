@@ -18,9 +18,10 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import RecoveryStopped
 from ferry.ledger.formats import place_of
-from ferry.ledger.reading import read_state
+from ferry.ledger.reading import read_own_state
 from ferry.ledger.state import FlowState, Head
-from ferry.syncs.checkpoints import newest_checkpoints, read_checkpoints
+from ferry.syncs.checkpoints import newest_checkpoints
+from ferry.syncs.mm2_topics import read_mm2_topic
 from ferry.syncs.names import SyncName
 from ferry.syncs.offset_maps import OffsetMaps, read_offset_maps_of_heads
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
@@ -47,14 +48,14 @@ class CheckpointedGroups:
 def checkpointed_groups(flow: Flow) -> CheckpointedGroups:
     """Positions of all groups that have checkpoints and that the group filter accepts. RecoveryStopped when there are none at all."""
     topic = flow.policy.checkpoints_topic(flow.source.alias)
-    contents = read_checkpoints(flow, topic)
+    contents = read_mm2_topic(flow.target, topic, Checkpoint.decode)
     with ClusterAdmin(flow.target) as target:
         target_topics = target.topics()
-    state, _ = read_state(flow, target_topics, settled=True)
+    state = read_own_state(flow, settled=True)
     if not contents.records:
         raise RecoveryStopped(
-            f"{flow.source.alias} is away, and {place_of(flow.target, topic)} holds no checkpoints: nobody knows where its groups stood; "
-            "groups keep what earlier syncs wrote on the target"
+            f"{flow.source.alias} does not answer, and {place_of(flow.target, topic)} holds no checkpoints: where its groups were is "
+            "not known; on the target, groups keep the offsets that earlier syncs wrote"
         )
     maps = read_offset_maps_of_heads(flow, state.heads, target_topics)
     positions, left_out = positions_of(flow, newest_checkpoints(contents.records).values(), state, maps)

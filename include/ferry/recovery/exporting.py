@@ -89,7 +89,7 @@ def _why_not(position: int, facts: PartitionFacts, mm2: int | None) -> str:
         return "Ferry has not copied it: MirrorMaker 2 begins where it would without Ferry"
     if mm2 is None or mm2 + 1 < position:
         return ""
-    return "stands there already" if mm2 + 1 == position else f"MirrorMaker 2 stands at {mm2 + 1}, further than Ferry at {position}"
+    return "MirrorMaker 2 is there already" if mm2 + 1 == position else f"MirrorMaker 2 is at {mm2 + 1}, further than Ferry at {position}"
 
 
 def export_offsets(

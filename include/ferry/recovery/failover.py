@@ -27,7 +27,7 @@ from ferry.recovery.group_moves import without_taken
 from ferry.recovery.keeper import RecoveryKeeper
 from ferry.recovery.moving import move_groups, plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
-from ferry.recovery.readings import cluster_id_of, is_away, read_groups, told_age
+from ferry.recovery.readings import age_notices, cluster_id_of, is_away, read_groups
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, reverse_name, seed_reverse, start_positions
 
@@ -52,7 +52,8 @@ def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool
     if record.source_cluster and identity and identity != record.source_cluster:
         problems.append(f"{flow.source.alias} had cluster id {record.source_cluster} and has {identity} now: it is another cluster")
     if not flow.exactly_once:
-        problems.append(f"{flow.name} copies at least once (transaction.producer=false): positions may be inexact, and records twice there")
+        inexact = "positions may be inexact, and the target may hold records twice"
+        problems.append(f"{flow.name} copies at least once (transaction.producer=false): {inexact}")
     return RecoveryPlan(
         command=options.command,
         flow=flow.name,
@@ -111,13 +112,13 @@ def plan_failover(flow: Flow, reverse: Flow | None, options: RecoveryOptions, ch
         checked,
         away=away,
         moves=moves,
-        unread=(*reading.told_unread, *unread),
+        unread=(*reading.unread_lines, *unread),
         left_out=reading.left_out,
         checkpoints_as_of=reading.checkpoints_as_of,
         missing=missing,
         known_until=known_until,
         losses=losses,
-        notices=(*checked.notices, *told_age(reading.checkpoints_as_of, time.time()), *notices),
+        notices=(*checked.notices, *age_notices(reading.checkpoints_as_of, time.time()), *notices),
         problems=(*checked.problems, *problems),
         steps=(*checked.steps, *watch.steps),
     )
@@ -131,17 +132,9 @@ def carry_out_failover(
     Positions are read again from where the confirmed plan had them. ClusterUnreachable when the source has stopped answering since.
     """
     watch = Stopwatch()
-    name = f"failover {options.run_id}"
     with RecoveryKeeper(flow) as keeper:
         with watch.step("say that groups move"):
-            record = keeper.begin(
-                Event.FAILOVER_BEGINS,
-                name=name,
-                run_id=options.run_id,
-                confirmed_by=confirmed.by,
-                source_cluster=plan.source_cluster,
-                cut=partial(cut_ends, flow, reverse),
-            )
+            record = keeper.begin(Event.FAILOVER_BEGINS, plan, confirmed.by, partial(cut_ends, flow, reverse))
         with watch.step("write groups"):
             reading = read_groups(flow, away=bool(plan.away), only=options.only).without(done_groups(keeper.state, record))
             agreed = without_taken(confirmed.back, keeper.state.taken, record.phase)
@@ -157,7 +150,7 @@ def carry_out_failover(
             confirmed_by=confirmed.by,
             groups=outcomes,
             reverse=told,
-            problems=(*reading.told_unread, *problems),
+            problems=(*reading.unread_lines, *problems),
             steps=watch.steps,
         )
 
@@ -177,7 +170,7 @@ def prepare_reverse(
     except FerryError as problem:  # the groups are written; this can be done later
         return (), (f"{reverse.name}: {type(problem).__name__}: {problem}",)
     if outcome is None:
-        return (f"{reverse.name} knows where it goes on",), ()
+        return (f"{reverse.name} already has its positions",), ()
     told = tuple(f"{reverse.name}: {entry.topic}-{entry.partition} begins at {entry.position}" for entry in outcome.seeds)
     return told, tuple(f"{reverse.name}: {failure}" for failure in outcome.failed)
 

@@ -21,6 +21,7 @@ from ferry.ledger.recovery_record import begun, current_record, cut_of, ended, r
 from ferry.ledger.stages import Event, Stage
 from ferry.ledger.state import FlowState, encode_state
 from ferry.ledger.topics import ensure_internal_topics
+from ferry.recovery.report import RecoveryPlan
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -57,18 +58,16 @@ class RecoveryKeeper:
     def __exit__(self, *details: object) -> None:
         self._writer.__exit__(*details)
 
-    def begin(
-        self, event: Event, *, name: str, run_id: str, confirmed_by: str, source_cluster: str, cut: Callable[[str], Iterable[CutEnds]]
-    ) -> RecoveryRecord:
+    def begin(self, event: Event, plan: RecoveryPlan, confirmed_by: str, cut: Callable[[str], Iterable[CutEnds]]) -> RecoveryRecord:
         """Record that groups begin to move; returns the record. A recovery that began before goes on under its name.
 
         `cut`: called with the name, says where the target's topics end. It is called only when a recovery begins, so what producers write
         from then on comes after these ends, even if a try was killed or a topic is new.
         """
-        before = stage_of(self.record)
+        before, name = stage_of(self.record), f"{plan.command} {plan.run_id}"
         record = begun(self.state, self.record, event, name, _now())
-        source_cluster = source_cluster or record.source_cluster
-        record = replace(record, run_id=run_id, confirmed_by=confirmed_by, source_cluster=source_cluster)
+        source_cluster = plan.source_cluster or record.source_cluster
+        record = replace(record, run_id=plan.run_id, confirmed_by=confirmed_by, source_cluster=source_cluster)
         found = tuple(cut(name)) if before is Stage.REPLICATING else ()
         self._write([record, *found])
         self.record = record

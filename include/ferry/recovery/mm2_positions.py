@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from ferry.config import Flow
 
 
+# A replicator under load writes many times in this time. An idle one has members in its group, or nothing to write.
+WATCH_SECONDS = 5.0
+CONNECT = "connect"
+
+
 @dataclass(frozen=True)
 class ConnectOffsets:
     """The committed records of an offsets topic in log order, and where its partitions end."""
@@ -117,11 +122,6 @@ def in_transactions(found: ConnectOffsets, mine: Collection[SourcePartition]) ->
     taken = {(record.partition, record.offset) for record in found.records}
     newest = {record.partition: record.offset for record in found.records if decode_source_key(record.key) in mine}
     return all((partition, offset + 1) not in taken and offset + 1 < found.ends[partition] for partition, offset in newest.items())
-
-
-# A replicator under load writes many times in this time. An idle one has members in its group, or nothing to write.
-WATCH_SECONDS = 5.0
-CONNECT = "connect"
 
 
 def worker_group(flow: Flow) -> str:

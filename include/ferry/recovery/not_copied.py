@@ -9,20 +9,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable, RecoveryStopped
-from ferry.ledger.reading import read_state
+from ferry.ledger.reading import read_own_state
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import HEAD_KEY
 from ferry.pipeline.plan import RunPlan, plan_run
 
 if TYPE_CHECKING:
     from ferry.config import Flow
+
+
+# One run of a flow; its report.
+Copy = Callable[["Flow", RunRequest], RunReport]
+# A producer that still runs writes within this time, or has nothing to write.
+QUIET_SECONDS = 5.0
+# The second run copies what arrived during the first. If records still arrive then, a producer has not stopped.
+DRAIN_RUNS = 3
+NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -40,10 +49,6 @@ class NotCopied:
     end: int | None
     offsets: int | None
     reason: str = ""
-
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return dict(vars(self))
 
 
 def not_copied(planned: RunPlan) -> tuple[NotCopied, ...]:
@@ -68,13 +73,10 @@ def not_copied(planned: RunPlan) -> tuple[NotCopied, ...]:
 
 def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
     """The position of each partition, and when (ms) records were last copied; None: not known. For a source that does not answer."""
-    with ClusterAdmin(flow.target) as target:
-        state, _ = read_state(flow, target.topics(), settled=True)
-    policy = flow.policy
     rest = tuple(
         NotCopied(head.topic, head.partition, head.remote_topic, head.position, None, None)
-        for _, head in sorted(state.heads.items())
-        if not policy.is_heartbeats_topic(head.topic)
+        for _, head in sorted(read_own_state(flow, settled=True).heads.items())
+        if not flow.policy.is_heartbeats_topic(head.topic)
     )
     return rest, last_copied(flow)
 
@@ -86,15 +88,6 @@ def last_copied(flow: Flow) -> int | None:
         return max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
 
 
-# One run of a flow; its report.
-Copy = Callable[["Flow", RunRequest], RunReport]
-# A producer that still runs writes within this time, or has nothing to write.
-QUIET_SECONDS = 5.0
-# The second run copies what arrived during the first. If records still arrive then, a producer has not stopped.
-DRAIN_RUNS = 3
-NAMED = 5
-
-
 def refuse_movement(flow: Flow, seconds: float = QUIET_SECONDS) -> None:
     """RecoveryStopped when a log of the flow's source topics grows within `seconds`."""
     before = source_ends(flow)
@@ -103,7 +96,7 @@ def refuse_movement(flow: Flow, seconds: float = QUIET_SECONDS) -> None:
     if moved:
         raise RecoveryStopped(
             f"records still arrive on {flow.source.alias}: {named(moved)} grew within {seconds:.0f} s; stop every producer there, "
-            "and transactions that are open, then run this again"
+            "end open transactions, then run this again"
         )
 
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from ferry.config import Flow
 
 
+COLUMNS = ("topic", "partition", "position")
+LAST_PARTITION, LAST_OFFSET = (1 << 31) - 1, (1 << 63) - 1
+
+
 @dataclass(frozen=True)
 class GivenPositions:
     """The next upstream offset to copy, by source partition.
@@ -67,10 +71,6 @@ def read_group_positions(flow: Flow, group: str) -> GivenPositions:
     )
 
 
-COLUMNS = ("topic", "partition", "position")
-LAST_PARTITION, LAST_OFFSET = (1 << 31) - 1, (1 << 63) - 1
-
-
 def read_seed_file(path: Path) -> GivenPositions:
     """Read a CSV file with the header `topic,partition,position`. ArgumentError naming file and line for anything else."""
     try:
@@ -93,7 +93,7 @@ def read_seed_file(path: Path) -> GivenPositions:
         except ValueError as problem:
             raise ArgumentError(f"{place}: not topic,partition,position: {','.join(row)}") from problem
         if key in positions:
-            raise ArgumentError(f"{place}: {topic}-{partition} stands there twice")
+            raise ArgumentError(f"{place}: {topic}-{partition} is there twice")
         positions[key], places[key] = offset, place
     if not positions:
         raise ArgumentError(f"{path}: names no partition")

@@ -40,12 +40,12 @@ class GroupReading:
 
     def without(self, groups: frozenset[str]) -> GroupReading:
         """The same without these groups, which are done."""
-        done = tuple(Skipped(f"group {group}", "moved already: it goes on by itself") for group in sorted(groups & set(self.positions)))
+        done = tuple(Skipped(f"group {group}", "it was moved already") for group in sorted(groups & set(self.positions)))
         positions = {group: found for group, found in self.positions.items() if group not in groups}
         return replace(self, positions=positions, left_out=(*self.left_out, *done))
 
     @property
-    def told_unread(self) -> tuple[str, ...]:
+    def unread_lines(self) -> tuple[str, ...]:
         """Groups that could not be read, in words."""
         return tuple(f"{entry.what}: {entry.reason}" for entry in self.unread)
 
@@ -106,7 +106,7 @@ def _counts(entry: TranslatedPosition) -> bool:
 
 
 def _without_place(entries: Sequence[TranslatedPosition]) -> str:
-    told = f", first of all {entries[0].topic}-{entries[0].partition}: {entries[0].problem}" if entries else ""
+    told = f"; the first is {entries[0].topic}-{entries[0].partition}: {entries[0].problem}" if entries else ""
     return f"it has no offsets of topics that are copied{told}"
 
 
@@ -117,11 +117,11 @@ def _expression(only: str | None) -> re.Pattern[str]:
         raise ArgumentError(f"--groups {only!r} is no regular expression: {problem}") from problem
 
 
-def told_age(checkpoints_as_of: int | None, now: float) -> tuple[str, ...]:
+def age_notices(checkpoints_as_of: int | None, now: float) -> tuple[str, ...]:
     """How old the positions of checkpoints are (pure). `now` in seconds. A negative age, by a clock that was ahead, counts as not known."""
     if checkpoints_as_of is None:
         return ()
     age = now - checkpoints_as_of / 1000
     if not checkpoints_as_of or age < 0:
-        return ("positions are those of the newest checkpoints; when those were brought up to date is not known",)
-    return (f"positions are those of the checkpoints of {age:,.0f} s ago: what groups read since then, they read again",)
+        return ("positions are those of the newest checkpoints; how old these are is not known",)
+    return (f"positions are those of the checkpoints of {age:,.0f} s ago: groups read again what they have read since then",)

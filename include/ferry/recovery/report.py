@@ -22,6 +22,10 @@ RECOVERY_VERSION = 1
 LONGEST_QUIET_SECONDS = 24 * 3600.0
 
 
+GROUP_COLUMNS = ("group", "partition", "is at", "goes on at", "there now", "how")
+MISSING_COLUMNS = ("topic", "partition", "from", "until", "offsets", "why")
+
+
 class Mode(StrEnum):
     """Whether a command writes. A rehearsal also asks whether groups may be written, and measures the time."""
 
@@ -112,7 +116,7 @@ class RecoveryPlan:
             "left_out": [vars(entry) for entry in self.left_out],
             "positions_from": "the source" if self.checkpoints_as_of is None else "checkpoints",
             "checkpoints_as_of": iso(self.checkpoints_as_of),
-            "missing": [entry.document() for entry in self.missing],
+            "missing": [vars(entry) for entry in self.missing],
             "missing_offsets": self.missing_offsets,
             "known_until": iso(self.known_until),
             "losses": list(self.losses),
@@ -177,17 +181,13 @@ def notes(plan: RecoveryPlan) -> list[str]:
     return texts + ([f"lost at the source before, and not acknowledged: {'; '.join(plan.losses)}"] if plan.losses else [])
 
 
-GROUP_COLUMNS = ("group", "partition", "is at", "goes on at", "there now", "how")
-MISSING_COLUMNS = ("topic", "partition", "from", "until", "offsets", "why")
-
-
 def group_rows(moves: Sequence[GroupMove], *, backwards: bool = False) -> list[tuple[str, str, str, str, str, str]]:
     """The table that a person confirms: one row for each partition of each group."""
     rows = []
     for move in moves:
         told = move.obstacle
         if not told and move.members_at_origin:
-            told = f"still has {move.members_at_origin} members where it comes from"
+            told = f"still has {move.members_at_origin} members on the cluster that it leaves"
         if told:
             rows.append((move.group, "", "", "", "", told))
         rows += [
@@ -209,10 +209,10 @@ def how(entry: PartitionMove, *, backwards: bool = False) -> str:
     if entry.action is Placement.NONE:
         return f"not written: {entry.reason}"
     if entry.action is Placement.AHEAD and not backwards:
-        return f"left there: {entry.reason}"
+        return f"left alone: {entry.reason}"
     quality = "exact" if entry.exact else _reads_again(entry)
     if entry.action is Placement.UP_TO_DATE:
-        return f"stands there already, {quality}"
+        return f"is there already, {quality}"
     if entry.action in {Placement.AHEAD, Placement.BACK}:
         return f"goes BACK, {quality}"
     return quality

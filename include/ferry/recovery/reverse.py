@@ -16,7 +16,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ClusterUnreachable, NotAuthorized, RecoveryStopped
-from ferry.ledger.reading import read_state
+from ferry.ledger.reading import read_own_state
 from ferry.ledger.recovery_entries import CutEnds, RecoveryRecord
 from ferry.ledger.recovery_record import current_record, read_recovery, stage_of
 from ferry.ledger.stages import Stage
@@ -27,6 +27,9 @@ from ferry.recovery.seeding import SeedOutcome, seed
 if TYPE_CHECKING:
     from ferry.clusters.describe import TopicDescription
     from ferry.config import FerryConfig, Flow
+
+
+NAMED = 5
 
 
 def reverse_name(flow: Flow) -> str:
@@ -91,9 +94,9 @@ def cut_ends(flow: Flow, reverse: Flow | None, recovery: str) -> tuple[CutEnds, 
 
 def start_positions(reverse: Flow, cut: Mapping[str, CutEnds]) -> dict[PartitionKey, int]:
     """Where partitions begin that the reverse flow has never copied. Both clusters must answer."""
-    with ClusterAdmin(reverse.source) as source, ClusterAdmin(reverse.target) as target:
+    with ClusterAdmin(reverse.source) as source:
         topics = source.topics()
-        state, _ = read_state(reverse, target.topics(), settled=False)
+    state = read_own_state(reverse, settled=False)
     found = {}
     for name in _renamed(reverse, topics):
         for number in range(topics[name].partitions):
@@ -124,9 +127,6 @@ def _renamed(flow: Flow, topics: Mapping[str, TopicDescription]) -> list[str]:
     return sorted(topic for topic, remote in selected if topic != remote and not policy.is_heartbeats_topic(topic))
 
 
-NAMED = 5
-
-
 def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, rebuilt: bool) -> tuple[str, ...]:
     """In which way the source is another one than it was, for people. RecoveryStopped for any difference, unless it was `rebuilt`."""
     found = differences(flow, record, identity)
@@ -142,11 +142,10 @@ def differences(flow: Flow, record: RecoveryRecord, identity: str) -> tuple[str,
     found = []
     if record.source_cluster and record.source_cluster != identity:
         found.append(f"its cluster id was {record.source_cluster} and is {identity}")
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+    state = read_own_state(flow, settled=False)
+    heads = [head for _, head in sorted(state.heads.items()) if not flow.policy.is_heartbeats_topic(head.topic)]
+    with ClusterAdmin(flow.source) as source:
         topics = source.topics()
-        state, _ = read_state(flow, target.topics(), settled=False)
-        policy = flow.policy
-        heads = [head for _, head in sorted(state.heads.items()) if not policy.is_heartbeats_topic(head.topic)]
         ends, problems = source.end_offsets(
             [
                 TopicPartition(head.topic, head.partition)
@@ -157,17 +156,16 @@ def differences(flow: Flow, record: RecoveryRecord, identity: str) -> tuple[str,
         )
     for (topic, partition), problem in problems.items():  # after a restart, partitions have no leader for a while
         raise ClusterUnreachable(f"cluster {alias}: {topic}-{partition}: {problem}")
-    told = set()
+    differing = set()
     for head in heads:
         today = topics.get(head.topic)
         if today is None:
-            told.add(f"{alias} has no topic {head.topic}")
+            differing.add(f"{alias} has no topic {head.topic}")
         elif today.topic_id is not None and today.topic_id != head.source_topic_id:
-            told.add(f"topic {head.topic} had id {head.source_topic_id} and has {today.topic_id}")
-        elif ends.get(TopicPartition(head.topic, head.partition), 0) < head.position:
-            end = ends.get(TopicPartition(head.topic, head.partition), 0)
-            told.add(f"{head.topic}-{head.partition} ends at {end}, and was copied up to {head.position}")
-    return (*found, *sorted(told))
+            differing.add(f"topic {head.topic} had id {head.source_topic_id} and has {today.topic_id}")
+        elif (end := ends.get(TopicPartition(head.topic, head.partition), 0)) < head.position:
+            differing.add(f"{head.topic}-{head.partition} ends at {end}, and was copied up to {head.position}")
+    return (*found, *sorted(differing))
 
 
 def _what_then(flow: Flow) -> str:

@@ -124,14 +124,14 @@ def _nothing_new(given: GivenPositions, facts: PartitionFacts, position: int, ru
     if settled.failure is not None or settled.seed is not None or position > settled.position:
         return ""
     if position == settled.position:
-        return "" if (facts.topic, facts.partition) in target.external else "stands there already"
-    return f"Ferry stands at {settled.position}, further than {position}: ferry seed --from-file would take it back"
+        return "" if (facts.topic, facts.partition) in target.external else "Ferry is at this position already"
+    return f"Ferry is at {settled.position}, further than {position}: only ferry seed --from-file moves it back"
 
 
 def _without_position(given: GivenPositions, facts: PartitionFacts, rules: PlanRules, target: TargetRecords) -> str:
     if (facts.topic, facts.partition) in target.external:
         return (
             f"{given.origin} has no offset for it, but its remote partition holds records: "
-            "say where it goes on with ferry seed --from-file, or ferry seed --foreign"
+            "give its position with ferry seed --from-file, or declare the records with ferry seed --foreign"
         )
     return f"{given.origin} has no offset for it: it begins at {facts.start}, by the start policy ({rules.start_policy})"

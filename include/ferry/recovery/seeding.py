@@ -8,7 +8,7 @@ decided twice: before anything is written, so that wrong input changes nothing, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ferry.clusters.admin import ClusterAdmin
@@ -64,18 +64,7 @@ class SeedOutcome:
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
-        return {
-            "version": SEED_VERSION,
-            "flow": self.flow,
-            "run_id": self.run_id,
-            "origin": self.origin,
-            "dry_run": self.dry_run,
-            "seeds": [{**vars(entry), "foreign": [list(declared) for declared in entry.foreign]} for entry in self.seeds],
-            "left_out": [vars(skipped) for skipped in self.left_out],
-            "notices": list(self.notices),
-            "failed": [vars(failure) for failure in self.failed],
-            "exit_code": int(self.exit_code),
-        }
+        return {"version": SEED_VERSION, **asdict(self)}
 
 
 # Decides from a snapshot. `topics` None: about all topics, without waiting for open transactions.

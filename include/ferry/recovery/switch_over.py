@@ -123,7 +123,7 @@ def verified(outcome: VerifyReport) -> str:
     problems = outcome.problems()
     if problems:
         told = "; ".join(f"{type(problem).__name__}: {problem}" for problem in problems)
-        raise RecoveryStopped(f"the sides are not proven equal: {told}")
+        raise RecoveryStopped(f"verify did not find both clusters equal: {told}")
     return f"{outcome.records:,} records are equal on both sides"
 
 
@@ -142,7 +142,7 @@ def plan_switch_over(switch: SwitchOver, options: RecoveryOptions, checked: Reco
     return replace(
         checked,
         moves=tuple(_with_obstacle(move, switch) for move in moves),
-        unread=(*reading.told_unread, *unread),
+        unread=(*reading.unread_lines, *unread),
         left_out=reading.left_out,
         missing=missing,
         notices=(*checked.notices, *reading.notices),
@@ -158,19 +158,12 @@ def carry_out_switch_over(
     watch, flow, active = Stopwatch(), switch.flow, switch.active
     with RecoveryKeeper(flow) as keeper:
         if ended_by(keeper.record, switch.ends, options.run_id):
-            return _told_again(keeper, plan, proven)
+            return _report_again(keeper, plan, proven)
         advance(flow.name, stage_of(keeper.record), switch.begins)
         with watch.step("check that nothing is left"):
             refuse_rest(active, options.run_id)
         with watch.step("say that groups move"):
-            record = keeper.begin(
-                switch.begins,
-                name=f"{options.command} {options.run_id}",
-                run_id=options.run_id,
-                confirmed_by=confirmed.by,
-                source_cluster=plan.source_cluster,
-                cut=partial(cut_ends, flow, switch.reverse),
-            )
+            record = keeper.begin(switch.begins, plan, confirmed.by, partial(cut_ends, flow, switch.reverse))
         with watch.step("write groups"):
             reading = _read(switch, options)
             idle, busy = _without_members(reading, switch)
@@ -187,7 +180,7 @@ def carry_out_switch_over(
             confirmed_by=confirmed.by,
             groups=outcomes,
             verified=proven,
-            problems=(*reading.told_unread, *left),
+            problems=(*reading.unread_lines, *left),
             steps=watch.steps,
         )
 
@@ -201,7 +194,7 @@ def _read(switch: SwitchOver, options: RecoveryOptions) -> GroupReading:
     return reading.without(done_groups(state, record)) if stage_of(record) in moving else reading
 
 
-def _told_again(keeper: RecoveryKeeper, plan: RecoveryPlan, proven: str) -> RecoveryReport:
+def _report_again(keeper: RecoveryKeeper, plan: RecoveryPlan, proven: str) -> RecoveryReport:
     """The report of an earlier try of this run, which ended the movement and was killed before it could report."""
     record = keeper.record
     done = done_groups(keeper.state, record)

@@ -76,7 +76,7 @@ def _outcome(flow: Flow, plan: AclPlan, problems: Problems, source: Collection[A
     if not flow.acls.remove:
         reason = "Ferry created it, and the source's ACL is gone: ferry.sync.acls.remove=true removes it"
         skipped += [Skipped(f"ACL {binding}", reason) for binding in plan.surplus]
-    failed = [SyncFailure(f"ACL {binding}", type(problem).__name__, str(problem)) for binding, problem in sorted(problems.items())]
+    failed = [SyncFailure.of(f"ACL {binding}", problem) for binding, problem in sorted(problems.items())]
     counts = {"source": len(source), "present": plan.present, "missing": len(plan.missing), "surplus": len(plan.surplus)}
     return SyncOutcome("acls", tuple(changes), tuple(skipped), tuple(failed), counts=counts)
 

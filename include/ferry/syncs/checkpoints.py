@@ -13,14 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.internal_producer import append_records
 from ferry.config.replicas import CHECKPOINTS
-from ferry.ledger.formats import place_of
 from ferry.ledger.measurement import Measurement
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.syncs.context import SyncContext
-from ferry.syncs.mm2_topics import PARTITION, TopicRecords, decoded, ensure_mm2_topic, write_mm2_records
+from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.wire.internal_records import Checkpoint
 
@@ -45,7 +44,7 @@ def sync_checkpoints(context: SyncContext) -> SyncOutcome:
     """Write the checkpoints that are due. NotAuthorized or ClusterUnreachable when topic, ledger or groups cannot be read."""
     flow, dry_run = context.flow, context.dry_run
     topic = flow.policy.checkpoints_topic(flow.source.alias)
-    contents = read_checkpoints(flow, topic)
+    contents = read_mm2_topic(flow.target, topic, Checkpoint.decode)
     queried = time.time_ns() // 1_000_000
     groups = context.translated_groups
     plan = plan_checkpoints(groups, newest_checkpoints(contents.records))
@@ -53,7 +52,7 @@ def sync_checkpoints(context: SyncContext) -> SyncOutcome:
     measured: tuple[Measurement, ...] = ()
     if plan.due and not dry_run:
         records = [(checkpoint.encode_key(), checkpoint.encode_value()) for checkpoint, _ in plan.due]
-        write_mm2_records(flow.target, topic, records, timestamp=queried)
+        append_records(flow.target, topic, records, partition=PARTITION, timestamp=queried)
         measured = _latencies(flow, plan, time.time_ns() // 1_000_000 - queried)
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in groups.left_out if not entry.error]
     return SyncOutcome(
@@ -65,12 +64,6 @@ def sync_checkpoints(context: SyncContext) -> SyncOutcome:
         {"groups": len(groups.groups), "written": len(plan.due), "unchanged": plan.unchanged},
         measured,
     )
-
-
-def read_checkpoints(flow: Flow, topic: str) -> TopicRecords[Checkpoint]:
-    """Everything that the checkpoints topic holds now; nothing when it is missing."""
-    with InternalTopicReader(flow.target) as reader:
-        return decoded(reader.read(topic, only=PARTITION), Checkpoint.decode, place_of(flow.target, topic))
 
 
 def plan_checkpoints(groups: TranslatedGroups, previous: Mapping[CheckpointKey, Checkpoint]) -> CheckpointPlan:
@@ -91,8 +84,8 @@ def plan_checkpoints(groups: TranslatedGroups, previous: Mapping[CheckpointKey, 
             continue
         unchanged += 1
         if exact and before is not None and before.downstream_offset > image:
-            standing = f"the checkpoint that stands there ({before.downstream_offset}) lies beyond the group's place ({image})"
-            skipped.append(Skipped(what, f"{standing}; by MM2's rule it stays until the group has moved past it"))
+            larger = f"the last checkpoint ({before.downstream_offset}) is larger than the translated offset ({image})"
+            skipped.append(Skipped(what, f"{larger}; by MM2's rule it stays until the group has passed it"))
     return CheckpointPlan(tuple(due), unchanged, tuple(skipped))
 
 

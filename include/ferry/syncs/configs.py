@@ -40,8 +40,8 @@ def sync_configs(context: SyncContext) -> SyncOutcome:
     changes = [_change(topic, entry) for topic, plan in plans.items() for entry in plan.alterations if (topic, entry.name) not in refusals]
     missing = [Skipped(f"topic {remote}", "it does not exist yet") for _, remote in scope.pairs if remote not in scope.target_topics]
     left = [Skipped(f"topic {topic} {name}", reason) for topic, plan in plans.items() for name, reason in plan.left]
-    failed = [_failure(f"topic {name}", problem) for name, problem in (unread_here | unread_there).items()]
-    failed += [_failure(f"topic {topic} {name}", problem) for (topic, name), problem in refusals.items()]
+    failed = [SyncFailure.of(f"topic {name}", problem) for name, problem in (unread_here | unread_there).items()]
+    failed += [SyncFailure.of(f"topic {topic} {name}", problem) for (topic, name), problem in refusals.items()]
     return SyncOutcome(
         "configs",
         tuple(changes),
@@ -79,7 +79,3 @@ def _entries(*alterations: Alteration) -> dict[str, str | None]:
 
 def _change(topic: str, entry: Alteration) -> Change:
     return Change(f"topic {topic}", "delete" if entry.value is None else "set", entry.detail, entry.reason)
-
-
-def _failure(what: str, problem: FerryError) -> SyncFailure:
-    return SyncFailure(what, type(problem).__name__, str(problem))

@@ -56,7 +56,7 @@ def groups_outcome(
     """The report of the sync (pure). Groups that are up to date come last, so that a list that is cut short keeps the others."""
     positions, results = translated.by_group(), list(results)
     failed = [SyncFailure(f"group {entry.group}", entry.error, entry.reason) for entry in translated.left_out if entry.error]
-    failed += [SyncFailure(f"group {group}", type(why).__name__, str(why)) for group, why in unread.items()]
+    failed += [SyncFailure.of(f"group {group}", why) for group, why in unread.items()]
     skipped = [Skipped(f"group {entry.group}", entry.reason) for entry in translated.left_out if not entry.error]
     skipped += [Skipped(f"group {group}", NO_OFFSETS) for group in translated.groups if group not in positions]
     current, synced, up_to_date = [], 0, 0

@@ -11,12 +11,13 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ferry.clusters.internal_producer import append_records
 from ferry.config.replicas import HEARTBEATS
 from ferry.errors import FerryError, NotAuthorized
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.syncs.context import SyncContext
-from ferry.syncs.mm2_topics import ensure_mm2_topic, write_mm2_records
+from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic
 from ferry.wire.internal_records import Heartbeat
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def sync_heartbeat(context: SyncContext) -> SyncOutcome:
         except FerryError as problem:
             if reverse == "off":
                 raise
-            done.failed.append(SyncFailure(f"heartbeat {flow.name}", type(problem).__name__, str(problem)))
+            done.failed.append(SyncFailure.of(f"heartbeat {flow.name}", problem))
     else:
         done.skipped.append(Skipped(f"heartbeat {flow.name}", f"{KEY}=false"))
     if reverse != "off":
@@ -74,6 +75,6 @@ def _beat(flow: Flow, on: Cluster, other: Cluster, *, dry_run: bool) -> list[Cha
     changes = [*ensure_mm2_topic(on, topic, flow.wanted_replicas(HEARTBEATS), dry_run=dry_run, rights="Create, Write")]
     beat = Heartbeat(other.alias, on.alias, time.time_ns() // 1_000_000)
     if not dry_run:
-        write_mm2_records(on, topic, [(beat.encode_key(), beat.encode_value())], timestamp=beat.timestamp)
+        append_records(on, topic, [(beat.encode_key(), beat.encode_value())], partition=PARTITION, timestamp=beat.timestamp)
     detail = f"{beat.source_cluster_alias}->{beat.target_cluster_alias} at {beat.timestamp}"
     return [*changes, Change(f"topic {topic} on {on.alias}", "write", detail)]

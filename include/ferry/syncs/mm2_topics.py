@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import WantedTopic
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
+from ferry.ledger.formats import place_of
 from ferry.ledger.sync_outcome import Change
 
 if TYPE_CHECKING:
-    from ferry.clusters.internal_reader import InternalRecord
     from ferry.config import Cluster
     from ferry.config.replicas import WantedReplicas
 
 T = TypeVar("T")
+Decode = Callable[["bytes | None", "bytes | None"], T]
 
 PARTITION = 0
 CONFIG = {"cleanup.policy": "compact"}
@@ -63,15 +64,14 @@ def ensure_mm2_topic(
     return (change,)
 
 
-def write_mm2_records(
-    cluster: Cluster, topic: str, records: Iterable[tuple[bytes, bytes]], *, timestamp: int = 0, in_order: bool = False
-) -> None:
-    """Append (key, value) records where MM2 looks for them. `timestamp`, `in_order` and errors as of `append_records`."""
-    append_records(cluster, topic, records, partition=PARTITION, timestamp=timestamp, in_order=in_order)
+def read_mm2_topic(cluster: Cluster, topic: str, decode: Decode[T]) -> TopicRecords[T]:
+    """Everything that the topic holds now; nothing when it is missing."""
+    with InternalTopicReader(cluster) as reader:
+        return decoded(reader.read(topic, only=PARTITION), decode, place_of(cluster, topic))
 
 
-def decoded(records: Iterable[InternalRecord], decode: Callable[[bytes | None, bytes | None], T], where: str) -> TopicRecords[T]:
-    """Read what `decode` can read (it raises ValueError for what it cannot). `where` names cluster and topic."""
+def decoded(records: Iterable[InternalRecord], decode: Decode[T], where: str) -> TopicRecords[T]:
+    """The records that `decode` can read; it raises ValueError for others. `where`: as of place_of."""
     readable, unreadable = [], []
     for record in records:
         try:

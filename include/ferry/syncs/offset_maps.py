@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
-from ferry.ledger.formats import place_of
-from ferry.ledger.reading import read_receipts
-from ferry.ledger.state import Head, PartitionKey, fold_state
+from ferry.ledger.reading import read_own_state, read_receipts
+from ferry.ledger.state import Head, PartitionKey
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.translation.offset_map import LogBounds, OffsetMap, seeded_again
 
@@ -81,21 +79,14 @@ def _read(
         receipts = valid_receipts(read_receipts(flow, wanted), today)
         starts, start_problems = target.earliest_offsets(wanted.values())
     begins, source_problems = source_starts(wanted)
-    positions = _positions(flow) if any(seeded_again(found) for found in receipts.values()) else {}
+    heads = read_own_state(flow, settled=True).heads if any(map(seeded_again, receipts.values())) else {}
     unanswered = {key: end_problems.get(place) or start_problems.get(place) or source_problems.get(key) for key, place in wanted.items()}
     unread = {key: problem for key, problem in unanswered.items() if problem}
     maps = {}
     for key, place in wanted.items():
         if key in unread:
             continue
-        bounds = LogBounds(begins[key], starts[place], ends[place], positions.get(key), flow.exactly_once)
+        position = heads[key].position if key in heads else None
+        bounds = LogBounds(begins[key], starts[place], ends[place], position, flow.exactly_once)
         maps[key] = OffsetMap(receipts.get(key, ()), bounds)
     return OffsetMaps(maps, {**problems, **unread}, frozenset(unread))
-
-
-def _positions(flow: Flow) -> dict[PartitionKey, int]:
-    """Positions of the heads, read after the ledger."""
-    topic = flow.state_topic
-    with InternalTopicReader(flow.target) as reader:
-        state = fold_state(((record.key, record.value) for record in reader.read(topic)), place_of(flow.target, topic))
-    return {key: head.position for key, head in state.heads.items()}

@@ -17,16 +17,15 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.internal_producer import append_records
 from ferry.config.replicas import OFFSET_SYNCS
-from ferry.ledger.formats import place_of
-from ferry.ledger.reading import read_receipts
+from ferry.ledger.reading import read_own_state, read_receipts
 from ferry.ledger.receipts import Receipt, ReceiptKind, Run
-from ferry.ledger.state import Head, PartitionKey, fold_state
+from ferry.ledger.state import Head, PartitionKey
 from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.ledger.topic_ids import valid_receipts
 from ferry.syncs.context import SyncContext
-from ferry.syncs.mm2_topics import PARTITION, TopicRecords, decoded, ensure_mm2_topic, write_mm2_records
+from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.wire.internal_records import OffsetSync
 
 if TYPE_CHECKING:
@@ -48,28 +47,23 @@ def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     flow, dry_run = context.flow, context.dry_run
     cluster, topic = offset_syncs_place(flow)
     changes = ensure_mm2_topic(cluster, topic, flow.wanted_replicas(OFFSET_SYNCS), dry_run=dry_run)
-    contents = read_offset_syncs(cluster, topic)
+    contents = read_mm2_topic(cluster, topic, OffsetSync.decode)
     last = {(sync.topic, sync.partition): sync for sync in contents.records}
-    heads = _read_heads(flow)
+    heads = read_own_state(flow, settled=True).heads
     # Nothing is new where the position follows the last sync, so most runs do not read the ledger here.
     behind = {key: head for key, head in heads.items() if key not in last or head.position != last[key].upstream_offset + 1}
     copied = copied_runs(read_receipts(flow, behind), behind) if behind else {}
     spacing = flow.mirroring.offset_lag_max
     new = [sync for key, runs in sorted(copied.items()) for sync in new_syncs(key, runs, last.get(key), spacing)]
     if new and not dry_run:
-        write_mm2_records(cluster, topic, [(sync.encode_key(), sync.encode_value()) for sync in new], in_order=True)
+        records = [(sync.encode_key(), sync.encode_value()) for sync in new]
+        append_records(cluster, topic, records, partition=PARTITION, in_order=True)
     return SyncOutcome(
         NAME,
         (*changes, *_changes(new, last)),
         notices=contents.notices(),
         counts={"partitions": len(heads), "written": len(new)},
     )
-
-
-def read_offset_syncs(cluster: Cluster, topic: str) -> TopicRecords[OffsetSync]:
-    """Everything that the topic holds now; nothing when it is missing."""
-    with InternalTopicReader(cluster) as reader:
-        return decoded(reader.read(topic, only=PARTITION), OffsetSync.decode, place_of(cluster, topic))
 
 
 def copied_runs(receipts: Iterable[Receipt], heads: Mapping[PartitionKey, Head]) -> dict[PartitionKey, tuple[Run, ...]]:
@@ -132,12 +126,6 @@ def _image(runs: Sequence[Run], upstream: int) -> int:
     return downstream + upstream - start
 
 
-def _read_heads(flow: Flow) -> dict[PartitionKey, Head]:
-    topic = flow.state_topic
-    with InternalTopicReader(flow.target) as reader:
-        return fold_state(((record.key, record.value) for record in reader.read(topic)), place_of(flow.target, topic)).heads
-
-
 def _changes(new: Iterable[OffsetSync], last: Mapping[PartitionKey, OffsetSync]) -> list[Change]:
     """One for each partition."""
     by_partition: dict[PartitionKey, list[OffsetSync]] = {}
@@ -148,6 +136,6 @@ def _changes(new: Iterable[OffsetSync], last: Mapping[PartitionKey, OffsetSync])
         before = last.get(key)
         back = before is not None and syncs[0].upstream_offset <= before.upstream_offset
         detail = f"{len(syncs)} up to upstream {syncs[-1].upstream_offset}, downstream {syncs[-1].downstream_offset}"
-        reason = "what stands there is about other records: a topic was created again, or copied again" if back else "copied since"
+        reason = "the last sync is about other records: a topic was created again, or copied again" if back else "copied since"
         changes.append(Change(f"offset syncs of {key[0]}-{key[1]}", "write", detail, reason))
     return changes

@@ -29,6 +29,10 @@ from ferry.translation.unexplained import ExternalRecords, unexplained_ranges
 _COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
 
 
+# These reasons of the flow's own copies are kept; they say more than MERGED.
+_TELLING = frozenset({Inexact.AHEAD, Inexact.NOT_COPIED, Inexact.TARGET_EXPIRED})
+
+
 @dataclass(frozen=True, slots=True)
 class LogBounds:
     """What both clusters say, as offsets. `source_start`, `target_start`: where the logs begin.
@@ -191,10 +195,6 @@ def _multiplied(copies: Iterable[Receipt]) -> list[tuple[int, int, int]]:
             if downstream + count < end:
                 found.append((downstream + count, end, upstream + count - 1))
     return sorted(found)
-
-
-# These reasons of the flow's own copies are kept; they say more than MERGED.
-_TELLING = frozenset({Inexact.AHEAD, Inexact.NOT_COPIED, Inexact.TARGET_EXPIRED})
 
 
 def merged(forward: OffsetMap, opposite: OffsetMap, offset: int) -> Translation:
