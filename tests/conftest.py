@@ -143,13 +143,14 @@ def config_file(tmp_path: Path, request: pytest.FixtureRequest) -> ConfigFile:
 
 @pytest.fixture
 def copy_only() -> tuple[str, ...]:
-    """Lines of a config for tests that are about the copy alone: no syncs."""
+    """Lines of a config for tests that are about the copy alone: no syncs, and no heartbeats that another test left on the same cluster."""
     return (
         "sync.topic.configs.enabled = false",
         "sync.topic.acls.enabled = false",
         "emit.heartbeats.enabled = false",
         "emit.checkpoints.enabled = false",
         "emit.offset-syncs.enabled = false",
+        "heartbeats.replication.enabled = false",
     )
 
 
