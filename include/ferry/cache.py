@@ -1,7 +1,5 @@
 """The directory of Ferry's cache: Kafka's jars for the sandbox, Spark's class archive. It may be removed at any time."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

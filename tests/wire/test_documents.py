@@ -85,15 +85,27 @@ class Whole:
     anything: Any = None
 
 
-DOCUMENT: dict[str, Any] = {"name": "n", "seconds": 3, "parts": [{"number": 1, "of_tomorrow": 1}], "place": ["t", 0], "ends": {"7": 9}}
-READ = Whole("n", 3.0, (Part(1),), ("t", 0), {7: 9})
+DOCUMENT: dict[str, Any] = {
+    "name": "n",
+    "seconds": 3,
+    "parts": [{"number": 1, "kind": "one", "of_tomorrow": 1}],
+    "place": ["t", 0],
+    "ends": {"7": 9},
+    "done": True,
+    "note": "x",
+    "anything": [1],
+}
+READ = Whole("n", 3.0, (Part(1),), ("t", 0), {7: 9}, done=True, note="x", anything=[1])
+
+
+def without(name: str) -> dict[str, Any]:
+    return {key: value for key, value in DOCUMENT.items() if key != name}
 
 
 def test_a_dataclass_is_read_by_the_types_of_its_fields() -> None:
     assert read_as(Whole, DOCUMENT) == READ
-    assert read_as(Whole, {**DOCUMENT, "done": True, "note": "x", "anything": [1]}) == replace(READ, done=True, note="x", anything=[1])
-    named = {name: value for name, value in DOCUMENT.items() if name != "name"}
-    assert read_as(Whole, {**named, "called": "n"}, {"name": "called"}) == READ
+    assert read_as(Whole, {**without("name"), "called": "n"}, names={"name": "called"}) == READ
+    assert read_as(Whole, without("note"), optional=("note",)) == replace(READ, note=None)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +131,6 @@ def test_a_field_of_another_type_is_refused(damage: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("missing", DOCUMENT)
-def test_a_field_without_a_default_must_be_there(missing: str) -> None:
+def test_a_field_that_is_not_optional_must_be_there(missing: str) -> None:
     with pytest.raises(KeyError, match=missing):
-        read_as(Whole, {name: value for name, value in DOCUMENT.items() if name != missing})
+        read_as(Whole, without(missing))

@@ -4,8 +4,6 @@ Ferry describes ACLs with kafka-python, because librdkafka (2.16) drops the erro
 from the user, or that has no authorizer, would look like a cluster without ACLs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ answers a request, or a broker cannot handle it now, Ferry sends it again with a
 controller is elected. A request may therefore be executed twice: Ferry does not treat "already done" as an error.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ holds for a code without a row: Ferry repeats a read until the caller's time is 
 `docs/answers.md` shows all tables (tools/docs writes it).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum

@@ -9,8 +9,6 @@ clock (LeaderState.describeReplicaState). No other read-only answer holds a brok
 do not have it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ transactions share an epoch, so a request could arrive in the next transaction a
 result is `OutcomeUnknown`. The caller then calls init with its pair (KIP-360), and reads the positions again.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """What a cluster says about its topics, as plain values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

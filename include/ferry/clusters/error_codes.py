@@ -3,8 +3,6 @@
 kafka-python and librdkafka know fewer of them, and some by other names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 # In the order of their codes, from -1 on.

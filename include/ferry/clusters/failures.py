@@ -5,8 +5,6 @@ SASL's own error or by a TLS alert about certificates. The client itself refuses
 no token to log in with.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import ssl

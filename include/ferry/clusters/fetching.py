@@ -5,8 +5,6 @@ recreated topics (KIP-516) and truncated logs (KIP-320). Ferry uses no fetch ses
 quickly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ kafka-python copies the bytes of a response five times between the socket and th
 frame that it is decoded from, and a request may be several buffers, which are sent one after the other.
 """
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

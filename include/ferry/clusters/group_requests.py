@@ -5,8 +5,6 @@ Ferry asks again for a while, for that group only. Any other error becomes the r
 that hangs costs one time-out, not one for each request. Only a refused login raises.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -38,7 +36,7 @@ FIND_COORDINATOR_VERSION, FIND_SEVERAL = 5, 4
 
 # The answer for one group: Kafka's error code, and the value if the code is 0.
 Answer = tuple[int, T | None]
-Ask = Callable[[ClusterConnection, int, Sequence[str]], Awaitable[Mapping[str, "Answer[T]"]]]
+Ask = Callable[[ClusterConnection, int, Sequence[str]], Awaitable[Mapping[str, Answer[T]]]]
 
 
 @dataclass(frozen=True)

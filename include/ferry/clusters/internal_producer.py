@@ -1,7 +1,5 @@
 """Appends single records to internal topics outside a lane: reports, acknowledgements, MM2's records. None of them decides about data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 

@@ -9,8 +9,6 @@ An offset and the leader epoch of its record together name one record permanentl
 again, but under a later epoch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple, TypeVar

@@ -5,8 +5,6 @@ topic, it stores none of them (CoordinatorRuntime.append, in older releases Grou
 limit, so Ferry does not ask for it: it begins with half of Kafka's default, and halves a request when the broker says that it is too large.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 

@@ -4,8 +4,6 @@ Not with librdkafka: its ListConsumerGroupOffsets crashes the process when a coo
 reaches for a consumer group that an admin client does not have).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ With kafka-python, because librdkafka makes an object for every partition, and a
 leader is dead or has just changed, Ferry asks again until another leader is elected. Each partition has its own error.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

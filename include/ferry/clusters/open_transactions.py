@@ -8,8 +8,6 @@ A coordinator writes markers after its answer to EndTxn. So Ferry asks the parti
 counts as open only if the partition shows it both times. Otherwise one that has just ended would look forgotten.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The key of a partition, and the grouping that Kafka's requests use."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Pauses between attempts at one request (pure)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 

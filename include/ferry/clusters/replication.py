@@ -6,8 +6,6 @@ brokers as its default.replication.factor. KRaft controllers place replicas on r
 refuse until enough brokers are up.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Mapping
 

@@ -7,8 +7,6 @@ Brokers may answer and still be of no use: if most brokers of a cluster are down
 lanes wait for that once, too (CoordinatorOutage).
 """
 
-from __future__ import annotations
-
 # Restarts of brokers and elections take less time; after this a coordinator, a partition or a whole cluster counts as down.
 PATIENCE_SECONDS = 75.0
 # After so long without a request, earlier failures say nothing about the cluster's state.

@@ -4,8 +4,6 @@ Knows names, filters and message handlers only to check them. Does not connect t
 Begin with `loader.py`, then `flow.py`; `registry` lists every property.
 """
 
-from __future__ import annotations
-
 from ferry.config.cluster import Cluster
 from ferry.config.connections import ConnectionFields
 from ferry.config.flow import Flow

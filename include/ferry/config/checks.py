@@ -1,7 +1,5 @@
 """Checks single entries while a file is loaded: whether the key is known, the value of the right kind, and the property in effect."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

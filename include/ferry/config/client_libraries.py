@@ -4,8 +4,6 @@ kafka-python's connection manager serves the data path, librdkafka everything el
 defaults.
 """
 
-from __future__ import annotations
-
 import secrets
 import socket
 import ssl

@@ -3,8 +3,6 @@
 They exist only while these settings are made. An error names the file, line and key of its property.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path

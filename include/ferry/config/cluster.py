@@ -4,8 +4,6 @@ A cluster holds the properties as written, each value as a Secret. References to
 settings. So a cluster can be pickled into a Spark task closure, and only literal secrets travel with it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

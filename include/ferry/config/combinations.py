@@ -6,8 +6,6 @@ connector alone, while MM2's dedicated mode logs that and runs the others: so he
 Message handlers and assignment listeners are imported here, so that a name that leads nowhere is a problem of the file and not of a run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any

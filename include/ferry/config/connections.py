@@ -4,8 +4,6 @@ The extra of a connection may use Kafka's Java names, or librdkafka's names as A
 for connecting and for the login. Keys of the cluster in the file win over them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

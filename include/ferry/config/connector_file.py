@@ -8,8 +8,6 @@ A connector is one part of a flow. So a file that names a connector class gives 
 it is a whole flow.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The first mm2.properties of a new user, from a few answers (pure). It has comments, and MirrorMaker 2 reads it too."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """One enabled flow with everything that its runs need."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

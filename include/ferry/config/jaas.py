@@ -5,8 +5,6 @@ It reads the same as Kafka's JaasConfig, which uses java.io.StreamTokenizer: wor
 holds a password.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

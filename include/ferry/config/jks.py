@@ -5,8 +5,6 @@ of the password and everything before. A private key is XORed with a stream of d
 algorithm identifier whose empty parameters are a NULL, or are missing in Java 21 and newer updates of Java 17 (JDK-8301793).
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from dataclasses import dataclass, field

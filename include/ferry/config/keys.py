@@ -3,8 +3,6 @@
 A key may have several readings, because aliases are free texts (`A` and `A.b` may both be aliases). It is known if one reading fits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

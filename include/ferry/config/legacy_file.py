@@ -10,8 +10,6 @@ A legacy file holds the options of the first MirrorMaker's command line, with `l
 offset syncs. Entries of the client files keep their file, line and key.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ The order: the file, `clusters`, config providers, every entry by itself, the cl
 problems, one per line. Entries that Ferry reads otherwise than they look give warnings.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

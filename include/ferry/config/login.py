@@ -3,8 +3,6 @@
 It follows Kafka's SaslClientAuthenticator and login modules. Ferry refuses, with a reason, what its clients cannot do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit

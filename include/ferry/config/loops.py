@@ -9,15 +9,11 @@ The topics are not known here. So each literal name is checked by itself; regula
 matched the same topic.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ferry.config import Flow
+from ferry.config import Flow
 
 _PLAIN_NAME = re.compile(r"(?:[a-zA-Z0-9_.-]|\\\.)+")
 ANY_TOPIC = ""

@@ -1,7 +1,5 @@
 """Finds the known key that an unknown, probably misspelt key may mean."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Collects all problems of a file, so that a user sees them together."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field

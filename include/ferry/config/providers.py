@@ -5,8 +5,6 @@ parameters. A reference is resolved where its value is used, for example on a Sp
 the value, and the login then fails without a reason. In Ferry this is a ConfigError that names provider and key, but not the value.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping

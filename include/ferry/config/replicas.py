@@ -1,7 +1,5 @@
 """The replication factors in the config, for each kind of topic that Ferry creates."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 REMOTE_TOPICS = "replication.factor"

@@ -4,8 +4,6 @@ Values of client properties are secrets from the file to the client, also in pic
 so a search for that word finds every place that uses a secret in plain text.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 HIDDEN = "[hidden]"

@@ -1,7 +1,5 @@
 """Parts of a flow's settings, each field with the property that it is read from. The registry gives its kind and default."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal

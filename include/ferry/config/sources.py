@@ -9,8 +9,6 @@ here of the consumer of flow A->B's source, the first of these that is set:
 cluster's `A.consumer.x` wins over the flow's `A->B.consumer.x`. For the target's producer `A->B.producer.override.x` wins over all others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum

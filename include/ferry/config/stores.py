@@ -4,8 +4,6 @@ The stores are PEM, PKCS12 and JKS files; PEM may also stand in the properties t
 between JKS and PKCS12, whatever its type says. Messages never contain passwords.
 """
 
-from __future__ import annotations
-
 import re
 import ssl
 import textwrap

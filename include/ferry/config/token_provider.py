@@ -3,8 +3,6 @@
 A module of its own, because importing kafka-python takes a quarter of a second, and only logins with OAuth need it here.
 """
 
-from __future__ import annotations
-
 import ssl
 import time
 from dataclasses import dataclass, field

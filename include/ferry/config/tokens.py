@@ -1,7 +1,5 @@
 """OAUTHBEARER tokens: without signature, from a file, or from a token endpoint."""
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl

@@ -4,8 +4,6 @@ A Produce answer does not name the epoch. But leader epochs only grow: if a part
 and after the last answer, all records were appended under it. If the leader changed in between, the epoch is not known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from ferry.clusters.connections import ClusterConnection

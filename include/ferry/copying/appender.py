@@ -16,8 +16,6 @@ A batch of a partition gets its sequence number when it is sent. These rules kee
   then nobody knows what the log holds.
 """
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator

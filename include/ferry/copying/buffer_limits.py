@@ -7,8 +7,6 @@ A fetch is sent only if its response fits into what is left, or if nothing is he
 alone.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 # One response: enough for four produce requests, and small enough that a worker can hold several copies of it.

@@ -5,8 +5,6 @@ Always committed <= settled <= fetched. `settled` moves when the target accepts 
 fetched back to committed.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace

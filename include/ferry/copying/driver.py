@@ -3,8 +3,6 @@
 It runs in the Spark driver or, for small jobs, in the caller's process. It reads everything that decides about data after fencing.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import time
@@ -13,7 +11,6 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
@@ -21,6 +18,7 @@ from ferry.clusters.failures import recipient
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, number_of_lanes, transactional_id
@@ -42,9 +40,6 @@ from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
 from ferry.ledger.state import Claim, encode_state
 from ferry.syncs.topics import plan_topics, why_missing
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 log = logging.getLogger(__name__)
 

@@ -21,21 +21,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.copying.internal_writer import InternalWriter, KeyValue
 from ferry.copying.lanes import number_of_lanes, run_transactional_id, transactional_id
 from ferry.errors import ClusterUnreachable, Superseded, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.state import FLOW_KEY, FlowRecord, decode_state, encode_state
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 T = TypeVar("T")
 

@@ -10,16 +10,16 @@ At last Ferry asks the source where the log of each leader epoch that receipts n
 It does not matter whether the config file has the other flow, only whether its ledger is on the source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from ferry.clusters.describe import TopicDescription
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.leader_epochs import epoch_ends
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.copying.loop_guard import DECLARED, GuardDraft, PartitionGuard, TopicPair, both_ways, unexplained_partitions
+from ferry.copying.plan import PartitionFacts
 from ferry.errors import ConfigError, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.ledger.receipt_glance import glance
@@ -28,11 +28,6 @@ from ferry.ledger.state import HEAD_KEY, FlowState, Head, decode_state, fold_sta
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, ledger_topic, state_topic
 from ferry.wire.documents import number, read_document
 from ferry.wire.ranges import within
-
-if TYPE_CHECKING:
-    from ferry.clusters.describe import TopicDescription
-    from ferry.config import Flow
-    from ferry.copying.plan import PartitionFacts
 
 
 def guarded(

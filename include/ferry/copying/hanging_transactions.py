@@ -7,8 +7,6 @@ not count them, and an abort would lose them if it does. So Ferry appends nothin
 lanes: if an earlier run had another number of lanes, the partition belonged to another lane.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from ferry.clusters.connections import ClusterConnection

@@ -1,7 +1,5 @@
 """Appends records to Ferry's own topics (ledger, state), as batches, within a transaction that the caller holds."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ and epoch that it holds makes the broker end the old transaction. Then the lane 
 that wrote them, and so tell whether the old one was committed.
 """
 
-from __future__ import annotations
-
 import logging
 import secrets
 import time

@@ -1,7 +1,5 @@
 """Who runs the lanes of a copy: this process, or the tasks of a Spark job."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace

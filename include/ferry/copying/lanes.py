@@ -4,8 +4,6 @@ The lane of a partition depends only on topic, partition number and the number o
 tasks changes only the speed. Runs may have different numbers of lanes: a run fences every lane that an earlier run used.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Sequence
 from typing import Protocol, TypeVar

@@ -4,8 +4,6 @@ The driver plans a lost lane again. If less is left to copy than before, the los
 counted from 0 again.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -7,24 +7,19 @@ coordinator that has forgotten it writes no marker), and the flow would fall beh
 High watermarks are read before last stable offsets, so that records produced in between do not look like an open transaction.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.open_transactions import OpenTransaction, open_transactions
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Cluster, Flow
 from ferry.copying.lanes import run_transactional_id
+from ferry.copying.snapshot import FlowSnapshot
 from ferry.errors import TransactionHangs
 from ferry.ledger.run_report import PartitionFailure
-
-if TYPE_CHECKING:
-    from ferry.clusters.admin import ClusterAdmin
-    from ferry.config import Cluster, Flow
-    from ferry.copying.snapshot import FlowSnapshot
-
 
 # A broker answers a commit before it writes the markers, and copied records may be old: so Ferry waits this long for a transaction to end.
 MARKERS_SECONDS = 5.0

@@ -6,16 +6,14 @@ their start), receipts younger than a day (reports find them by run id), and rec
 Writing happens in one transaction under a transactional id of its own, which is fenced before the ledger is read.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.internal_writer import KeyValue
 from ferry.copying.lanes import compaction_transactional_id
@@ -33,9 +31,6 @@ from ferry.ledger.receipts import (
 from ferry.ledger.state import FlowRecord
 from ferry.wire.ranges import union
 from ferry.wire.runs import normalise
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 MERGED = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.SKIPPED, ReceiptKind.FOREIGN})
 YOUNG_MILLISECONDS = 24 * 3600 * 1000

@@ -12,8 +12,6 @@ downstream end that no receipt explains came from the other side. And if an oper
 (`Receipt.found`) may have come from either side: until they are declared, the partition stops.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID

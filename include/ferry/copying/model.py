@@ -1,19 +1,14 @@
 """What travels between the driver of a copy and its lanes. Everything is frozen and can be pickled."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.topic_ids import TopicIds
 from ferry.wire.ranges import Ranges
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 
 @dataclass(frozen=True)

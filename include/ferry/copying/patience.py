@@ -1,7 +1,5 @@
 """Waits for a cluster that answered a moment ago: a broker that restarts in the middle of a run must not end the run."""
 
-from __future__ import annotations
-
 import logging
 from functools import partial
 

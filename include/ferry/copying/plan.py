@@ -6,8 +6,6 @@ ledger does not cover. A partition that Ferry sees for the first time gets a see
 "copied from here" differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal

@@ -3,8 +3,6 @@
 Their records must not be committed without a position. So the lane abandons this transaction, and its other partitions go on in a new one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NoReturn
 

@@ -10,16 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, decode_receipt
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 INTERVAL_SECONDS = 2.0
 # A read that takes long must not delay the end of a run.

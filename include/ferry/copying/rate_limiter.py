@@ -5,8 +5,6 @@ used within BURST_SECONDS are gone. So over some seconds the rate stays below it
 is sent nevertheless.
 """
 
-from __future__ import annotations
-
 # Longer than one turn of a lane's loop, so that a late turn costs no bandwidth.
 BURST_SECONDS = 0.25
 

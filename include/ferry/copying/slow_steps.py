@@ -1,7 +1,5 @@
 """Names a step of a run while it takes long: users would take a run that prints nothing for minutes for dead."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

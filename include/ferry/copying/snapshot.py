@@ -4,19 +4,18 @@ A snapshot before the fencing (`settled=False`) does not wait for open transacti
 else can write; then the driver takes another snapshot, and plans by that one.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Lack, lacking
 from ferry.clusters.coordination import committed_positions
+from ferry.clusters.describe import TopicDescription
 from ferry.clusters.leader_epochs import ReadTo, diverged_logs
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.config.nearest import nearest_name
 from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts
@@ -31,10 +30,6 @@ from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import is_ferry_topic
 from ferry.policy.selection import Selection
 from ferry.syncs.context import refuse_same_cluster
-
-if TYPE_CHECKING:
-    from ferry.clusters.describe import TopicDescription
-    from ferry.config import Flow
 
 # How often positions are read that disagree, perhaps because a run commits just now.
 LOOKS = 4

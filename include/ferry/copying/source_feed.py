@@ -5,8 +5,6 @@ appending overlap. The feed handles what the source answers for each partition: 
 unreadable, it stops with a named error; expired ranges become losses; if a leader moved, the new one is asked.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence

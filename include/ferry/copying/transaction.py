@@ -8,8 +8,6 @@ In CLOSING nothing more is appended; answers still come in. UNCERTAIN is left on
 positions are read again: a commit is never repeated blindly. FENCED is final: another run owns the lane. No I/O happens here.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 

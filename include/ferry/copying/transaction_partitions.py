@@ -4,8 +4,6 @@ The coordinator stores the names of all of them in one record (TransactionLog), 
 commit. Both have a largest size, so a transaction with too many partitions could never be committed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeVar
 

@@ -5,8 +5,6 @@ truncate the target. But if it copied nothing from that offset on, it can fetch 
 a hole that compaction left: if a leader epoch began inside the hole, the log looks truncated to the start of that epoch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ the next epoch in every partition of the old one, and in the group. Its markers 
 Brokers from 3.6 on refuse it themselves, unless transaction.partition.verification.enable was set to false.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from ferry.clusters.coordination import Coordinator, PositionsRefused, ProducerIdentity

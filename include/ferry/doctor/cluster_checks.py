@@ -1,7 +1,5 @@
 """Findings about one cluster (pure): reachable, version, clock, missing features of its release, and needs of transactions on a target."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Feature, missing

@@ -1,10 +1,7 @@
 """What a cluster says about itself and about the user's rights. Reads only, bounded in time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import AclOperation
@@ -13,10 +10,8 @@ from ferry.clusters.acl_binding import AclBinding
 from ferry.clusters.acls import read_acls
 from ferry.clusters.admin import TOPICS_A_REQUEST, ClusterAdmin
 from ferry.clusters.api_versions import Capabilities, ask_capabilities
+from ferry.config import Cluster
 from ferry.errors import FerryError, NotAuthorized
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
 
 NOTHING = Capabilities({})
 # Configs that decide which name a certificate's owner has, and the values with which the name is the subject.

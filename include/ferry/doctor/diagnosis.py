@@ -1,11 +1,9 @@
 """The whole diagnosis: the machine, then each cluster of an enabled flow, then each flow whose clusters both answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ferry.config import FerryConfig, Flow
 from ferry.doctor.cluster_checks import cluster_findings
 from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.doctor.finding import Finding, failure, ok, warning
@@ -15,9 +13,6 @@ from ferry.doctor.machine import read_machine_facts
 from ferry.doctor.machine_checks import machine_findings
 from ferry.errors import ConfigError, FerryError
 from ferry.monitoring.schedule import longest_pause
-
-if TYPE_CHECKING:
-    from ferry.config import FerryConfig, Flow
 
 
 def diagnose(config: Path | None, only: str | None = None) -> Iterator[Finding]:

@@ -1,7 +1,5 @@
 """A finding of `ferry doctor`: one line, with what to do about it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from enum import StrEnum

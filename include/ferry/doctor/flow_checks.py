@@ -1,11 +1,9 @@
 """Findings about one flow (pure): rights, limits of remote topics, expirations against the schedule, memory, headroom, losses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from ferry.config import Cluster, Flow
 from ferry.config.replicas import OWN_TOPICS, REMOTE_TOPICS
 from ferry.copying.lanes import number_of_lanes
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts
@@ -15,14 +13,11 @@ from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
 from ferry.errors import ExitCode, NotAuthorized, next_step_of
 from ferry.monitoring.durations import span
+from ferry.monitoring.status import FlowStatus
 from ferry.permissions.commands import commands
+from ferry.permissions.model import Right
 from ferry.permissions.required import required_rights
 from ferry.syncs.few_replicas import reassignment, told
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster, Flow
-    from ferry.monitoring.status import FlowStatus
-    from ferry.permissions.model import Right
 
 MEBIBYTE = 1 << 20
 # Memory of a worker itself, and of the JVMs of launcher and driver (measured, docs/limits.md).

@@ -1,13 +1,11 @@
 """What both clusters say about a flow. Reads only."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.clusters.admin import ClusterAdmin
+from ferry.config import Cluster, Flow
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, read_rights_facts
 from ferry.errors import FerryError
 from ferry.monitoring.status import FlowStatus, flow_status
@@ -15,9 +13,6 @@ from ferry.permissions.model import Resource, Right
 from ferry.permissions.required import required_rights
 from ferry.permissions.resources import source_topics
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster, Flow
 
 Configs = Mapping[str, Mapping[str, str]]
 

@@ -5,8 +5,6 @@ existing topics. For groups, transactional ids and names that do not exist yet t
 wins, ALL is every operation, a right can imply another). A user who may do everything to the cluster without an ACL is a super user.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import Enum
 

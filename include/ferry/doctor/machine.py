@@ -1,7 +1,5 @@
 """Facts about this machine: Python, Java, Spark, Airflow, memory, disk, limits. Starts only `java -version` and one Python."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource

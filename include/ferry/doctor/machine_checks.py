@@ -1,7 +1,5 @@
 """Findings about this machine (pure)."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

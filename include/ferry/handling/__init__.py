@@ -5,8 +5,6 @@ Begin with `interface.py`: `MessageHandler` changes, drops, re-keys or multiplie
 `AssignmentListener` hears which partitions a lane is about to copy and has copied.
 """
 
-from __future__ import annotations
-
 from ferry.handling.interface import Assignment, AssignmentListener, MessageHandler, Record
 
 __all__ = ["Assignment", "AssignmentListener", "MessageHandler", "Record"]

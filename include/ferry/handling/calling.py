@@ -4,8 +4,6 @@ Errors of the handler are reported by type and place, never with their text: the
 value.
 """
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Iterable
 from pathlib import Path

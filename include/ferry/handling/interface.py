@@ -4,8 +4,6 @@ KIP-3: MirrorMakerMessageHandler and ConsumerRebalanceListener. Ferry has no reb
 listener's two calls stand around the work of a lane.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Finds a handler or listener by `package.module:name`. `check_*` check it without an instance; `make_*` return one."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable, Iterable

@@ -1,19 +1,14 @@
 """`ferry ack-loss`: an operator has seen the losses. They stay in the ledger, and `ferry status` no longer counts them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.leaders import NO_TOPIC_ID
+from ferry.config import Flow
 from ferry.ledger.losses import read_losses
 from ferry.ledger.reading import read_own_state
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.state import FlowState, LossAcknowledged, encode_state
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 
 def open_losses(flow: Flow) -> list[Receipt]:

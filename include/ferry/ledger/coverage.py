@@ -1,7 +1,5 @@
 """Which upstream ranges the ledger covers (pure). Ranges are half-open `[start, end)`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from ferry.ledger.receipts import Receipt, ReceiptKind

@@ -7,16 +7,12 @@ Within a version, only fields may be added that older releases may safely ignore
 kind of record, or a field that must not be ignored, raises the version. A record that cannot be read never counts as missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry import __version__
+from ferry.config import Cluster
 from ferry.errors import NewerFormat, UnreadableRecord
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
 
 # Of the ledger and the state topic.
 FORMAT_VERSION = 1

@@ -9,20 +9,16 @@ reader starts at the beginning of the ledger. It is a field of the flow record; 
 the record.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from ferry.clusters.internal_reader import InternalRecord
 from ferry.ledger.receipt_glance import glance
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, is_loss
 from ferry.wire.documents import number
-
-if TYPE_CHECKING:
-    from ferry.clusters.internal_reader import InternalRecord
 
 INDEX_VERSION = 1
 # A run updates the index after this many new records of the ledger: reading them takes less than 0.2 CPU s.

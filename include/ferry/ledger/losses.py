@@ -1,19 +1,14 @@
 """Reads the losses of a ledger. With an index it reads only known losses and new receipts. Only losses are kept in memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leader_epochs import ReadTo, same_logs
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.ledger.formats import place_of
 from ferry.ledger.loss_index import IndexedShare, LossFold, LossIndex
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 
 def read_losses(flow: Flow, index: LossIndex | None, *, complete: bool = True) -> LossFold:

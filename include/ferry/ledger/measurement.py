@@ -1,7 +1,5 @@
 """One number that Ferry measured. Records of syncs hold such numbers, and Ferry sends them as metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any

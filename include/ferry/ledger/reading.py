@@ -3,12 +3,11 @@
 State and receipts are read up to the end that the topic has when the reading begins; the newest record of each key counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from ferry.clusters.describe import TopicDescription
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config import Flow
 from ferry.ledger.coverage import covered
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipt_glance import glance
@@ -16,10 +15,6 @@ from ferry.ledger.receipts import Receipt, decode_receipt, ledger_partition
 from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, SYNC_KEY, FlowState, SyncDone, decode_state, fold_state
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX
-
-if TYPE_CHECKING:
-    from ferry.clusters.describe import TopicDescription
-    from ferry.config import Flow
 
 
 def read_syncs_done(flow: Flow) -> Mapping[str, SyncDone]:

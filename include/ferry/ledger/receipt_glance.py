@@ -6,8 +6,6 @@ them. Any other record (another format version, fields of a newer Ferry, names t
 `decode_receipt` raises errors.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

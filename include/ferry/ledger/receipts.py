@@ -5,8 +5,6 @@ source topic id, partition, upstream start, kind and series, so a receipt never 
 Runs map upstream to downstream offsets. They are delta-coded (ferry.wire.runs) and stored as base64 in a JSON value that people can read.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -3,8 +3,6 @@
 A Ferry that ignored a failover would move groups back. So these records have a version of their own, which an older Ferry refuses.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +61,7 @@ class CutEnds:
 
 RecoveryEntry = RecoveryRecord | GroupTaken | CutEnds
 
-# What JSON calls some fields.
+# What JSON calls some fields. A record may lack them.
 _NAMES = {"run_id": "run", "confirmed_by": "by", "source_cluster": "source", "topic_id": "id"}
 
 
@@ -82,7 +80,7 @@ def recovery_fields(entry: RecoveryEntry) -> tuple[dict[str, object], dict[str, 
 def read_recovery_fields(key: dict[str, Any], value: dict[str, Any]) -> RecoveryEntry:
     """The inverse; ValueError, KeyError or TypeError for anything else."""
     if "recovery" in key:
-        return read_as(RecoveryRecord, {**value, "flow": key["recovery"]}, _NAMES)
+        return read_as(RecoveryRecord, {**value, "flow": key["recovery"]}, names=_NAMES, optional=_NAMES)
     if "taken" in key:
-        return read_as(GroupTaken, {**value, "group": key["taken"], "back": value["back"], "done": value["done"]})
-    return read_as(CutEnds, {**value, "topic": key["cut"]}, _NAMES)
+        return read_as(GroupTaken, {**value, "group": key["taken"]})
+    return read_as(CutEnds, {**value, "topic": key["cut"]}, names=_NAMES, optional=_NAMES)

@@ -4,21 +4,16 @@ While groups move, and as long as they are on the other cluster, the flow's grou
 are older than those on the target.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from ferry.config import Flow
 from ferry.errors import RecoveryStopped
 from ferry.ledger.reading import read_own_state
 from ferry.ledger.recovery_entries import KINDS, CutEnds, RecoveryRecord
 from ferry.ledger.stages import TRANSITIONS, Event, Stage, advance, groups_are_moving
 from ferry.ledger.state import FlowState
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 # The last step of a movement that has ended.
 DONE = "done"

@@ -4,19 +4,15 @@ It is made of the run's receipts in the ledger and its results in the runs topic
 of `ferry run --json`, `--report` and the XCom.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry import errors
 from ferry.errors import ExitCode, FerryError, PartitionsFailed, RecordsSkipped, SourceDataLost, Superseded, worst_exit_code
 from ferry.ledger.counters import ZERO, Counters
-
-if TYPE_CHECKING:
-    from ferry.ledger.receipts import Receipt
+from ferry.ledger.receipts import Receipt
 
 REPORT_VERSION = 1
 

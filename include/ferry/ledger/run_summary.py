@@ -5,19 +5,15 @@ other records do not get it; so is a lag that another task measured (`lag:<run i
 the first losses and failures, and counts all of them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ferry.errors import NewerFormat, UnreadableRecord
 from ferry.ledger.formats import require_version
+from ferry.ledger.run_report import RunReport
 from ferry.wire.documents import read_as, read_document
-
-if TYPE_CHECKING:
-    from ferry.ledger.run_report import RunReport
 
 T = TypeVar("T")
 

@@ -5,23 +5,19 @@ ones count. These records inform people and decide nothing about data, so they a
 superseded. A newer version is refused in records of the run that is asked for.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config import Flow
 from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.wire.documents import read_as, read_document
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 RECORD_VERSION = 1
 # Every run reads so many days, because a month of runs with many syncs would be too much.
@@ -99,14 +95,14 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
         require_version(document, where, RECORD_VERSION)
         kind = document["kind"]
         if kind == "opened":
-            opened = read_as(RunOpened, document)
+            opened = read_as(RunOpened, document, optional=("ledger_ends",))
             return replace(found, opened=found.opened or opened)
         if kind == "sync":
             sync = read_as(RunSync, document)
             return replace(found, syncs={**found.syncs, sync.sync: sync.outcome})
         if kind != "result":
             raise UnreadableRecord(f"{where}: a run's record is of kind {kind!r}")
-        result = read_as(RunResult, document)
+        result = read_as(RunResult, document, optional=("superseded",))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise UnreadableRecord(f"{where}: a run's record is not readable: {problem}") from problem
     return replace(found, result=result, cpu_seconds=found.cpu_seconds + result.cpu_seconds)

@@ -5,8 +5,6 @@ back. Every step can be repeated: if a command was stopped, running it again goe
 on which cluster they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType

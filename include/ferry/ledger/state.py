@@ -5,8 +5,6 @@ record and claims under the run's transactional id. So every record that decides
 writes its records under an id of its own.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -4,16 +4,12 @@ Kafka gives a topic that was deleted and created again a new id. Offsets of the 
 name another id are void.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
+from ferry.clusters.describe import TopicDescription
 from ferry.ledger.receipts import Receipt
-
-if TYPE_CHECKING:
-    from ferry.clusters.describe import TopicDescription
 
 
 class TopicIds(NamedTuple):

@@ -3,20 +3,15 @@
 Ledger and state must be compacted. With another cleanup policy, records that explain the copy would expire, so Ferry refuses such a topic.
 """
 
-from __future__ import annotations
-
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import WantedTopic
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
+from ferry.config import Flow
 from ferry.config.replicas import OWN_TOPICS
 from ferry.errors import ConfigError
 from ferry.permissions.required import rights_on_topic
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 RUNS_RETENTION_MILLISECONDS = 30 * 24 * 3600 * 1000
 # Small segments and early compaction, so that the topics do not grow with the number of runs.

@@ -1,7 +1,5 @@
 """Durations as text for people."""
 
-from __future__ import annotations
-
 _UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))
 
 

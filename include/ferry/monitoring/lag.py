@@ -3,8 +3,6 @@
 Heartbeats do not count as lag: every run leaves some of them for the next run, so a flow would never be up to date.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The ledger for people: neighbouring receipts of one kind become one range (pure)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 

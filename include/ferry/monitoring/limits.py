@@ -5,8 +5,6 @@ Each limit holds for each topic: `lag.records` for the sum over its partitions, 
 limit. A topic without lag has no headroom to run out of. Heartbeats do not count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import groupby

@@ -8,20 +8,15 @@ latency has the tag group too. Three things differ from MM2: bytes are those of 
 the run (MM2: over a sliding window); and the age of a record is measured when the target has it (MM2: when the source delivers it).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from ferry.ledger.measurement import Measurement
 from ferry.ledger.min_mean_max import MinMeanMax
-
-if TYPE_CHECKING:
-    from ferry.ledger.run_report import PartitionReport, RunReport
-    from ferry.monitoring.lag import PartitionStatus
-    from ferry.monitoring.status import FlowStatus
-    from ferry.verify.report import VerifyReport
+from ferry.ledger.run_report import PartitionReport, RunReport
+from ferry.monitoring.lag import PartitionStatus
+from ferry.monitoring.status import FlowStatus
+from ferry.verify.report import VerifyReport
 
 
 def measurements(report: RunReport, source: str, target: str) -> list[Measurement]:

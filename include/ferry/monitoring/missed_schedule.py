@@ -4,20 +4,15 @@ A run is due at each time of the flow's schedule, and must end within the deadli
 younger, also one that a person started. A summary with a time in the future comes from a machine whose clock is ahead, and does not count.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from croniter import croniter  # type: ignore[import-untyped]
 
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
 from ferry.ledger.run_summary import KEY_PREFIX
 from ferry.monitoring.limits import BrokenLimit
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 
 def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:

@@ -4,18 +4,13 @@ It never raises for a slow broker. The age is -1 if the record could not be read
 control records and holes.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from ferry.clusters.failures import made
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
+from ferry.config import Flow
 
 # A slow broker must not hang the command.
 READ_SECONDS = 15.0

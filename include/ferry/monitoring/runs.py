@@ -4,8 +4,6 @@ A run that died before its report left only an `opened` record, and a run that c
 Only the runs topic knows runs by `ferry run`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -3,14 +3,13 @@
 A record that cannot be read, or of a kind that this Ferry does not know, is counted and left out, so the others are still shown.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.config import Flow
 from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
@@ -19,9 +18,6 @@ from ferry.ledger.runs_topic import RunRecords, fold_run_record
 from ferry.monitoring.runs import FAILED, RUNNING, empty_run
 from ferry.verify.report import VerifyReport
 from ferry.verify.results_topic import fold_report
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 # As long as the topic keeps them.
 DAYS = 30

@@ -1,7 +1,5 @@
 """The longest time between two runs of a schedule (pure)."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from functools import lru_cache
 

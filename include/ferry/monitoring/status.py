@@ -1,13 +1,13 @@
 """The status of a flow: lag, headroom, losses, open transactions, stopped partitions. Reads only."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import Lack
+from ferry.clusters.describe import ConfigValue
+from ferry.config import Flow
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.request import RunRequest
@@ -22,13 +22,9 @@ from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missed_schedule import overdue_run
 from ferry.monitoring.record_ages import first_ages
 from ferry.monitoring.stopped_partitions import stopped_partitions
+from ferry.pipeline.plan import RunPlan
 from ferry.wire.ranges import end_of_range_at, within
 from ferry.wire.ranges import size as held
-
-if TYPE_CHECKING:
-    from ferry.clusters.describe import ConfigValue
-    from ferry.config import Flow
-    from ferry.pipeline.plan import RunPlan
 
 STATUS_VERSION = 1
 

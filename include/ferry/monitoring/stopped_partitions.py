@@ -4,20 +4,15 @@ While a run commits, the head and the group of a partition differ for a moment. 
 partition.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.config import Flow
 from ferry.copying.driver import rules_of
 from ferry.copying.plan import plan_partitions
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.ledger.run_report import PartitionFailure
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 # No reason to stop: a run adds partitions to the remote topic before it copies.
 _MENDED_BY_A_RUN = "TargetTooNarrow"

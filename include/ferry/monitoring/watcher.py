@@ -9,14 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.monitoring.status import flow_status, status_after_run
 from ferry.monitoring.watching import FlowFrame, Look, frame
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 # Time between two reads of the ledger and the runs topic: reading a large ledger takes seconds.
 WHOLE_SECONDS = 60.0

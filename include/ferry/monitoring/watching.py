@@ -4,16 +4,12 @@ The speed of a flow is how far its positions moved between two looks. A look at 
 good look after it says how long the outage was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.monitoring.lag import Lag, by_topic, lag_of
-
-if TYPE_CHECKING:
-    from ferry.monitoring.status import FlowStatus
+from ferry.monitoring.status import FlowStatus
 
 TOPICS_SHOWN = 8
 STOPPED_SHOWN = 3

@@ -4,13 +4,12 @@ A topic that
 the source no longer has, or that the flow no longer copies, is shown as the ledger knows it, with nothing missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ArgumentError
@@ -20,9 +19,6 @@ from ferry.ledger.topic_ids import valid_receipts
 from ferry.monitoring.status import position_of
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, missing_document, timeline
 from ferry.page.missing_reading import missing_ranges
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 COMPACTED = "the remote topic is compacted: older records appended behind newer ones would replace them, so Ferry refuses a backfill"
 

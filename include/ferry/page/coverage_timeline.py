@@ -4,8 +4,6 @@ An offset is missing if it is below the position, the source still has it, no re
 backfill would copy these offsets. missing_reading.py then leaves out ranges that hold only control records and holes of compaction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any

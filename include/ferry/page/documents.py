@@ -4,13 +4,12 @@ Every answer has an envelope: `version`, `read_at` (ISO, null: never), `age_seco
 next step). While a problem lasts, an answer keeps the data of the last good read. Before the first read its lists are empty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ferry.config import Flow
 from ferry.config.settings import AlertSettings
 from ferry.monitoring.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
 from ferry.monitoring.schedule import longest_pause
@@ -18,9 +17,6 @@ from ferry.page.health import Signs, health_of
 from ferry.page.overview import SHOWN_FIELDS, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 VERSION = 1
 # What answers are made of before the first read.

@@ -1,17 +1,13 @@
 """Reads how topics, configs and ACLs differ between both sides, by dry runs of their syncs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ferry.config import Flow
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import SyncName
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 COMPARED = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
 # So many entries of each list are sent; totals count all.

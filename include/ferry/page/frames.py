@@ -4,8 +4,6 @@ A request is a pickle. It holds the flow's settings with their secrets, which th
 file. An answer is JSON, so nothing that a reader process sends can run code in the api-server.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -14,13 +12,11 @@ import select
 import struct
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ferry.config import Flow
 from ferry.page.problem import Problem
 from ferry.page.reads import ReadName
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 LENGTH = struct.Struct(">I")
 # An answer may have so many; 10,000 partitions take 2 MB.

@@ -3,15 +3,14 @@
 group_placing.py decides, as it does for the group sync.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import GroupListing, GroupState
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.policy.naming import is_ferry_group
 from ferry.syncs.group_decision import GroupDecision, Placement
 from ferry.syncs.group_explanation import decision_word, explain_group
@@ -20,9 +19,6 @@ from ferry.syncs.group_placing import GroupPlacer
 from ferry.syncs.names import SyncName, not_enabled
 from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.model import TranslatedPosition
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 # Each of a group's 1,000 partitions may have a reason of its own.
 REASONS_NAMED = 5

@@ -4,8 +4,6 @@ The word is the worst that applies: unreachable (nothing is known), then loss, f
 worst first, so that no reason hides another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -9,23 +9,18 @@ is the end of the range or a later one. Record times need not be in order, but a
 steps and then bisection find `until`.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ConsumerPosition
 
+from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.failures import explained, made
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.page.coverage_timeline import MissingRange
-
-if TYPE_CHECKING:
-    from ferry.clusters.admin import ClusterAdmin
-    from ferry.config import Flow
-    from ferry.wire.ranges import Range
+from ferry.wire.ranges import Range
 
 # For all gaps of a topic together; the page shows the rest without times.
 LOOK_SECONDS = 20.0

@@ -3,8 +3,6 @@
 A flow may have thousands of topics. So an overview keeps what was read as compact rows, and an answer holds one page of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property

@@ -1,17 +1,13 @@
 """Reads the overview of a flow: the status of every partition, losses, and what would stop the next run."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import asdict, astuple
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ferry.config import Flow
 from ferry.ledger.acknowledgements import acknowledgement
 from ferry.ledger.run_report import loss_report
 from ferry.monitoring.status import FlowReading, read_flow
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 # So many entries of each list are sent; totals count all.
 LOSSES_NAMED = 500

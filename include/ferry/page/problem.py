@@ -1,7 +1,5 @@
 """Why a read failed, as the page shows it (pure). Ferry's errors say what is wrong, where, and what to change; they hold no secret."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

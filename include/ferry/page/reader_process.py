@@ -7,8 +7,6 @@ from answering (they hold Python's lock while they decode). When the api-server 
 read hangs, and ends this process. Everything that is printed goes to the api-server's stderr: only answers use the descriptor PIPE.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

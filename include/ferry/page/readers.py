@@ -4,8 +4,6 @@ Each process does one read at a time, so a read that fails harms no other. A pro
 Idle processes end after a while, so a page that nobody looks at costs nothing. The routes of the page ask `PageService`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os
@@ -16,17 +14,15 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.page.frames import ReadRequest, decode_answer, receive, request_frame
 from ferry.page.overview import overview_from
 from ferry.page.problem import Problem, ReaderDied, ReadTimedOut, problem_of
 from ferry.page.reads import READS, ReadName
 from ferry.page.snapshots import ReadKey, Snapshot, Snapshots
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 log = logging.getLogger(__name__)
 

@@ -1,15 +1,12 @@
 """The reads of the page by name: which function does each, how long its result is fresh, and how long it may take."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ferry.config import Flow
+from ferry.config import Flow
 
 
 class ReadName(StrEnum):

@@ -1,7 +1,5 @@
 """Rights as `kafka-acls` commands to paste into a shell (pure). All values are quoted, so the shell does not interpret them."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator
 from itertools import groupby

@@ -5,21 +5,16 @@ for one name, a broker says whether the user may describe it, even if it does no
 no listing shows: literal names, topics that were copied before, and one made-up name for each pattern that matches nothing visible.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferry.clusters.acl_binding import AclResource
+from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.failures import granting
+from ferry.config import Cluster, Flow
 from ferry.permissions.model import Resource
 from ferry.permissions.names import Cover
 from ferry.permissions.resources import group_covers, resource_of, topic_covers
-
-if TYPE_CHECKING:
-    from ferry.clusters.admin import ClusterAdmin
-    from ferry.config import Cluster, Flow
 
 # Ends made-up names; nobody has a topic or group with such a name.
 _MADE_UP = "ferry-asks-whether-it-may"

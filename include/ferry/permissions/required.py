@@ -5,19 +5,14 @@ here. Kafka defines which request needs which right (KafkaApis, and the table "O
 Describe on the cluster is not needed: DescribeCluster gives the id without it, and listings show what the user may describe.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.config import Flow
 from ferry.permissions.model import THE_CLUSTER, Operation, Resource, Right, least
 from ferry.permissions.resources import groups, inexact, remote_topics, source_topics, topic, topics_beginning
 from ferry.policy.naming import STATE_PREFIX, ledger_topic, runs_topic, state_topic
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 READ, WRITE, CREATE, ALTER = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.ALTER
 DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS

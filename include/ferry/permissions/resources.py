@@ -3,20 +3,15 @@
 Custom filters and policies may match or give any name, so they need rights on every name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.config import Flow
 from ferry.permissions.model import ANYTHING, Resource
 from ferry.permissions.names import Cover, covering
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.naming import is_ferry_group
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC_START = re.compile(r"[a-zA-Z0-9._-]{0,249}")

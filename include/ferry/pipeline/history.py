@@ -4,18 +4,12 @@ It never fails a run, and never raises: what could not be kept is said. In Airfl
 summary, the check of the limits the lag that it measured.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config import Flow
 from ferry.errors import FerryError
+from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import RunLag, encode_lag, encode_summary, summary_of
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
-    from ferry.ledger.run_report import RunReport
 
 NOT_KNOWN = RunLag()
 

@@ -1,12 +1,11 @@
 """The plan of one run: what it would copy, which remote topics it would make, and what is in its way. Writes nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.replication import broker_default
+from ferry.config import Flow
 from ferry.copying.driver import rules_of
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overdue
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
@@ -17,9 +16,6 @@ from ferry.ledger.topics import internal_topics
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
 from ferry.syncs.topic_plan import TopicPlan
 from ferry.syncs.topics import plan_topics, why_missing
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 PLAN_VERSION = 1
 

@@ -6,20 +6,16 @@ topic too (both directions under one name), records of theirs may. What other ru
 tries, the partition has a range on either side of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config import Flow
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import COPIES, Receipt, decode_receipt
 from ferry.ledger.runs_topic import read_run_records
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 FACTS_VERSION = 1
 # An event is kept in Airflow's database: of wider topics the totals are told, and that partitions are left out.

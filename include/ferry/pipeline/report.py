@@ -1,13 +1,11 @@
 """A run's report, put together from the target cluster: receipts of the ledger by run id, results of the runs topic."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.ledger.acknowledgements import acknowledgement
 from ferry.ledger.formats import place_of
@@ -16,9 +14,6 @@ from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport
 from ferry.ledger.runs_topic import RunRecords, read_run_records
 from ferry.ledger.state import FlowState, fold_state
 from ferry.pipeline.refreshed import receipts_since
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 UNFINISHED = PartitionFailure("", -1, "RunUnfinished", "no try of the run came to its end; run it again: nothing is copied twice")
 

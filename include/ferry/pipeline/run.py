@@ -4,32 +4,28 @@ A step that has no result of an earlier step reads from the clusters what it nee
 Airflow's tasks do, and may be repeated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.kept import kept_clients
+from ferry.config import Flow
 from ferry.copying.driver import CopyDriver
 from ferry.copying.lane_runner import InlineLaneRunner, LaneRunner
+from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.runs_topic import read_run_records
+from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.pipeline.plan import RunPlan, plan_remote_topics, plan_run
 from ferry.pipeline.report import assemble_report
 from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import AFTER_THE_COPY
 from ferry.syncs.topics import TopicChanges, apply_topics
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
-    from ferry.copying.request import RunRequest
-    from ferry.ledger.sync_outcome import SyncOutcome
 
 
 class Run:

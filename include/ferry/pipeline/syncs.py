@@ -5,18 +5,16 @@ failed, and raises only when it can do nothing at all. Whether it is wanted (its
 is decided here; when it was last done stands in the flow's state topic.
 """
 
-from __future__ import annotations
-
 import importlib
 import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_producer import append_records
+from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat
 from ferry.ledger.reading import read_syncs_done
 from ferry.ledger.runs_topic import RunSync, write_run_record
@@ -25,9 +23,6 @@ from ferry.ledger.sync_outcome import LISTED, SyncFailure, SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.syncs.context import SyncContext
 from ferry.syncs.names import SYNCS, SyncName, not_enabled
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 Sync = Callable[[SyncContext], SyncOutcome]
 

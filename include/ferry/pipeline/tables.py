@@ -1,14 +1,11 @@
 """What people read about a plan, a report and a sync: tables and lines. The CLI and Airflow's tasks only render them (pure)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from ferry.ledger.run_report import RunReport
-    from ferry.ledger.sync_outcome import SyncOutcome
-    from ferry.pipeline.plan import RunPlan
+from ferry.ledger.run_report import RunReport
+from ferry.ledger.sync_outcome import SyncOutcome
+from ferry.pipeline.plan import RunPlan
 
 
 class Table(NamedTuple):

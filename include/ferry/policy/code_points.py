@@ -3,8 +3,6 @@
 A set is a sorted tuple of inclusive ranges `(first, last)` without overlap.
 """
 
-from __future__ import annotations
-
 import sys
 import unicodedata
 from collections.abc import Iterable

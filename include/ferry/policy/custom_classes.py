@@ -4,8 +4,6 @@ They replace MM2's Java plug-ins. A flow holds only the path, and every process 
 the module must be importable there, by PYTHONPATH or, in Airflow, from the DAGs folder.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Mapping

@@ -9,8 +9,6 @@ nothing, an empty exclude excludes nothing. Exclusion wins.
 A custom filter is asked through a guard: ConfigError with its import path for whatever goes wrong in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 

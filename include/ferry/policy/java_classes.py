@@ -5,8 +5,6 @@ knows depend on its version. Constructs that Java itself reads in surprising way
 supported either.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

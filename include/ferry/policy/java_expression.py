@@ -6,8 +6,6 @@ because Python 3.11.4 and older match atomic groups wrongly. Expressions without
 raise UnsupportedExpression.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ A filter must match exactly the names that it matches in MM2. So expressions tha
 The elements are joined first, so an open group or an inline flag of one element affects the next, as in MM2.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache

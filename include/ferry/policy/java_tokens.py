@@ -1,7 +1,5 @@
 """Reads a Java expression character by character. As in java.util.regex.Pattern, `\\Q…\\E` is resolved first."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -3,8 +3,6 @@
 `Flow.policy` calls `replication_policy`. Records, configs, ACLs, checkpoints and groups take their names from that policy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ferry.errors import ConfigError

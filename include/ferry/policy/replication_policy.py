@@ -8,8 +8,6 @@ MM2's own policies are those of Kafka 4.x. To the default policy every name with
 of MM2 for compatibility.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass

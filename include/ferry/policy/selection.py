@@ -4,8 +4,6 @@ Rules from MirrorSourceConnector.shouldReplicateTopic: `(filter or heartbeats) a
 `A.x` on cluster A is a cycle too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

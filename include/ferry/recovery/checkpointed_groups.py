@@ -8,14 +8,12 @@ ledger on the source. Then the smaller of the two images is safe: the new one, o
 answered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.errors import RecoveryStopped
 from ferry.ledger.formats import place_of
 from ferry.ledger.reading import read_own_state
@@ -28,9 +26,6 @@ from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
 from ferry.translation.offset_map import OffsetMap
 from ferry.wire.internal_records import Checkpoint
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 # A commit marker may follow the last copy.
 MARKERS = 1

@@ -5,14 +5,13 @@ first takes the flow's lease: a run that is under way is superseded, and positio
 offsets never move back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_producer import append_records
+from ferry.config import Flow
 from ferry.copying.driver import rules_of
 from ferry.copying.fencing import RunLease
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
@@ -31,9 +30,6 @@ from ferry.recovery.mm2_positions import (
     refuse_workers,
 )
 from ferry.wire.connect_offsets import SOURCE_CONNECTOR, SourcePartition, encode_source_key, encode_source_offset
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 EXPORT_VERSION = 1
 

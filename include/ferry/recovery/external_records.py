@@ -4,24 +4,19 @@ Where Ferry never wrote, every record is external. Otherwise Ferry looks before 
 replicator may have run before Ferry or after it. Reading a log stops at the first record that is found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
+from ferry.copying.plan import PartitionFacts
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.coverage import Range, covered, uncovered
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import PartitionKey
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
-    from ferry.copying.plan import PartitionFacts
 
 _PUT_THERE = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.FOREIGN})
 

@@ -6,14 +6,12 @@ be repeated: a failover that was killed goes on where it stopped. While the flow
 runs may go on, because a copy never loses or doubles a record: late records of the source are appended on the target.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError
@@ -30,9 +28,6 @@ from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_c
 from ferry.recovery.readings import age_notices, cluster_id_of, is_away, read_groups
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, reverse_name, seed_reverse, start_positions
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 
 def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool = False) -> RecoveryPlan:

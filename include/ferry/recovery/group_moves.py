@@ -5,8 +5,6 @@ translated one goes back if a person has confirmed it, and only from the offset 
 not touched. A group with members is never written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

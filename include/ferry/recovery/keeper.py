@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lanes import run_transactional_id
 from ferry.ledger.reading import refuse_newer_state
@@ -22,9 +22,6 @@ from ferry.ledger.stages import Event, Stage
 from ferry.ledger.state import FlowState, encode_state
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.recovery.report import RecoveryPlan
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 
 def recovery_transactional_id(flow: str) -> str:

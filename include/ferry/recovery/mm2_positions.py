@@ -8,26 +8,20 @@ nothing about one connector, and the group's name is not known. So Ferry also wa
 moment.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import GroupDescription
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.errors import ArgumentError, NotAuthorized, ReplicatorActive, UnreadableRecord
 from ferry.ledger.run_report import Skipped
 from ferry.recovery.positions import GivenPositions
 from ferry.wire.connect_offsets import SourcePartition, decode_source_key, latest_source_offsets
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
-
 
 # A replicator under load writes many times in this time. An idle one has members in its group, or nothing to write.
 WATCH_SECONDS = 5.0

@@ -5,24 +5,20 @@ that only one recovery of the flow holds. So a try that was killed leaves nothin
 that may have been written goes back only from its offset of then, and a process that was superseded writes no more groups.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import GroupDescription
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Cluster
 from ferry.errors import FerryError
 from ferry.ledger.recovery_entries import GroupTaken
 from ferry.recovery.group_moves import GroupMove, PlaceShown, described_move, unread_partitions, with_consent
 from ferry.syncs.group_decision import GroupDecision, Placement
 from ferry.syncs.group_placing import GroupPlacer, GroupResult, Positions
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
 
 # Records which groups are taken, or done.
 Take = Callable[[Sequence[GroupTaken]], None]

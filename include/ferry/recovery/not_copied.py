@@ -4,26 +4,20 @@ Ferry counts what is left in each partition. If the source does not answer, it o
 stopped, and that nothing is left, is measured.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable, RecoveryStopped
 from ferry.ledger.reading import read_own_state
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import HEAD_KEY
 from ferry.pipeline.plan import RunPlan, plan_run
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
-
 
 # One run of a flow; its report.
 Copy = Callable[["Flow", RunRequest], RunReport]

@@ -6,16 +6,12 @@ import csv
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ferry.clusters.consumer_groups import ConsumerGroups
+from ferry.config import Flow
 from ferry.errors import ArgumentError, FerryError, ReplicatorActive
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import PartitionKey
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
-
 
 COLUMNS = ("topic", "partition", "position")
 LAST_PARTITION, LAST_OFFSET = (1 << 31) - 1, (1 << 63) - 1

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.config import Cluster, Flow
 from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable, NotAuthorized
 from ferry.ledger.run_report import Skipped
 from ferry.policy.naming import is_ferry_group
@@ -19,9 +19,6 @@ from ferry.recovery.checkpointed_groups import checkpointed_groups
 from ferry.syncs.group_placing import Positions
 from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
 from ferry.translation.model import TranslatedPosition
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster, Flow
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The plan and the outcome of a failover, failback or cut-over, as documents. Pure."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

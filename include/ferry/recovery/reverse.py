@@ -6,14 +6,13 @@ than the failover begins at 0, whatever the flow's start policy. Where names sta
 records came from the source, and only the others go back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.describe import TopicDescription
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import FerryConfig, Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ClusterUnreachable, NotAuthorized, RecoveryStopped
 from ferry.ledger.reading import read_own_state
@@ -23,11 +22,6 @@ from ferry.ledger.stages import Stage
 from ferry.ledger.state import PartitionKey
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import SeedOutcome, seed
-
-if TYPE_CHECKING:
-    from ferry.clusters.describe import TopicDescription
-    from ferry.config import FerryConfig, Flow
-
 
 NAMED = 5
 

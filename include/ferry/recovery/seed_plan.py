@@ -4,8 +4,6 @@ A position outside the source's log is refused. A position of another replicator
 nothing. External records are declared as `foreign` in the same transaction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 

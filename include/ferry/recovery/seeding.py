@@ -5,13 +5,12 @@ transaction. So a seed is as safe as a copy: it supersedes a run that is under w
 decided twice: before anything is written, so that wrong input changes nothing, and again under the lease.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.config import Flow
 from ferry.copying.driver import CopyDriver, rules_of
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.plan import PartitionPlan
@@ -25,9 +24,6 @@ from ferry.pipeline.run import prepare_remote_topics
 from ferry.recovery.external_records import explained, find_external
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seed_plan import SeedPlan, TargetRecords, check_positions, plan_foreign, plan_seeds
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 SEED_VERSION = 1
 

@@ -6,13 +6,11 @@ that nothing is left to copy. It does not write groups that still have members o
 its stages until the same command has written these groups too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError, RecoveryStopped
 from ferry.ledger.recovery_record import DONE, current_record, cut_of, done_groups, ended_by, not_home, read_recovery, stage_of
@@ -30,9 +28,6 @@ from ferry.verify.range_runner import InlineRangeRunner
 from ferry.verify.report import VerifyReport
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verifying import verify
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 Say = Callable[[str], None]
 

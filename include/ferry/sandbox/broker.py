@@ -4,8 +4,6 @@ It runs in its own session, so signals to the caller do not reach it. Ferry chec
 (`broker_process.py`), so it never hits another process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal

@@ -4,8 +4,6 @@ Pids are reused and start times shift with the system's clock, so a process belo
 same rule finds a broker that was started but not recorded because of an interruption.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path

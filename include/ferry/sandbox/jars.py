@@ -5,8 +5,6 @@ share Ivy's own cache, and two processes must not write to it at the same time. 
 coordinates, so other coordinates give another set.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import importlib.util

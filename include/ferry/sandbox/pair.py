@@ -4,8 +4,6 @@ Each cluster's state file and the command lines of processes tell what runs. So 
 any interruption. Only one call at a time works on a directory.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Free ports of 127.0.0.1 that stay free until a broker uses them, and after it was killed."""
 
-from __future__ import annotations
-
 import secrets
 import socket
 import threading

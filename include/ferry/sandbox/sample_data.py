@@ -1,7 +1,5 @@
 """Sample topics with codecs, headers, nulls, tombstones, aborted transactions and a compacted topic; and a sample group."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The server.properties of a sandbox broker, and the storage that belongs to it."""
 
-from __future__ import annotations
-
 import base64
 import subprocess
 import uuid

@@ -8,8 +8,6 @@ Ferry owns only the ACLs that it created. One of them is surplus when no source 
 asked for it is gone. So leaving a topic out of the flow takes no rights away.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 

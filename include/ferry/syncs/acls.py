@@ -4,25 +4,20 @@ Ferry records what it created in the flow's state topic, after it was created. I
 else's and stays. Ferry only ever removes recorded ACLs, and only with `ferry.sync.acls.remove=true`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from ferry.clusters.acl_binding import AclBinding
 from ferry.clusters.acls import AclAdmin, read_acls
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_producer import append_records
+from ferry.config import Cluster, Flow
+from ferry.errors import FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import OwnedAcl, encode_state, state_key
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.syncs.acl_plan import ANYTHING, AclPlan, AclRules, WantedAcl, plan_acls
 from ferry.syncs.context import SyncContext, sync_scope
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster, Flow
-    from ferry.errors import FerryError
 
 REPORT_ONLY = "ferry.sync.acls.report.only=true"
 Problems = dict[AclBinding, "FerryError"]

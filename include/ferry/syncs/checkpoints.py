@@ -6,14 +6,12 @@ source, or when its downstream offset has grown. Ferry writes its exact translat
 from the first run on.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_producer import append_records
+from ferry.config import Flow
 from ferry.config.replicas import CHECKPOINTS
 from ferry.ledger.measurement import Measurement
 from ferry.ledger.run_report import Skipped
@@ -22,9 +20,6 @@ from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.wire.internal_records import Checkpoint
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 NAME = "checkpoints"
 

@@ -8,16 +8,11 @@ Two rules are Ferry's own, because it copies batches as they are and keeps times
 source's, and it never replaces timestamps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
-
-if TYPE_CHECKING:
-    from ferry.policy.filters import ConfigPropertyRule
+from ferry.policy.filters import ConfigPropertyRule
 
 Entries = Mapping[str, ConfigValue]
 

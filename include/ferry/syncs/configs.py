@@ -4,23 +4,18 @@ Topics are described and altered in batches. If the cluster refuses a topic, not
 one by one, and names only those that the cluster refuses again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.config import Flow
 from ferry.errors import ChangeRefused, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.syncs.config_plan import Alteration, ConfigPlan, ConfigRules, Entries, needs_default_limit, plan_configs
 from ferry.syncs.context import SyncContext, sync_scope
 from ferry.syncs.topics import batch_limit
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 Refusals = Mapping[tuple[str, str], FerryError]
 

@@ -3,15 +3,13 @@
 Each part is read when the first sync needs it, and kept for the syncs after it. A part that cannot be read is read again by the next sync.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import TopicDescription
+from ferry.config import Flow
 from ferry.errors import ConfigError
 from ferry.ledger.reading import read_state
 from ferry.ledger.run_report import Skipped
@@ -19,9 +17,6 @@ from ferry.ledger.state import FlowState
 from ferry.ledger.sync_outcome import SyncFailure
 from ferry.permissions.hidden import hidden_topics
 from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 
 @dataclass

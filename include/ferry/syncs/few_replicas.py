@@ -4,20 +4,15 @@ A topic keeps the number of replicas that it was created with, whatever the conf
 reassigned.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ferry.clusters.describe import Brokers, TopicDescription
+from ferry.config import Flow
 from ferry.config.replicas import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
 from ferry.ledger.topics import internal_topics
-
-if TYPE_CHECKING:
-    from ferry.clusters.describe import Brokers, TopicDescription
-    from ferry.config import Flow
 
 # Keeps the command short enough to paste. With more partitions, run the doctor again after it.
 PARTITIONS_A_COMMAND = 20

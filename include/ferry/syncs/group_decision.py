@@ -6,8 +6,6 @@ translated one. MirrorCheckpointTask compares in the same way, but writes groups
 translations are written too, because consumers only read records again. Whatever is not written has a reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

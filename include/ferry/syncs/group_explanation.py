@@ -3,16 +3,15 @@
 group_placing.py decides, as it does for the group sync.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import GroupDescription, GroupListing
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Cluster, Flow
 from ferry.errors import ArgumentError, FerryError
 from ferry.ledger.recovery_record import why_groups_may_not_be_synced
 from ferry.policy.naming import is_ferry_group
@@ -21,9 +20,6 @@ from ferry.syncs.group_placing import GroupPlacer
 from ferry.syncs.names import SyncName, not_enabled
 from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.model import TranslatedPosition
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster, Flow
 
 Ends = dict[TopicPartition, int]
 

@@ -5,11 +5,9 @@ has some, as MirrorMaker 2 copies them; otherwise `ferry:<version>:<time of the 
 means nothing on the target.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.ledger.measurement import Measurement
 from ferry.ledger.recovery_record import why_groups_may_not_be_synced
@@ -19,9 +17,6 @@ from ferry.syncs.context import SyncContext
 from ferry.syncs.group_decision import PartitionDecision, Placement
 from ferry.syncs.group_placing import GroupPlacer, GroupResult, Positions
 from ferry.syncs.translated_groups import TranslatedGroups
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 NO_OFFSETS = "it has no offsets of topics that are copied"
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from ferry import __version__
 from ferry.clusters.admin import ClusterAdmin
@@ -24,12 +23,10 @@ from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets, Refusal
 from ferry.clusters.error_codes import named
 from ferry.clusters.group_model import GroupDescription
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Cluster
 from ferry.errors import FerryError, GroupFailed, NotAuthorized, ReplicatorActive
 from ferry.syncs.group_decision import GroupDecision, PartitionDecision, TargetGroup, decide_group
 from ferry.translation.model import TranslatedPosition
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
 
 # Groups between one look and its writes: enough for full requests, few enough for the look to be fresh.
 GROUPS_AT_ONCE = 200

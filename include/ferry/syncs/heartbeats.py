@@ -5,13 +5,11 @@ That is a copy of `heartbeats` on A, to which MM2 writes by the pair B->A. Ferry
 A) to A where MM2 would. This second heartbeat is best effort: read-only credentials on the source must suffice for what was not asked for.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_producer import append_records
+from ferry.config import Cluster, Flow
 from ferry.config.replicas import HEARTBEATS
 from ferry.errors import FerryError, NotAuthorized
 from ferry.ledger.run_report import Skipped
@@ -19,9 +17,6 @@ from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic
 from ferry.wire.internal_records import Heartbeat
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster, Flow
 
 NAME = "heartbeat"
 KEY = "emit.heartbeats.enabled"

@@ -5,22 +5,18 @@ replication factor may be smaller, as replication.py says. All records are in pa
 that it cannot read and leaves it alone. Ferry writes no tombstone and no other version, because either would stop MM2's readers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import WantedTopic
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
+from ferry.config import Cluster
+from ferry.config.replicas import WantedReplicas
 from ferry.ledger.formats import place_of
 from ferry.ledger.sync_outcome import Change
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
-    from ferry.config.replicas import WantedReplicas
 
 T = TypeVar("T")
 Decode = Callable[["bytes | None", "bytes | None"], T]

@@ -4,22 +4,17 @@ The order of reading makes the maps safe: first the last stable offsets of the r
 logs begin (and the heads, where an operator has seeded a partition again). So the ledger explains every record below such a stable offset.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.describe import TopicDescription
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.ledger.reading import read_own_state, read_receipts
 from ferry.ledger.state import Head, PartitionKey
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.translation.offset_map import LogBounds, OffsetMap, seeded_again
-
-if TYPE_CHECKING:
-    from ferry.clusters.describe import TopicDescription
-    from ferry.config import Flow
 
 Topics = Mapping[str, "TopicDescription"]
 Offsets = tuple[Mapping[PartitionKey, int], Mapping[PartitionKey, str]]

@@ -11,13 +11,11 @@ forget all others. So backfilled ranges are never emitted, and a record that was
 exception: the last sync is about other records, because a topic was created again, or because Ferry copies again what MM2 had copied.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ferry.clusters.internal_producer import append_records
+from ferry.config import Cluster, Flow
 from ferry.config.replicas import OFFSET_SYNCS
 from ferry.ledger.reading import read_own_state, read_receipts
 from ferry.ledger.receipts import Receipt, ReceiptKind, Run
@@ -27,9 +25,6 @@ from ferry.ledger.topic_ids import valid_receipts
 from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.wire.internal_records import OffsetSync
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster, Flow
 
 NAME = "offset-syncs"
 

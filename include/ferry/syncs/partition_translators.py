@@ -13,18 +13,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.ledger.state import PartitionKey
 from ferry.policy.naming import ledger_topic
 from ferry.syncs.offset_maps import OffsetMaps, Topics, read_offset_maps
 from ferry.translation.model import Translation
 from ferry.translation.offset_map import OffsetMap, merged
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,10 @@ names a group, because that needs Read on the group and on the topics at the sou
 broker forgets offsets of a group without members after offsets.retention.minutes.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.answers import OFFSET_COMMIT, Action
 from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets
+from ferry.clusters.describe import TopicDescription
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import FerryError, GroupFailed, NotAuthorized
@@ -21,9 +18,6 @@ from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.syncs.context import SyncContext
 from ferry.syncs.group_placing import has_members
 from ferry.syncs.names import SyncName, not_enabled
-
-if TYPE_CHECKING:
-    from ferry.clusters.describe import TopicDescription
 
 NAME = SyncName.SOURCE_GROUP.value
 METADATA = "written by Ferry: do not consume with this group"

@@ -4,17 +4,13 @@ A new remote topic gets the source's number of partitions and configs (config_pl
 grows. One with more stays as it is, and is named. Nothing is ever deleted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ferry.clusters.describe import TopicDescription
 from ferry.errors import FerryError
 from ferry.syncs.config_plan import ConfigRules, Entries, creation_config
-
-if TYPE_CHECKING:
-    from ferry.clusters.describe import TopicDescription
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,14 @@
 """Creates and grows remote topics as topic_plan.py says: before a run copies, or as a sync of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.describe import WantedTopic
+from ferry.clusters.describe import TopicDescription, WantedTopic
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
+from ferry.config import Flow
 from ferry.config.replicas import REMOTE_TOPICS
 from ferry.errors import ClusterUnreachable, FerryError
 from ferry.ledger.run_report import Skipped
@@ -18,10 +17,6 @@ from ferry.permissions.required import rights_on_topic
 from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules
 from ferry.syncs.context import SyncContext, SyncScope, sync_scope
 from ferry.syncs.topic_plan import GrowthPlan, NewTopicPlan, TopicPlan, plan_from
-
-if TYPE_CHECKING:
-    from ferry.clusters.describe import TopicDescription
-    from ferry.config import Flow
 
 
 class TopicFailure(NamedTuple):

@@ -5,25 +5,20 @@ into, then the whole ledger, then where those logs begin. So a record that the l
 group's offset was read. Every group and partition that is left out has a reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import CommittedOffset, GroupListing, GroupType
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.errors import ArgumentError, FerryError, NotAuthorized
 from ferry.permissions.hidden import groups_to_ask, hidden_group
 from ferry.policy.naming import is_ferry_group
 from ferry.syncs.partition_translators import Route, Translator, find_route, read_translators
 from ferry.translation.model import TranslatedPosition
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 # As MirrorCheckpointConnector: groups of consumers, and groups that only commit.
 _TYPES = frozenset({GroupType.CLASSIC.value, GroupType.CONSUMER.value})

@@ -1,7 +1,5 @@
 """Translated offsets and positions of groups."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 

@@ -14,8 +14,6 @@ the opposite flow's ledger has. `merged` takes the earlier of the two. The targe
 earliest where the opposite flow stands, and where the flow's own copies do not fill the log.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A run (upstream start, downstream start, count) stands for `count` records with 
 order. A record in two runs (a receipt within another) counts once. An upstream offset that was copied twice has two records.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise

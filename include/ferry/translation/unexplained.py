@@ -4,8 +4,6 @@ Between the records of two transactions in a partition there is exactly one comm
 wider gap is left by aborted transactions or holds external records; offsets do not tell which. Without transactions there are no markers.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

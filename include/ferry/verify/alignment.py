@@ -5,8 +5,6 @@ wrong, but contents can. `meeting` finds how many records of each row to set asi
 `without_partner` finds which of these records have no counterpart in the same order on the other side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
 

@@ -9,8 +9,6 @@ that was left out is one missing record, although all records behind it have oth
 The reader has checked the checksums, and has left out aborted data and control batches.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ These bytes do not depend on the batch that holds the record (ferry.wire.reframe
 which field differs. Layout: clients/.../record/DefaultRecord.java.
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ key, value and headers as in a batch of magic 2. Numbers are big-endian and sign
 not on the sizes of responses. docs/decisions/010-digests.md says why there are two kinds.
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from itertools import chain

@@ -7,15 +7,13 @@ remote partitions are read after the ledger: an offset in the ledger is below th
 A partition fails if its copies, or the ledger of them, were deleted: then nothing can be compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
 from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts, other_remote
 from ferry.copying.request import RunRequest, epoch_milliseconds
@@ -30,9 +28,6 @@ from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence, Side
 from ferry.verify.request import VerifyRequest
 from ferry.wire.ranges import Ranges
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 NOT_SELECTED = "in the ledger, but the flow does not copy it today: the topic was deleted at the source, or a filter leaves it out"
 

@@ -6,8 +6,6 @@ aborted data. `LogMoved`: retention has dropped the offset to read. A topic that
 If a broker asks for a pause because of a quota (KIP-219), the reader pauses as long as asked; such a pause is no error.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import NamedTuple

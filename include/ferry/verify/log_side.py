@@ -4,8 +4,6 @@ Only wanted offsets count. Batches are opened as late as possible, within a limi
 of a waiting batch keeps the whole response in memory.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from typing import NamedTuple
 

@@ -211,7 +211,7 @@ class RangeResult:
     @classmethod
     def of_document(cls, found: Mapping[str, Any]) -> RangeResult:
         """The inverse of `document`; errors as of read_as."""
-        return read_as(cls, with_offset_names(found))
+        return read_as(cls, with_offset_names(found), optional=("problem", "cpu_seconds"))
 
 
 def with_offset_names(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,6 @@ the target without gaps, from its start to the captured end, so a record that no
 offsets of the source the plan gives a reason.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -4,17 +4,16 @@ While batches are compared, one fetch of each side is in flight. Waiting batches
 of a log, the range is shortened and compared again. Each result goes to the runs topic at once, so another try finds it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.fetching import log_bounds
 from ferry.clusters.leaders import Leaders
+from ferry.config import Flow
 from ferry.copying.buffer_limits import buffer_limits
 from ferry.errors import BatchTooLarge, FerryError, PartitionError, PartitionUnavailable, UnreadableBatch
 from ferry.verify.comparer import Comparer, Tally
@@ -24,9 +23,6 @@ from ferry.verify.plan import within_logs
 from ferry.verify.report import result_of
 from ferry.verify.results_topic import ResultWriter
 from ferry.wire.batch import MalformedBatch, OversizedBatch
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 # One side waits for the other when it has so many bytes: enough to look ahead, and not too much for a worker.
 BACKLOG_BYTES = 16 << 20

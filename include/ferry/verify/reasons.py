@@ -1,7 +1,5 @@
 """Why offsets are not compared (pure)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from ferry.ledger.coverage import covered, uncovered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ferry import errors
@@ -54,7 +54,7 @@ class VerifyReport:
     bytes_as_stored: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    counts: Mapping[str, int] | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
     verified: tuple[VerifiedRange, ...] = ()
     differences: tuple[Difference, ...] = ()
     not_covered: tuple[NotCovered, ...] = ()
@@ -63,7 +63,7 @@ class VerifyReport:
     @property
     def differences_total(self) -> int:
         """The number of all differences, listed or not."""
-        return sum((self.counts or {}).values())
+        return sum(self.counts.values())
 
     @property
     def equal(self) -> bool:
@@ -81,7 +81,7 @@ class VerifyReport:
         """The errors of the report; differences come first."""
         found: list[FerryError] = []
         if self.differences_total:
-            kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted((self.counts or {}).items()))
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.counts.items()))
             first = "; ".join(said(entry) for entry in self.differences[:DIFFERENCES_SAID])
             found.append(CopiesDiffer(f"flow {self.flow}: {self.differences_total:,} differences ({kinds}): {first}"))
         if self.failed:
@@ -97,7 +97,7 @@ class VerifyReport:
     def document(self) -> dict[str, Any]:
         """The JSON document of the contract, of JSON's own types only."""
         fields = json.loads(json.dumps(asdict(self)))
-        fields |= {"counts": dict(self.counts or {}), "not_covered": [entry.document() for entry in self.not_covered]}
+        fields["not_covered"] = [entry.document() for entry in self.not_covered]
         told = {"equal": self.equal, "differences_total": self.differences_total, "exit_code": int(self.exit_code)}
         return {"version": REPORT_VERSION, **fields, **told}
 

@@ -8,8 +8,6 @@ range again: a log may have changed since. A damaged report is ignored too. A re
 other one.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import logging
@@ -18,18 +16,16 @@ import time
 import zlib
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.verify.model import RangeResult
 from ferry.verify.report import REPORT_VERSION, VerifyReport
 from ferry.wire.documents import number, read_document, text
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,6 @@ is cut between runs where there is a commit marker (no batch is ever cut, and tr
 are between two of its runs. Offsets that two receipts name (one inside the other) count once. Then all is clipped to what both logs hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ Two equal records are one record at another place (reordered). Of the others, tw
 and counts the rest.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field

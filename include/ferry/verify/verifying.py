@@ -1,14 +1,12 @@
 """One verify: read the evidence, plan ranges, compare those that no earlier try has compared, report. Writes only results."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from ferry.config import Flow
 from ferry.verify.evidence import read_evidence
 from ferry.verify.model import RangeResult, VerifyRange
 from ferry.verify.plan import plan_partition
@@ -16,9 +14,6 @@ from ferry.verify.range_runner import RangeRunner, VerifyJob
 from ferry.verify.report import VerifyReport, summed
 from ferry.verify.request import VerifyRequest
 from ferry.verify.results_topic import read_finished
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
 
 # If a worker dies, another one compares its ranges; but a range that kills every worker must not do so forever.
 TRIES = 3

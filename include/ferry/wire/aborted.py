@@ -6,8 +6,6 @@ without decompressing it (clients/.../consumer/internals/CompletedFetch.java: co
 isBatchAborted).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 

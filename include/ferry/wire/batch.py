@@ -6,8 +6,6 @@ is left out without an error. Bytes that no broker writes raise `MalformedBatch`
 Layout: clients/.../record/DefaultRecordBatch.java (magic 2), LegacyRecord.java (magic 0 and 1).
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ Ferry writes two frames itself, because Java does not read those of the library:
   reading. Magic-0 messages carry a wrong header checksum (KAFKA-3160), see `repair_legacy_lz4`.
 """
 
-from __future__ import annotations
-
 import mmap
 import struct
 from collections.abc import Callable

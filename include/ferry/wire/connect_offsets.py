@@ -8,8 +8,6 @@ order of the names is Java's HashMap's. Other tools may write another order: equ
 No value means that the offset was removed. (MirrorUtils.wrapPartition, OffsetStorageWriter, KafkaOffsetBackingStore.)
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol

@@ -4,12 +4,10 @@ Python's reader accepts NaN and Infinity, turns 1e999 into infinity, accepts hal
 raises RecursionError for deep nesting. Ferry, Connect and MirrorMaker 2 write none of these.
 """
 
-from __future__ import annotations
-
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Container, Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from types import MappingProxyType, UnionType
 from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
@@ -46,28 +44,29 @@ def number(value: object) -> int:
     return value
 
 
-def read_as(kind: type[T], document: Mapping[str, Any], names: Mapping[str, str] = MappingProxyType({})) -> T:
+def read_as(
+    kind: type[T], document: Mapping[str, Any], *, names: Mapping[str, str] = MappingProxyType({}), optional: Container[str] = ()
+) -> T:
     """A dataclass from a JSON object, each field by its type; KeyError, TypeError or ValueError for anything else.
 
-    `names`: what the document calls a field, where that is not the field's own name. A field that the document lacks takes its default.
-    What the document holds beyond the fields is ignored, because a newer Ferry may have added it.
+    `names`: what the document calls a field, where that is not the field's own name. `optional`: fields that take their default if the
+    document lacks them. Any other missing field is an error: its default would say something that nobody wrote. What the document holds
+    beyond the fields is ignored, because a newer Ferry may have added it.
     """
     found = {}
     # Every class can be hashed, which mypy does not know of a type variable.
-    for name, (read, required) in _fields(kind).items():  # type: ignore[arg-type]
+    for name, read in _fields(kind).items():  # type: ignore[arg-type]
         written = names.get(name, name)
-        if required or written in document:
+        if name not in optional or written in document:
             found[name] = read(document[written])
     return kind(**found)
 
 
 @cache
-def _fields(kind: Any) -> Mapping[str, tuple[Read, bool]]:
-    """How to read each field, and whether a document must have it."""
+def _fields(kind: Any) -> Mapping[str, Read]:
+    """How to read each field."""
     types = get_type_hints(kind)
-    return {
-        field.name: (_reader(types[field.name]), field.default is MISSING and field.default_factory is MISSING) for field in fields(kind)
-    }
+    return {field.name: _reader(types[field.name]) for field in fields(kind)}
 
 
 def _reader(kind: Any) -> Read:

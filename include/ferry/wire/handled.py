@@ -5,8 +5,6 @@ outputs of a record. Neighbours with the same codec are merged, and the timestam
 its records, as in reframing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

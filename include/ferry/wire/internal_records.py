@@ -5,8 +5,6 @@ INT16 version, 0; offset syncs have none. Trailing bytes are ignored, as MM2 ign
 short buffer is a ValueError (connect/mirror-client/.../{Heartbeat,Checkpoint}.java, connect/mirror/.../OffsetSync.java).
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from typing import Self

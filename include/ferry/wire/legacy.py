@@ -6,8 +6,6 @@ one. If the broker set a magic-1 wrapper's time, every message in it has the wra
 DeepRecordsIterator). Magic-0 messages have no timestamp: they keep -1.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple

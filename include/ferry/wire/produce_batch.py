@@ -1,7 +1,5 @@
 """Batches as a Produce request carries them, and the builder that makes them of one partition's fetched bytes."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A partition may have a hundred thousand such ranges to leave out of a copy: so functions that are called for each batch bisect.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable
 

@@ -5,8 +5,6 @@ are the only work that Ferry does for each record, so they decode short varints 
 Layout: clients/.../record/DefaultRecord.java.
 """
 
-from __future__ import annotations
-
 from ferry.wire import varint
 from ferry.wire.varint import SMALL
 

@@ -10,8 +10,6 @@ Kafka: record layout clients/.../record/DefaultRecord.java; a record's timestamp
 delete-horizon bit says (MemoryRecordsBuilder.java), or the batch's max timestamp if the broker set the time (DefaultRecordBatch.java).
 """
 
-from __future__ import annotations
-
 import struct
 from bisect import bisect_left
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ offsets. Runs are strictly increasing on both sides and do not overlap. Encoded:
 of the run before it (for the first: after 0), upstream and downstream, and its count, as unsigned varints: about 3 bytes a run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from ferry.wire import varint

@@ -1,7 +1,5 @@
 """Halves a batch that the target refuses: it is larger than the target's max.message.bytes, or Ferry looks for the refused record."""
 
-from __future__ import annotations
-
 from ferry.wire import compression
 from ferry.wire.batch import HEADER_SIZE, read_header
 from ferry.wire.produce_batch import ProduceBatch

@@ -5,8 +5,6 @@ bytes, a varlong 64 bits in at most 10. Both share one encoding, so one pair of 
 ledger's own format.
 """
 
-from __future__ import annotations
-
 MAXIMUM_BYTES = 10
 _WORD = (1 << 64) - 1
 _TABLE_SIZE = 1 << 14

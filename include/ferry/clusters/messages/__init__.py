@@ -1,7 +1,5 @@
 """Messages of Kafka's protocol that kafka-python does not know: their schemas, one JSON file a message, in the form that it reads."""
 
-from __future__ import annotations
-
 from kafka.protocol.api_message import ApiMessage
 
 

@@ -1,7 +1,5 @@
 """Every property that Ferry knows, with its kind, default, meaning and effect: what is accepted, checked and documented."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ferry.config.registry.clients import CLIENTS

@@ -4,8 +4,6 @@ Ferry copies raw record batches over its own connections. So settings about how 
 effect. Ferry honours everything about connections and logins.
 """
 
-from __future__ import annotations
-
 from ferry.config.registry import kinds
 from ferry.config.registry.kinds import Kind
 from ferry.config.registry.property import Effect, Property, Scope

@@ -1,7 +1,5 @@
 """Ferry's own properties."""
 
-from __future__ import annotations
-
 from ferry.config.registry import kinds
 from ferry.config.registry.kinds import Kind
 from ferry.config.registry.property import Property, Scope

@@ -2,8 +2,6 @@
 MirrorHeartbeatConfig, the default filters, and the names inherited from Connect's ConnectorConfig and SourceConnectorConfig; Kafka 4.4).
 """
 
-from __future__ import annotations
-
 from ferry.config.registry import kinds
 from ferry.config.registry.kinds import Kind
 from ferry.config.registry.property import Effect, Property, Scope

@@ -1,7 +1,5 @@
 """Kinds of values, parsed by the rules of Kafka's ConfigDef: trimmed, lists split at commas, booleans `true` or `false` in any case."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The description of one property."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """Properties of the whole file, and of Kafka Connect's workers (DistributedConfig). Ferry has no such workers."""
 
-from __future__ import annotations
-
 from ferry.config.registry import kinds
 from ferry.config.registry.property import Effect, Property, Scope
 
