@@ -4,20 +4,11 @@ kafka-python's connection manager serves the data path, librdkafka everything el
 defaults.
 """
 
-import secrets
 import socket
-import ssl
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
 
 from ferry.config.client_settings import ClientSettings
 from ferry.config.login import ClientCredentials, Login, Password, TokenFile, UnsecuredToken, read_login
 from ferry.config.sources import ClientRole
-from ferry.config.stores import Identity, client_identity, trusted_certificates
 from ferry.config.tokens import TokenFileCallback
 from ferry.errors import AuthenticationFailed
 
@@ -67,29 +58,19 @@ def librdkafka_settings(settings: ClientSettings, role: ClientRole) -> dict[str,
             result[library_name] = min(max(settings.value(name), low), high)
     result.update({name: settings.value(name) for name in _TEXTS if settings.given(name)})
     if login.encrypted:
-        result.update(_librdkafka_tls(settings))
+        from ferry.config.tls import librdkafka_tls  # noqa: PLC0415 - loads cryptography, which only encrypted connections need
+
+        result.update(librdkafka_tls(settings))
     try:
         result.update(_librdkafka_login(login))
     except AuthenticationFailed as problem:
         raise AuthenticationFailed(f"cluster {settings.alias}: {problem}") from None
     if isinstance(login.credentials, ClientCredentials):
+        from ferry.config.stores import trusted_certificates  # noqa: PLC0415 - as above
+
         # As in Java, the token endpoint is checked against the same trust store as the brokers, whatever protocol these speak.
         trusted = trusted_certificates(settings)
         result.update({"https.ca.pem": trusted} if trusted is not None else {})
-    return result
-
-
-def _librdkafka_tls(settings: ClientSettings) -> dict[str, object]:
-    result: dict[str, object] = {
-        "ssl.endpoint.identification.algorithm": settings.value("ssl.endpoint.identification.algorithm") or "none",
-    }
-    trusted = trusted_certificates(settings)
-    if trusted is not None:
-        result["ssl.ca.pem"] = trusted
-    identity = client_identity(settings)
-    if identity is not None:
-        result["ssl.certificate.pem"] = identity.certificates
-        result["ssl.key.pem"] = identity.key.reveal()
     return result
 
 
@@ -148,7 +129,9 @@ def kafka_python_settings(settings: ClientSettings) -> dict[str, object]:
     if settings.given("client.dns.lookup"):
         result["client_dns_lookup"] = settings.value("client.dns.lookup")
     if login.encrypted:
-        result["ssl_context"] = _tls_context(settings)
+        from ferry.config.tls import tls_context  # noqa: PLC0415 - as above
+
+        result["ssl_context"] = tls_context(settings)
     result.update(_kafka_python_login(settings, login))
     return result
 
@@ -169,48 +152,9 @@ def _kafka_python_login(settings: ClientSettings, login: Login) -> dict[str, obj
             user = user.replace("=", "=3D").replace(",", "=2C")
         result.update({"sasl_plain_username": user, "sasl_plain_password": login.credentials.password.reveal()})
     else:
+        from ferry.config.tls import tls_context  # noqa: PLC0415 - as above
         from ferry.config.token_provider import TokenProvider  # noqa: PLC0415 - see there
 
         # Java checks the token endpoint against the client's trust store, whatever protocol the brokers speak.
-        result["sasl_oauth_token_provider"] = TokenProvider(login.credentials, _tls_context(settings))
+        result["sasl_oauth_token_provider"] = TokenProvider(login.credentials, tls_context(settings))
     return result
-
-
-def _tls_context(settings: ClientSettings) -> ssl.SSLContext:
-    """A TLS client context: TLS 1.2 or newer, certificates always checked."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = settings.value("ssl.endpoint.identification.algorithm") == "https"
-    trusted = trusted_certificates(settings)
-    if trusted is None:
-        context.load_default_certs()
-    else:
-        with _named(settings, "ssl.truststore.location", "ssl.truststore.certificates"):
-            context.load_verify_locations(cadata=trusted)
-    identity = client_identity(settings)
-    if identity is not None:
-        with _named(settings, "ssl.keystore.location", "ssl.keystore.key"):
-            _load_identity(context, identity)
-    return context
-
-
-@contextmanager
-def _named(settings: ClientSettings, *names: str) -> Iterator[None]:
-    """What OpenSSL refuses (a key that is too short, a certificate of another key) is a problem of the property that it came from."""
-    try:
-        yield
-    except ssl.SSLError as problem:
-        name = next(name for name in names if settings.given(name))
-        reason = (problem.reason or str(problem)).lower().replace("_", " ")
-        raise settings.problem(name, f"holds what OpenSSL refuses: {reason}") from None
-
-
-def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
-    """Python's ssl reads keys from files only: the file lives for this call, and the key in it is encrypted with a passing password."""
-    passphrase = secrets.token_hex(32)
-    key = load_pem_private_key(identity.key.reveal().encode(), None)
-    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase.encode()))
-    with tempfile.TemporaryDirectory(prefix="ferry-") as directory:
-        path = Path(directory) / "identity.pem"
-        path.write_bytes(encrypted + identity.certificates.encode())
-        context.load_cert_chain(path, password=passphrase)

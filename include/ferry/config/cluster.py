@@ -12,7 +12,6 @@ from ferry.config.client_settings import ClientSettings, resolved, unresolved
 from ferry.config.login import Login, Password, UnsecuredToken, read_login
 from ferry.config.providers import Providers
 from ferry.config.sources import ClientRole, Setting
-from ferry.config.stores import Identity, client_identity
 from ferry.errors import ConfigError
 
 
@@ -52,21 +51,21 @@ class Cluster:
         try:
             settings = self._resolved(role)
             login = read_login(settings)
-            identity = client_identity(settings) if login.user is None and login.encrypted else None
+            subject = _subject(settings) if login.user is None and login.encrypted else None
         except ConfigError:
             return "unknown (the login cannot be read here)", ""
         how = f"{login.protocol}, {login.mechanism}" if login.mechanism else login.protocol
-        return login.user or (identity.subject if identity else "ANONYMOUS"), how
+        return login.user or subject or "ANONYMOUS", how
 
     @property
     def principal(self) -> str | None:
         """The principal of Ferry on brokers without mapping rules; None if only the brokers know it, from a token."""
         try:
-            login, identity = self._identified()
+            login, subject = self._identified()
         except ConfigError:
             return None
         if login.credentials is None:
-            return f"User:{identity.subject if identity else 'ANONYMOUS'}"
+            return f"User:{subject or 'ANONYMOUS'}"
         return f"User:{login.user}" if isinstance(login.credentials, Password | UnsecuredToken) else None
 
     @property
@@ -77,10 +76,10 @@ class Cluster:
         except ConfigError:
             return False
 
-    def _identified(self) -> tuple[Login, Identity | None]:
+    def _identified(self) -> tuple[Login, str | None]:
         settings = self._resolved(ClientRole.ADMIN)
         login = read_login(settings)
-        return login, client_identity(settings) if login.credentials is None and login.encrypted else None
+        return login, _subject(settings) if login.credentials is None and login.encrypted else None
 
     def librdkafka(self, role: ClientRole) -> dict[str, object]:
         """Settings for confluent-kafka's clients. ConfigError if a reference, store or login cannot be read."""
@@ -96,3 +95,11 @@ class Cluster:
 
     def _resolved(self, role: ClientRole) -> ClientSettings:
         return resolved(self.alias, self.path, self.of_role(role), self.providers)
+
+
+def _subject(settings: ClientSettings) -> str | None:
+    """The subject of the client's certificate; None if there is no key store."""
+    from ferry.config.stores import client_identity  # noqa: PLC0415 - loads cryptography, which only encrypted connections need
+
+    identity = client_identity(settings)
+    return identity.subject if identity else None

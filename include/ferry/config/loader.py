@@ -28,7 +28,7 @@ from ferry.config.providers import Providers, UnresolvedReference, read_provider
 from ferry.config.registry import kinds
 from ferry.config.settings import MirroringSettings, properties_of
 from ferry.config.sources import ClientRole, Pair, Sources
-from ferry.config.stores import store_problems
+from ferry.config.store_problems import store_problems
 from ferry.errors import ArgumentError
 from ferry.policy.custom_classes import is_custom
 

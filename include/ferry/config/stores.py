@@ -24,12 +24,10 @@ from cryptography.hazmat.primitives.serialization import (
 from ferry.config.client_settings import ClientSettings
 from ferry.config.jks import MAGIC as JKS_MAGIC
 from ferry.config.jks import Unreadable, read_jks, uncovered
-from ferry.config.problems import PropertyError
 from ferry.config.secret import Secret
+from ferry.config.store_problems import TRUSTED_PEM, require_consistent
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
-_TRUSTED_PEM = "ssl.truststore.certificates"
-_OWN_PEM = ("ssl.keystore.key", "ssl.keystore.certificate.chain")
 _JCEKS_MAGIC = b"\xce\xce\xce\xce"
 # Object identifiers in a PKCS12 store. The list of keys is not encrypted, only each key is. A symmetric key of Java has both.
 _PKCS12_KEY, _PKCS12_SECRET = bytes.fromhex("060b2a864886f70d010c0a0102"), bytes.fromhex("060b2a864886f70d010c0a0105")
@@ -52,38 +50,12 @@ class _Content:
     keys: list[tuple[str, bytes, list[bytes]]] = field(repr=False)
 
 
-def store_problems(settings: ClientSettings) -> list[PropertyError]:
-    """Contradictions between the properties of stores. Opens no store."""
-    own = [name for name in _OWN_PEM if settings.given(name)]
-    found = [] if not settings.given(_TRUSTED_PEM) else _misplaced_pem(settings, "truststore", _TRUSTED_PEM)
-    if own:
-        found += _misplaced_pem(settings, "keystore", own[0])
-    if len(own) == 1:
-        missing = next(name for name in _OWN_PEM if name not in own)
-        found.append(settings.problem(own[0], f"needs {missing} beside it"))
-    return found
-
-
-def _misplaced_pem(settings: ClientSettings, store: str, name: str) -> list[PropertyError]:
-    found = []
-    if settings.value(f"ssl.{store}.type") != "PEM":
-        found.append(settings.problem(name, f"is read only with ssl.{store}.type=PEM: set it"))
-    if settings.given(f"ssl.{store}.location"):
-        found.append(settings.problem(name, f"and ssl.{store}.location exclude each other: remove one"))
-    return found
-
-
-def _require_consistent(settings: ClientSettings) -> None:
-    for problem in store_problems(settings):
-        raise problem
-
-
 def trusted_certificates(settings: ClientSettings) -> str | None:
     """The certificates to trust, as PEM; None for those of the system."""
-    inline = settings.text(_TRUSTED_PEM)
-    _require_consistent(settings)
+    inline = settings.text(TRUSTED_PEM)
+    require_consistent(settings)
     if inline is not None:
-        return _certificates(settings, _TRUSTED_PEM, inline)
+        return _certificates(settings, TRUSTED_PEM, inline)
     location = settings.text("ssl.truststore.location")
     if location is None:
         return None
@@ -101,7 +73,7 @@ def trusted_certificates(settings: ClientSettings) -> str | None:
 def client_identity(settings: ClientSettings) -> Identity | None:
     """The client's certificate and key; None if there is no key store."""
     password = settings.text("ssl.key.password")
-    _require_consistent(settings)
+    require_consistent(settings)
     if settings.given("ssl.keystore.key"):
         chain = settings.text("ssl.keystore.certificate.chain") or ""
         return _pem_identity(settings, "ssl.keystore.key", settings.text("ssl.keystore.key") or "", chain, password)

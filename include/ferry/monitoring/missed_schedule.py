@@ -6,8 +6,6 @@ younger, also one that a person started. A summary with a time in the future com
 
 from datetime import UTC, datetime, timedelta
 
-from croniter import croniter  # type: ignore[import-untyped]
-
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
@@ -32,5 +30,7 @@ def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
 
 def last_due(schedule: str, deadline_seconds: int, now: datetime) -> datetime:
     """When the last run was due whose deadline has passed (pure)."""
+    from croniter import croniter  # type: ignore[import-untyped]  # noqa: PLC0415 - slow to load, and only a status judges a schedule
+
     found: datetime = croniter(schedule, now - timedelta(seconds=deadline_seconds)).get_prev(datetime)
     return found

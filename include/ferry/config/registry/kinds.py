@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from croniter import croniter  # type: ignore[import-untyped]
-
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.naming import is_ferry_group
 
@@ -119,6 +117,8 @@ def _list(text: str) -> tuple[str, ...]:
 
 
 def _cron(text: str) -> str:
+    from croniter import croniter  # type: ignore[import-untyped]  # noqa: PLC0415 - slow to load, and few files have a schedule
+
     fields = text.split()
     if len(fields) != _CRON_FIELDS or not croniter.is_valid(text.strip()):
         raise ValueError
