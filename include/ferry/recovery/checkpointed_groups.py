@@ -21,7 +21,7 @@ from ferry.ledger.state import FlowState, Head
 from ferry.syncs.checkpoints import newest_checkpoints
 from ferry.syncs.mm2_topics import read_mm2_topic
 from ferry.syncs.names import SyncName
-from ferry.syncs.offset_maps import OffsetMaps, read_offset_maps_of_heads
+from ferry.syncs.offset_maps import OffsetMaps, read_offset_maps
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
 from ferry.translation.offset_map import OffsetMap
@@ -52,7 +52,9 @@ def checkpointed_groups(flow: Flow) -> CheckpointedGroups:
             f"{flow.source.alias} does not answer, and {place_of(flow.target, topic)} holds no checkpoints: where its groups were is "
             "not known; on the target, groups keep the offsets that earlier syncs wrote"
         )
-    maps = read_offset_maps_of_heads(flow, state.heads, target_topics)
+    remote = {key: head.remote_topic for key, head in state.heads.items() if head.remote_topic in target_topics}
+    ids = {key: state.heads[key].source_topic_id for key in remote}
+    maps = read_offset_maps(flow, remote, ids, target_topics, ask_source=False)
     positions, left_out = positions_of(flow, newest_checkpoints(contents.records).values(), state, maps)
     groups = tuple(sorted({entry.group for entry in positions}))
     done = state.syncs.get(SyncName.CHECKPOINTS.value)

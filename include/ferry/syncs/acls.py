@@ -51,13 +51,9 @@ def _apply(flow: Flow, plan: AclPlan, target: AclAdmin) -> Problems:
         problems |= refused
     records += [(state_key(OwnedAcl(binding)), None) for binding in sorted(gone)]
     if records:
-        _record(flow, target, records)
+        ensure_internal_topics(flow, target)
+        append_records(flow.target, flow.state_topic, records)
     return problems
-
-
-def _record(flow: Flow, target: ClusterAdmin, records: Collection[tuple[bytes, bytes | None]]) -> None:
-    ensure_internal_topics(flow, target)
-    append_records(flow.target, flow.state_topic, records)
 
 
 def _outcome(flow: Flow, plan: AclPlan, problems: Problems, source: Collection[AclBinding]) -> SyncOutcome:

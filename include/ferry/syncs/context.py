@@ -26,16 +26,6 @@ class SyncContext:
     flow: Flow
     dry_run: bool = False
 
-    @property
-    def state(self) -> FlowState:
-        """The flow's state as of the first sync that asked for it."""
-        return self._state_and_claims[0]
-
-    @property
-    def claims(self) -> dict[str, str]:
-        """By remote topic of the target, the flow that writes it."""
-        return self._state_and_claims[1]
-
     @cached_property
     def translated_groups(self) -> TranslatedGroups:
         """Where every group of the source stands on the target, for checkpoints and group offsets.
@@ -45,7 +35,8 @@ class SyncContext:
         return translated_groups(self.flow)
 
     @cached_property
-    def _state_and_claims(self) -> tuple[FlowState, dict[str, str]]:
+    def state_and_claims(self) -> tuple[FlowState, dict[str, str]]:
+        """The flow's state; and by remote topic of the target, the flow that writes it."""
         with ClusterAdmin(self.flow.target) as target:
             return read_state(self.flow, target.topics(), settled=False)
 
@@ -73,7 +64,7 @@ def sync_scope(context: SyncContext, source: ClusterAdmin, target: ClusterAdmin)
     """Ask both clusters. ConfigError when they are the same one."""
     flow = context.flow
     refuse_same_cluster(flow, source, target)
-    state, claims = context.state, context.claims
+    state, claims = context.state_and_claims
     source_topics, target_topics = source.topics(), target.topics()
     selection = flow.select_topics(source_topics)
     skipped = [Skipped(f"topic {topic}", reason) for topic, reason in selection.skipped]

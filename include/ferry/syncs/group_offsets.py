@@ -15,7 +15,7 @@ from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.syncs.context import SyncContext
 from ferry.syncs.group_decision import PartitionDecision, Placement
-from ferry.syncs.group_placing import GroupPlacer, GroupResult, Positions
+from ferry.syncs.group_placing import GroupPlacer, GroupResult
 from ferry.syncs.translated_groups import TranslatedGroups
 
 NO_OFFSETS = "it has no offsets of topics that are copied"
@@ -30,19 +30,15 @@ def sync_groups(context: SyncContext) -> SyncOutcome:
     if held := why_groups_may_not_be_synced(flow):
         return SyncOutcome("groups", left_out=held)
     positions = context.translated_groups.by_group()
-    results, unread = _place(flow, positions, dry_run=context.dry_run) if positions else ([], {})
-    return groups_outcome(flow, context.translated_groups, results, unread)
-
-
-def _place(flow: Flow, positions: Positions, *, dry_run: bool) -> tuple[list[GroupResult], dict[str, FerryError]]:
-    """In a dry run, results as if everything that was decided had been written."""
     results: list[GroupResult] = []
     unread: dict[str, FerryError] = {}
-    with GroupPlacer(flow.target, to_write=True) as placer:
-        for decisions, problems in placer.decide(positions):
-            results += map(GroupResult, decisions) if dry_run else placer.write(decisions)
-            unread |= problems
-    return results, unread
+    if positions:
+        with GroupPlacer(flow.target, to_write=True) as placer:
+            for decisions, problems in placer.decide(positions):
+                # In a dry run, as if everything that was decided had been written.
+                results += map(GroupResult, decisions) if context.dry_run else placer.write(decisions)
+                unread |= problems
+    return groups_outcome(flow, context.translated_groups, results, unread)
 
 
 def groups_outcome(

@@ -13,6 +13,7 @@ exception: the last sync is about other records, because a topic was created aga
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Cluster, Flow
@@ -123,12 +124,9 @@ def _image(runs: Sequence[Run], upstream: int) -> int:
 
 def _changes(new: Iterable[OffsetSync], last: Mapping[PartitionKey, OffsetSync]) -> list[Change]:
     """One for each partition."""
-    by_partition: dict[PartitionKey, list[OffsetSync]] = {}
-    for sync in new:
-        by_partition.setdefault((sync.topic, sync.partition), []).append(sync)
     changes = []
-    for key, syncs in by_partition.items():
-        before = last.get(key)
+    for key, found in groupby(new, lambda sync: (sync.topic, sync.partition)):
+        syncs, before = list(found), last.get(key)
         back = before is not None and syncs[0].upstream_offset <= before.upstream_offset
         detail = f"{len(syncs)} up to upstream {syncs[-1].upstream_offset}, downstream {syncs[-1].downstream_offset}"
         reason = "the last sync is about other records: a topic was created again, or copied again" if back else "copied since"

@@ -18,6 +18,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.ledger.state import PartitionKey
+from ferry.ledger.topic_ids import id_of
 from ferry.policy.naming import ledger_topic
 from ferry.syncs.offset_maps import OffsetMaps, Topics, read_offset_maps
 from ferry.translation.model import Translation
@@ -50,35 +51,33 @@ class Translator:
         return 0 if self.back is None else self.back.bounds.target_start
 
 
-def read_translators(flow: Flow, routes: Mapping[str, Route], home_topics: Topics, away_topics: Topics) -> dict[TopicPartition, Translator]:
-    """Translators of all partitions of the topics that have a route. `flow`: from the groups' cluster to the other one."""
-    leading = {topic: route for topic, route in routes.items() if not route.problem}
+def read_translators(
+    flow: Flow, routes: Mapping[str, Route], home_topics: Topics, away_topics: Topics
+) -> dict[str, dict[TopicPartition, Translator]]:
+    """By topic, translators of all partitions of the topics that have a route. `flow`: from the groups' cluster to the other one."""
     places = [
-        _Place(key, leading[topic], away_topics[leading[topic].remote_topic].partitions)
-        for topic in leading
-        for key in (TopicPartition(topic, number) for number in range(home_topics[topic].partitions))
+        _Place(TopicPartition(topic, number), route, away_topics[route.remote_topic].partitions)
+        for topic, route in routes.items()
+        if not route.problem
+        for number in range(home_topics[topic].partitions)
     ]
     remote: dict[PartitionKey, str] = {place.key: place.route.remote_topic for place in places if place.route.by is not ByLedger.INVERSE}
-    forward = read_offset_maps(flow, remote, home_topics, away_topics)
+    forward = read_offset_maps(flow, remote, {key: id_of(home_topics[key[0]]) for key in remote}, away_topics)
     back = _read_back(flow, places, home_topics, away_topics)
     alone = ledger_topic(flow.target.alias) not in home_topics
-    found = {}
+    found: dict[str, dict[TopicPartition, Translator]] = {}
     for place in places:
         by = ByLedger.FORWARD if place.route.by is ByLedger.BOTH and alone else place.route.by
-        problems = [] if by is ByLedger.INVERSE else [forward.problems.get(place.key, "")]
-        if by is not ByLedger.FORWARD:
+        onward, backward = by is not ByLedger.INVERSE, by is not ByLedger.FORWARD
+        problems = [forward.problems.get(place.key, "")] if onward else []
+        if backward:
             narrow = f"topic {place.route.remote_topic} of cluster {flow.target.alias} has only {place.width} partitions"
             problems += ["" if place.key.partition < place.width else narrow, back.problems.get(place.origin, "")]
         why_not = next(filter(None, problems), "")
-        unread = (by is not ByLedger.INVERSE and place.key in forward.unread) or (
-            by is not ByLedger.FORWARD and place.origin in back.unread
-        )
-        found[place.key] = Translator(
-            None if why_not or by is ByLedger.INVERSE else forward.maps.get(place.key),
-            None if why_not or by is ByLedger.FORWARD else back.maps.get(place.origin),
-            why_not,
-            unread,
-        )
+        unread = (onward and place.key in forward.unread) or (backward and place.origin in back.unread)
+        there = forward.maps.get(place.key) if onward and not why_not else None
+        here = back.maps.get(place.origin) if backward and not why_not else None
+        found.setdefault(place.key.topic, {})[place.key] = Translator(there, here, why_not, unread)
     return found
 
 
@@ -108,7 +107,8 @@ def _read_back(flow: Flow, places: Iterable[_Place], home_topics: Topics, away_t
         why_not = f"cluster {flow.source.alias} has no topic {ledger}: what was copied from {flow.target.alias} is not known there"
         return OffsetMaps({}, dict.fromkeys(wanted, why_not))
     try:
-        return read_offset_maps(replace(flow, source=flow.target, target=flow.source), wanted, away_topics, home_topics)
+        ids = {key: id_of(away_topics[key[0]]) for key in wanted}
+        return read_offset_maps(replace(flow, source=flow.target, target=flow.source), wanted, ids, home_topics)
     except FerryError as problem:
         return OffsetMaps({}, dict.fromkeys(wanted, str(problem)), frozenset(wanted))
 

@@ -31,14 +31,19 @@ def sync_source_group(context: SyncContext) -> SyncOutcome:
         return SyncOutcome(NAME, left_out=not_enabled(flow, SyncName.SOURCE_GROUP))
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()
-    wanted, skipped = published(context.state.heads, topics)
+    wanted, skipped = published(context.state_and_claims[0].heads, topics)
     with ConsumerGroups(flow.source, to_write=True) as groups:
         found = groups.offsets([group], stable=False)[group]
         if isinstance(found, FerryError):
             raise found
         failed = () if dry_run or not wanted else _write(groups, group, wanted)
     refused = {failure.what for failure in failed}
-    changes = tuple(change for change in _changes(group, found, wanted) if change.what not in refused)
+    before = {key: committed.offset for key, committed in found.items()}
+    changes = tuple(
+        Change(_name(group, key), "write", f"{before.get(key, 'none')} -> {committed.offset}")
+        for key, committed in wanted.items()
+        if before.get(key) != committed.offset and _name(group, key) not in refused
+    )
     notices = (f"group {group} on {flow.source.alias} is written by Ferry: nobody else may use it",)
     return SyncOutcome(NAME, changes, skipped, failed, notices, {"partitions": len(wanted)})
 
@@ -72,15 +77,6 @@ def _failure(groups: ConsumerGroups, group: str, key: TopicPartition, code: int)
         right = groups.granting(OFFSET_COMMIT.right(code, topic=key.topic))
         return SyncFailure(_name(group, key), NotAuthorized.__name__, f"{told}; {right}")
     return SyncFailure(_name(group, key), GroupFailed.__name__, told)
-
-
-def _changes(group: str, found: GroupOffsets, wanted: GroupOffsets) -> tuple[Change, ...]:
-    before = {key: committed.offset for key, committed in found.items()}
-    return tuple(
-        Change(_name(group, key), "write", f"{before.get(key, 'none')} -> {committed.offset}")
-        for key, committed in wanted.items()
-        if before.get(key) != committed.offset
-    )
 
 
 def _name(group: str, key: TopicPartition) -> str:

@@ -15,7 +15,7 @@ from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
 from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules
-from ferry.syncs.context import SyncContext, SyncScope, sync_scope
+from ferry.syncs.context import SyncContext, sync_scope
 from ferry.syncs.topic_plan import GrowthPlan, NewTopicPlan, TopicPlan, plan_from
 
 
@@ -65,7 +65,7 @@ def sync_topics(context: SyncContext) -> SyncOutcome:
         (*scope.skipped, *scope.claimed, *skipped),
         (*scope.failed, *(SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)),
         notices=tuple(_wider(growth) for growth in plan.wider),
-        counts=_counts(scope, plan),
+        counts={"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)},
     )
 
 
@@ -127,8 +127,7 @@ def apply_topics(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> TopicChan
     created = {new.remote_topic: new.partitions for new in plan.create if new.remote_topic not in problems}
     grown = {growth.remote_topic: growth.partitions for growth in plan.grow if growth.remote_topic not in problems}
     wait_for_leaders(target, created | grown)
-    entries: tuple[NewTopicPlan | GrowthPlan, ...] = (*plan.create, *plan.grow)
-    upstream = {entry.remote_topic: entry.topic for entry in entries}
+    upstream = {new.remote_topic: new.topic for new in plan.create} | {growth.remote_topic: growth.topic for growth in plan.grow}
     failed = [_failure(upstream[name], name, problem) for name, problem in problems.items()]
     return TopicChanges(tuple(created), tuple(grown), (*failed, *_unread(plan)))
 
@@ -159,7 +158,3 @@ def _wider(growth: GrowthPlan) -> str:
     """MM2 says nothing about such a topic."""
     has = f"topic {growth.remote_topic} has {growth.now} partitions, topic {growth.topic} at the source {growth.partitions}"
     return f"{has}: nothing is copied to the others"
-
-
-def _counts(scope: SyncScope, plan: TopicPlan) -> dict[str, int]:
-    return {"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)}

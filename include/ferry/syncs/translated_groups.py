@@ -76,10 +76,7 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
     # In a reverse pass the topic's name on the source decides, because the flow's filters are about the source.
     routes = {topic: find_route(forward, topic, home_topics, away_topics, by_upstream_name=reverse) for topic in topics}
     translators = read_translators(forward, routes, home_topics, away_topics)
-    by_topic: dict[str, list[TopicPartition]] = {}
-    for key in translators:
-        by_topic.setdefault(key.topic, []).append(key)
-    positions = [position for group in sorted(committed) for position in _positions(group, committed[group], routes, translators, by_topic)]
+    positions = [position for group in sorted(committed) for position in _positions(group, committed[group], routes, translators)]
     left_out.sort(key=lambda entry: entry.group)
     return TranslatedGroups(flow.name, reverse, tuple(sorted(committed)), tuple(positions), tuple(left_out))
 
@@ -125,16 +122,12 @@ def _positions(
     group: str,
     committed: Mapping[TopicPartition, CommittedOffset],
     routes: Mapping[str, Route],
-    translators: Mapping[TopicPartition, Translator],
-    by_topic: Mapping[str, Iterable[TopicPartition]],
+    translators: Mapping[str, Mapping[TopicPartition, Translator]],
 ) -> Iterator[TranslatedPosition]:
-    """One position for each partition of the topics that the group has offsets in, and for each that it has an offset for.
-
-    `by_topic`: the keys of `translators`, so that only the group's own topics are looked at.
-    """
+    """One position for each partition of the topics that the group has offsets in, and for each that it has an offset for."""
     read = {key.topic for key in committed}
-    for key in sorted({*committed, *(key for topic in read for key in by_topic.get(topic, ()))}):
-        yield _position(group, key, committed.get(key), routes[key.topic], translators.get(key))
+    for key in sorted({*committed, *(key for topic in read for key in translators.get(topic, ()))}):
+        yield _position(group, key, committed.get(key), routes[key.topic], translators.get(key.topic, {}).get(key))
 
 
 def _position(
