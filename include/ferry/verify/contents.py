@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ferry.wire import varint
 from ferry.wire.batch import BatchHeader, MalformedBatch
+from ferry.wire.records import locate
 from ferry.wire.varint import Buffer
 
 FIELDS = ("key", "value", "headers", "timestamp")
@@ -27,55 +28,14 @@ class RecordColumns(NamedTuple):
 
 def contents_of(header: BatchHeader, records: Buffer) -> RecordColumns:
     """All records of one magic-2 batch, `records` decompressed. Raises MalformedBatch."""
+    data = bytes(records)
     try:
-        return _read(header, bytes(records))
+        starts, timestamps, offsets, keys = locate(data, header.count)
     except (IndexError, ValueError) as problem:
         raise MalformedBatch(f"unreadable records in the batch at offset {header.base_offset}: {problem}") from problem
-
-
-def _read(header: BatchHeader, data: bytes) -> RecordColumns:
     base, first = header.base_offset, header.base_timestamp
-    offsets, timestamps, payloads = [], [], []
-    at = 0
-    decode = varint.decode
-    for _ in range(header.count):
-        byte = data[at]
-        if byte < 0x80:
-            at += 1
-            end = at + (byte >> 1)
-        elif (second := data[at + 1]) < 0x80:
-            at += 2
-            end = at + ((byte & 0x7F | second << 7) >> 1)
-        else:
-            length, at = decode(data, at)
-            end = at + length
-        byte = data[at + 1]  # one byte of attributes precedes the timestamp
-        if byte < 0x80:
-            at += 2
-            timestamp = byte >> 1 ^ -(byte & 1)
-        else:
-            timestamp, at = decode(data, at + 1)
-        byte = data[at]
-        if byte < 0x80:
-            at += 1
-            offset = byte >> 1 ^ -(byte & 1)
-        elif (second := data[at + 1]) < 0x80:
-            at += 2
-            offset = byte & 0x7F | second << 7
-            offset = offset >> 1 ^ -(offset & 1)
-        else:
-            offset, at = decode(data, at)
-        if at > end:
-            raise ValueError("a record shorter than its own fields")
-        offsets.append(base + offset)
-        timestamps.append(first + timestamp)
-        payloads.append(data[at:end])
-        at = end
-    if at != len(data):
-        raise ValueError(f"{header.count} records fill {at} of {len(data)} bytes")
-    if header.is_log_append_time:
-        timestamps = [header.max_timestamp] * len(offsets)
-    return RecordColumns(offsets, timestamps, payloads)
+    times = [header.max_timestamp] * len(offsets) if header.is_log_append_time else [first + delta for delta in timestamps]
+    return RecordColumns([base + delta for delta in offsets], times, [data[key:end] for key, end in zip(keys, starts[1:], strict=True)])
 
 
 def digest(content: Content) -> bytes:

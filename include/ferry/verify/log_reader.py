@@ -15,17 +15,10 @@ from kafka.future import Future
 
 from ferry.clusters.answers import FETCH, Action
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
-from ferry.clusters.fetching import (
-    Fetched,
-    FetchPosition,
-    fetch_request,
-    fetched_partitions,
-    log_bounds,
-    without_leader,
-)
+from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions, log_bounds, without_leader
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
 from ferry.clusters.unreachable import PATIENCE_SECONDS
-from ferry.errors import LogChanged, PartitionUnavailable, UnreadableBatch
+from ferry.errors import LogChanged, PartitionError, PartitionUnavailable, UnreadableBatch
 from ferry.verify.log_side import Batch
 from ferry.wire.aborted import AbortedTracker
 from ferry.wire.batch import MalformedBatch, crc_is_valid, iterate_batches
@@ -132,15 +125,14 @@ class LogReader:
         try:
             batches = list(self._batches(fetched))
         except MalformedBatch as problem:
-            raise UnreadableBatch(self._place.topic, self._place.partition, f"cluster {self._place.cluster}: {problem}") from problem
+            raise self._failure(UnreadableBatch, str(problem)) from problem
         if self._at > before:
             self._troubled_since = 0.0
             self._leap()
         elif not len(fetched.records) and 0 <= fetched.last_stable_offset < self._end:
             start, end = await log_bounds(self._connection, self._leaders, self._place.topic, self._place.partition)
             if end < self._end and start <= self._at:
-                text = f"cluster {self._place.cluster}: the log ends at {end}, and held more: it was truncated"
-                raise LogChanged(self._place.topic, self._place.partition, text)
+                raise self._failure(LogChanged, f"the log ends at {end}, and held more: it was truncated")
             await self._wait(f"its last stable offset is {fetched.last_stable_offset}")
         else:
             await self._wait("nothing was answered")
@@ -174,8 +166,7 @@ class LogReader:
                 if self._at < start:
                     raise LogMoved
                 if self._at > end:
-                    problem = f"cluster {place.cluster}: the log ends at {end}, before offset {self._at}: it was truncated"
-                    raise LogChanged(place.topic, place.partition, problem)
+                    raise self._failure(LogChanged, f"the log ends at {end}, before offset {self._at}: it was truncated")
                 await self._wait(FETCH.told(code))
             case Action.DENIED:
                 raise self._connection.denied(f"reading topic {place.topic}", FETCH.right(code, topic=place.topic))
@@ -188,16 +179,16 @@ class LogReader:
     async def _wait(self, problem: str) -> None:
         now = time.monotonic()
         self._troubled_since = self._troubled_since or now
-        place = self._place
         if now - self._troubled_since > PATIENCE_SECONDS:
-            text = f"cluster {place.cluster}: not readable for {PATIENCE_SECONDS:.0f} s: {problem}"
-            raise PartitionUnavailable(place.topic, place.partition, text)
+            raise self._failure(PartitionUnavailable, f"not readable for {PATIENCE_SECONDS:.0f} s: {problem}")
         await self._loop.sleep(PAUSE_SECONDS)
         try:
             await self._leaders.refresh()
         except (RequestNotSent, RequestLost):
             return
-        today = self._leaders.topic_id(place.topic)
+        place, today = self._place, self._leaders.topic_id(self._place.topic)
         if place.topic_id not in {NO_TOPIC_ID, today} and (today is not None or self._leaders.is_gone(place.topic)):
-            text = f"cluster {place.cluster}: the topic was deleted" + (" and created again" if today else "") + " while it was verified"
-            raise LogChanged(place.topic, place.partition, text)
+            raise self._failure(LogChanged, f"the topic was deleted{' and created again' if today else ''} while it was verified")
+
+    def _failure(self, kind: type[PartitionError], text: str) -> PartitionError:
+        return kind(self._place.topic, self._place.partition, f"cluster {self._place.cluster}: {text}")

@@ -43,35 +43,29 @@ class LogSide:
         self._kind = digest
         self.digest = RangeDigest()
         self._batches: deque[Batch] = deque()
-        self._records = RecordColumns([], [], [])
-        self._at = 0
+        # The opened records; those before index `at` are handled.
+        self.records = RecordColumns([], [], [])
+        self.at = 0
         self.done = False
         self.backlog = 0
         self._opened_bytes = 0
 
     def add(self, batch: Batch) -> None:
-        """Add the next batch."""
         header = batch.header
         if header.count < 0 or within(self.wanted, header.base_offset, header.next_offset):
             self._batches.append(batch)
             self.backlog += len(batch.view)
-            if self._kind is DigestKind.STORED:
-                self._hash_stored(batch)
-
-    @property
-    def records(self) -> RecordColumns:
-        """The opened records; those before index `at` are handled."""
-        return self._records
-
-    @property
-    def at(self) -> int:
-        """Index of the next opened record."""
-        return self._at
+            if self._kind is not DigestKind.STORED:
+                return
+            if header.magic == 2 and self.wants_all(header):
+                self.digest.add_batch(*batch)
+            else:
+                self.digest.add_records(self._contents(batch))
 
     @property
     def between_batches(self) -> bool:
         """Whether all opened records are handled."""
-        return self._at == len(self._records.offsets)
+        return self.at == len(self.records.offsets)
 
     @property
     def exhausted(self) -> bool:
@@ -99,26 +93,26 @@ class LogSide:
 
     def pass_records(self, count: int) -> None:
         """Skip so many opened records, which were handled."""
-        self._at += count
+        self.at += count
         if self.between_batches:
-            self._records, self._at, self._opened_bytes = RecordColumns([], [], []), 0, 0
-        elif self._at > KEPT_BEHIND:
-            for row in self._records:
-                del row[: self._at]
-            self._at = 0
+            self.records, self.at, self._opened_bytes = RecordColumns([], [], []), 0, 0
+        elif self.at > KEPT_BEHIND:
+            for row in self.records:
+                del row[: self.at]
+            self.at = 0
 
     def has_record(self) -> bool:
         """Whether there is a next record. Opens the next batch if necessary."""
         while self.between_batches and self._batches:
             self._open()
             # Small batches are rarely the same on both sides, so many are opened and compared together.
-            while self._batches and 0 <= self._batches[0].header.count < SMALL_BATCH and len(self._records.offsets) < TOGETHER:
+            while self._batches and 0 <= self._batches[0].header.count < SMALL_BATCH and len(self.records.offsets) < TOGETHER:
                 self._open()
         return not self.between_batches
 
     def has_ahead(self, records: int, size: int) -> bool:
         """Open batches up to so many records or bytes. Whether there are as many, or no more will come."""
-        while len(self._records.offsets) - self._at < records and self._opened_bytes < size:
+        while len(self.records.offsets) - self.at < records and self._opened_bytes < size:
             if not self._batches:
                 return self.done
             self._open()
@@ -126,9 +120,9 @@ class LogSide:
 
     def ahead(self, records: int) -> tuple[list[int], list[Content]]:
         """Offsets and contents of at most so many of the next opened records."""
-        stop = self._at + records
-        contents = list(zip(self._records.timestamps[self._at : stop], self._records.payloads[self._at : stop], strict=True))
-        return self._records.offsets[self._at : stop], contents
+        stop = self.at + records
+        contents = list(zip(self.records.timestamps[self.at : stop], self.records.payloads[self.at : stop], strict=True))
+        return self.records.offsets[self.at : stop], contents
 
     def _open(self) -> None:
         batch = self._batches.popleft()
@@ -138,17 +132,11 @@ class LogSide:
             self.digest.add_records(found)
         self._opened_bytes += sum(map(len, found.payloads))
         if self.between_batches:
-            self._records, self._at = found, 0
+            self.records, self.at = found, 0
             return
-        self._records.offsets.extend(found.offsets)
-        self._records.timestamps.extend(found.timestamps)
-        self._records.payloads.extend(found.payloads)
-
-    def _hash_stored(self, batch: Batch) -> None:
-        if batch.header.magic == 2 and self.wants_all(batch.header):
-            self.digest.add_batch(*batch)
-        else:
-            self.digest.add_records(self._contents(batch))
+        self.records.offsets.extend(found.offsets)
+        self.records.timestamps.extend(found.timestamps)
+        self.records.payloads.extend(found.payloads)
 
     def _contents(self, batch: Batch) -> RecordColumns:
         """The wanted records of a batch."""

@@ -45,8 +45,6 @@ class RangeRunner(Protocol):
 
 
 class InlineRangeRunner:
-    """Compares in this process."""
-
     def run(self, job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
         """The results of all `ranges`, in order. Their CPU time is 0, because the caller counts this process's."""
         return (replace(result, cpu_seconds=0.0) for result in verify_ranges(job, ranges))
@@ -59,12 +57,9 @@ def verify_ranges(job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[Ran
     loop = EventLoop()
     source = ClusterConnection(loop, job.flow.source, ClientRole.CONSUMER)
     target = ClusterConnection(loop, job.flow.target, ClientRole.CONSUMER)
-    leaders = (
-        Leaders(source, {wanted.topic for wanted in ranges}, {wanted.topic: UUID(wanted.source_topic_id) for wanted in ranges}),
-        Leaders(
-            target, {wanted.remote_topic for wanted in ranges}, {wanted.remote_topic: UUID(wanted.remote_topic_id) for wanted in ranges}
-        ),
-    )
+    here = {wanted.topic: UUID(wanted.source_topic_id) for wanted in ranges}
+    there = {wanted.remote_topic: UUID(wanted.remote_topic_id) for wanted in ranges}
+    leaders = (Leaders(source, here, here), Leaders(target, there, there))
 
     async def open_both() -> None:
         for connection, known in zip((source, target), leaders, strict=True):
@@ -87,26 +82,19 @@ def verify_ranges(job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[Ran
         loop.close()
 
 
+@dataclass(frozen=True)
 class _RangeVerifier:
     """Compares one range. `opened`: bytes that the records of one batch may take when they are decompressed."""
 
-    def __init__(
-        self,
-        loop: EventLoop,
-        connections: tuple[ClusterConnection, ClusterConnection],
-        leaders: tuple[Leaders, Leaders],
-        wanted: VerifyRange,
-        opened: int,
-    ) -> None:
-        self._loop = loop
-        self._connections = connections
-        self._leaders = leaders
-        self._wanted = wanted
-        self._opened = opened
+    loop: EventLoop
+    connections: tuple[ClusterConnection, ClusterConnection]
+    leaders: tuple[Leaders, Leaders]
+    wanted: VerifyRange
+    opened: int
 
     async def run(self) -> RangeResult:
         """The result, with a problem if the range could not be read to its end."""
-        left: VerifyRange | None = self._wanted
+        left: VerifyRange | None = self.wanted
         expired: list[NotCovered] = []
         tally, size = Tally(), 0
         try:
@@ -125,16 +113,18 @@ class _RangeVerifier:
             return self._stopped(UnreadableBatch, str(problem))
         except FerryError as problem:
             return self._stopped(type(problem), problem.problem if isinstance(problem, PartitionError) else str(problem))
-        return result_of(self._wanted, left, tally, size, expired)
+        return result_of(self.wanted, left, tally, size, expired)
 
     def _stopped(self, kind: type[FerryError], text: str) -> RangeResult:
-        return RangeResult(self._wanted.key, self._wanted.topic, self._wanted.partition, problem=(kind.__name__, text))
+        return RangeResult(self.wanted.key, self.wanted.topic, self.wanted.partition, problem=(kind.__name__, text))
 
     async def _compare(self, wanted: VerifyRange) -> tuple[Tally, int]:
-        source, target = self._places()
-        comparer = Comparer(wanted, (source.cluster, target.cluster), self._opened)
-        here = LogReader(self._loop, self._connections[0], self._leaders[0], source, comparer.source.wanted)
-        there = LogReader(self._loop, self._connections[1], self._leaders[1], target, comparer.target.wanted)
+        source, target = self.connections
+        comparer = Comparer(wanted, (source.alias, target.alias), self.opened)
+        place = Place(wanted.topic, wanted.partition, UUID(wanted.source_topic_id), source.alias)
+        remote = Place(wanted.remote_topic, wanted.partition, UUID(wanted.remote_topic_id), target.alias)
+        here = LogReader(self.loop, source, self.leaders[0], place, comparer.source.wanted)
+        there = LogReader(self.loop, target, self.leaders[1], remote, comparer.target.wanted)
         sides = ((here, comparer.source), (there, comparer.target))
         size = 0
         while not (here.done and there.done):
@@ -157,16 +147,8 @@ class _RangeVerifier:
         comparer.source.done = comparer.target.done = True
         return comparer.finish(), size
 
-    def _places(self) -> tuple[Place, Place]:
-        wanted = self._wanted
-        source, target = self._connections
-        return (
-            Place(wanted.topic, wanted.partition, UUID(wanted.source_topic_id), source.alias),
-            Place(wanted.remote_topic, wanted.partition, UUID(wanted.remote_topic_id), target.alias),
-        )
-
     async def _log_starts(self) -> tuple[int, int]:
-        wanted = self._wanted
-        source, _ = await log_bounds(self._connections[0], self._leaders[0], wanted.topic, wanted.partition)
-        target, _ = await log_bounds(self._connections[1], self._leaders[1], wanted.remote_topic, wanted.partition)
+        wanted = self.wanted
+        source, _ = await log_bounds(self.connections[0], self.leaders[0], wanted.topic, wanted.partition)
+        target, _ = await log_bounds(self.connections[1], self.leaders[1], wanted.remote_topic, wanted.partition)
         return source, target

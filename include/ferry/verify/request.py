@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from ferry.copying.request import parse_time
 from ferry.errors import ArgumentError
-from ferry.wire.documents import number, read_document
+from ferry.wire.documents import read_as, read_document
 from ferry.wire.documents import text as text_of
 
 
@@ -41,7 +41,6 @@ class VerifyRequest:
             raise ArgumentError(f"the interval from {self.since.isoformat()} until {self.until.isoformat()} is empty")
 
     def to_json(self) -> str:
-        """As one line of JSON."""
         times = {"since": self.since.isoformat() if self.since else None, "until": self.until.isoformat() if self.until else None}
         return json.dumps({**asdict(self), **times})
 
@@ -50,21 +49,7 @@ class VerifyRequest:
         """The inverse of `to_json`; ArgumentError when it is something else."""
         try:
             fields = read_document(text)
-            request = cls(
-                flow=text_of(fields["flow"]),
-                run_id=text_of(fields["run_id"]),
-                topics=tuple(map(text_of, _listed(fields["topics"]))),
-                partitions=tuple(map(number, _listed(fields["partitions"]))),
-                since=parse_time(text_of(fields["since"])) if fields["since"] else None,
-                until=parse_time(text_of(fields["until"])) if fields["until"] else None,
-                digest=DigestKind(fields["digest"]),
-            )
-        except (ValueError, KeyError, TypeError) as problem:
+            since, until = (parse_time(text_of(moment)) if moment else None for moment in (fields.pop("since"), fields.pop("until")))
+            return replace(read_as(cls, fields, optional=("since", "until")), since=since, until=until)
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ArgumentError(f"not a verify request: {problem}") from problem
-        return request
-
-
-def _listed(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise TypeError(f"{value!r:.40} is no list")
-    return value

@@ -15,12 +15,12 @@ _SIGNED = tuple((byte >> 1) ^ -(byte & 1) for byte in range(128))
 _IGNORED = (0,) * 128
 
 
-def locate(data: bytes, count: int) -> tuple[list[int], list[int], list[int]]:
-    """For the `count` records of `data`: where each starts (and the last ends), their timestamp deltas, and their offset deltas.
+def locate(data: bytes, count: int) -> tuple[list[int], list[int], list[int], list[int]]:
+    """For the `count` records of `data`: where each starts (and the last ends), timestamp deltas, offset deltas, and where keys begin.
 
     ValueError or IndexError if `data` is not exactly that many records.
     """
-    starts, timestamps, offsets = [0], [], []
+    starts, timestamps, offsets, keys = [0], [], [], []
     at = 0
     for _ in range(count):
         byte = data[at]
@@ -54,11 +54,12 @@ def locate(data: bytes, count: int) -> tuple[list[int], list[int], list[int]]:
             raise ValueError("a record shorter than its own fields")
         timestamps.append(timestamp)
         offsets.append(offset)
+        keys.append(at)
         starts.append(end)
         at = end
     if at != len(data):
         raise ValueError(f"{count} records fill {at} of {len(data)} bytes")
-    return starts, timestamps, offsets
+    return starts, timestamps, offsets, keys
 
 
 # One function on purpose: this loop decides how fast small batches are copied; a call per record or per varint would halve the speed.

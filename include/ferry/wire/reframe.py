@@ -198,7 +198,7 @@ class Reframer:
         """Appends those records of `piece` that lie within its bounds: some neighbours, perhaps with holes between their offsets."""
         header, records, lower, upper = piece
         data = bytes(records)
-        starts, timestamps, offsets = locate(data, header.count)
+        starts, timestamps, offsets, _ = locate(data, header.count)
         low, high = bisect_left(offsets, lower - header.base_offset), bisect_left(offsets, upper - header.base_offset)
         if low >= high:
             return
