@@ -7,6 +7,7 @@ from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.state import PartitionKey
 from ferry.ledger.topic_ids import TopicIds
 from ferry.wire.ranges import Ranges
 
@@ -29,6 +30,16 @@ class PartitionPair:
     topic_id: UUID
     remote_topic: str
     remote_topic_id: UUID | None
+
+    @property
+    def key(self) -> PartitionKey:
+        """The source partition."""
+        return self.topic, self.partition
+
+    @property
+    def remote(self) -> TopicPartition:
+        """The remote partition."""
+        return TopicPartition(self.remote_topic, self.partition)
 
     @property
     def topic_ids(self) -> TopicIds:
@@ -68,11 +79,6 @@ class PartitionTask(PartitionPair):
     def declared(self) -> tuple[Receipt, ...]:
         """Receipts that copy no records: the seed, and what other replicators wrote."""
         return (*((self.seed,) if self.seed is not None else ()), *self.foreign)
-
-    @property
-    def remote(self) -> TopicPartition:
-        """The remote partition."""
-        return TopicPartition(self.remote_topic, self.partition)
 
 
 @dataclass(frozen=True)

@@ -234,14 +234,12 @@ class Comparer:
         """Handle the records of one side behind the end of the other."""
         side.has_ahead(AHEAD_RECORDS, AHEAD_BYTES)
         offsets, contents = side.ahead(AHEAD_RECORDS)
+        rest: _Ahead = (offsets, contents, len(offsets))
+        nothing: _Ahead = ([], [], 0)
         if side is self.source:
-            kept = [index for index, offset in enumerate(offsets) if not (self._range.target_compacted and self._named(offset) >= 0)]
-            self.tally.only_source += len(offsets) - len(kept)
-            self._unmatched.add(((offsets[index], self._named(offsets[index]), contents[index]) for index in kept), ())
+            self._set_aside(rest, nothing)
         else:
-            kept = [index for index, place in enumerate(offsets) if not (self._range.source_compacted and self._origin(place) >= 0)]
-            self.tally.only_target += len(offsets) - len(kept)
-            self._unmatched.add((), ((offsets[index], -1, contents[index]) for index in kept))
+            self._set_aside(nothing, rest)
         side.pass_records(len(offsets))
         return True
 

@@ -25,9 +25,9 @@ from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.state import PartitionKey
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.verify import reasons
-from ferry.verify.model import NotCovered, PartitionEvidence, Side
+from ferry.verify.model import NotCovered, PartitionEvidence
 from ferry.verify.request import VerifyRequest
-from ferry.wire.ranges import Ranges
+from ferry.wire.ranges import Range, Ranges
 
 NOT_SELECTED = "in the ledger, but the flow does not copy it today: the topic was deleted at the source, or a filter leaves it out"
 
@@ -58,30 +58,34 @@ def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
         wanted = _asked(seen, request)
         broken = [problem for entry in wanted if (problem := _broken(entry)) is not None]
         stopped = {(failure.topic, failure.partition) for failure in broken}
-        facts = [entry for entry in wanted if (entry.topic, entry.partition) not in stopped]
+        facts = [entry for entry in wanted if entry.key not in stopped]
         there = [entry for entry in facts if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions]
-        target_ends, target_problems = target.end_offsets(_remote(entry) for entry in there)
+        target_ends, target_problems = target.end_offsets(entry.remote for entry in there)
         narrow = bool(request.topics or request.partitions)
         # Receipts of an older source topic count: they explain records that are still in the remote topic.
-        today = {(entry.topic, entry.partition): TopicIds(None, str(entry.remote_topic_id)) for entry in there}
+        today = {entry.key: TopicIds(None, str(entry.remote_topic_id)) for entry in there}
         every = read_receipts(flow, today if narrow else None)
         receipts = valid_receipts(every, today)
-        broken += _truncated(there, receipts, target.end_offsets((_remote(entry) for entry in there), committed=False)[0])
+        broken += _truncated(there, receipts, target.end_offsets((entry.remote for entry in there), committed=False)[0])
         bounds, problems = _bounds(source, target, target_ends, there, request)
         compacted = _compacted(source, {entry.topic for entry in there})
     excluded = _excluded(flow, there, receipts, seen)
-    problems = {**problems, **_problems_of(there, target_problems)}
+    problems |= {entry.key: target_problems[entry.remote] for entry in there if entry.remote in target_problems}
     partitions = tuple(
-        _evidence(flow, entry, receipts.get((entry.topic, entry.partition), ()), bounds, excluded, entry.topic in compacted)
+        _evidence(flow, entry, receipts.get(entry.key, ()), bounds, excluded, entry.topic in compacted)
         for entry in there
-        if (entry.topic, entry.partition) not in problems
+        if entry.key not in problems
     )
-    known = {(entry.topic, entry.partition) for entry in wanted}
-    left = {} if narrow else _by_partition(receipt for receipt in every if (receipt.topic, receipt.partition) not in known)
-    absent = [entry for entry in facts if entry not in there]
+    known = {entry.key for entry in wanted}
+    left = [] if narrow else _left(receipt for receipt in every if (receipt.topic, receipt.partition) not in known)
+    absent = [
+        NotCovered(*entry.key, entry.log_start, entry.stable_end, reasons.NO_REMOTE_TOPIC)
+        for entry in facts
+        if entry not in there and entry.stable_end > entry.log_start
+    ]
     failed = [*seen.denied, *broken, *(PartitionFailure(*key, "PartitionUnavailable", text) for key, text in problems.items())]
     failed += [PartitionFailure(*key, "PartitionUnavailable", text) for key, text in seen.partition_problems.items()]
-    return FlowEvidence(partitions, (*_absent(absent), *(_left(key, found) for key, found in sorted(left.items()))), tuple(failed))
+    return FlowEvidence(partitions, (*absent, *left), tuple(failed))
 
 
 def _asked(seen: FlowSnapshot, request: VerifyRequest) -> list[PartitionFacts]:
@@ -95,15 +99,15 @@ def _asked(seen: FlowSnapshot, request: VerifyRequest) -> list[PartitionFacts]:
 
 def _broken(entry: PartitionFacts) -> PartitionFailure | None:
     """Why a partition cannot be compared any more: its copies or its ledger were deleted. None: neither was."""
-    head, where = entry.head, (entry.topic, entry.partition)
+    head = entry.head
     if head is None:
         return None
     if head.remote_topic_id != str(entry.remote_topic_id):
         problem = f"what was copied up to offset {head.position} is gone: {other_remote(entry, head)}"
-        return PartitionFailure(*where, TargetRecreated.__name__, problem)
+        return PartitionFailure(*entry.key, TargetRecreated.__name__, problem)
     if head.ledger_topic_id != entry.ledger_topic_id:
         problem = f"the ledger of the records up to offset {head.position} was deleted: nothing says what is on the target"
-        return PartitionFailure(*where, PositionDisagrees.__name__, problem)
+        return PartitionFailure(*entry.key, PositionDisagrees.__name__, problem)
     return None
 
 
@@ -113,23 +117,11 @@ def _truncated(
     """Partitions whose remote log ends before an offset in the ledger. `ends`: high watermarks, read after the ledger."""
     found = []
     for entry in facts:
-        key = (entry.topic, entry.partition)
-        reached = max((run[1] + run[2] for receipt in receipts.get(key, ()) for run in receipt.runs[-1:]), default=0)
-        end = ends.get(_remote(entry), reached)
+        reached = max((run[1] + run[2] for receipt in receipts.get(entry.key, ()) for run in receipt.runs[-1:]), default=0)
+        end = ends.get(entry.remote, reached)
         if end < reached:
             text = f"remote topic {entry.remote_topic} ends at offset {end}, but the ledger names offsets up to {reached}: it was truncated"
-            found.append(PartitionFailure(*key, LogChanged.__name__, text))
-    return found
-
-
-def _remote(entry: PartitionFacts) -> TopicPartition:
-    return TopicPartition(entry.remote_topic, entry.partition)
-
-
-def _by_partition(receipts: Iterable[Receipt]) -> dict[PartitionKey, list[Receipt]]:
-    found: dict[PartitionKey, list[Receipt]] = {}
-    for receipt in receipts:
-        found.setdefault((receipt.topic, receipt.partition), []).append(receipt)
+            found.append(PartitionFailure(*entry.key, LogChanged.__name__, text))
     return found
 
 
@@ -140,7 +132,7 @@ def _bounds(
     facts: Iterable[PartitionFacts],
     request: VerifyRequest,
 ) -> tuple[_Bounds, dict[PartitionKey, str]]:
-    keys = {TopicPartition(entry.topic, entry.partition): _remote(entry) for entry in facts}
+    keys = {TopicPartition(*entry.key): entry.remote for entry in facts}
     source_ends, end_problems = source.end_offsets(keys)
     source_starts, start_problems = source.earliest_offsets(keys)
     target_starts, remote_problems = target.earliest_offsets(keys.values())
@@ -155,10 +147,6 @@ def _bounds(
 
     problems.update({(key.topic, key.partition): remote_problems[place] for key, place in keys.items() if place in remote_problems})
     return _Bounds(target_ends, target_starts, source_ends, source_starts, at_time(request.since), at_time(request.until)), problems
-
-
-def _problems_of(facts: Iterable[PartitionFacts], remote: Mapping[tuple[str, int], str]) -> dict[PartitionKey, str]:
-    return {(entry.topic, entry.partition): remote[_remote(entry)] for entry in facts if _remote(entry) in remote}
 
 
 def _compacted(source: ClusterAdmin, topics: set[str]) -> frozenset[str]:
@@ -176,10 +164,10 @@ def _excluded(
     touched = [
         replace(entry, since=entry.log_start)
         for entry in facts
-        if any(receipt.counters.from_target for receipt in receipts.get((entry.topic, entry.partition), ()))
+        if any(receipt.counters.from_target for receipt in receipts.get(entry.key, ()))
     ]
     found = guarded(flow, touched, seen.source_topics, settled=False) if touched else ()
-    return {(entry.topic, entry.partition): entry.guard.excluded for entry in found}
+    return {entry.key: entry.guard.excluded for entry in found}
 
 
 def _evidence(  # noqa: PLR0917 - one partition, from everything that was asked
@@ -190,7 +178,7 @@ def _evidence(  # noqa: PLR0917 - one partition, from everything that was asked
     excluded: Mapping[PartitionKey, Ranges],
     compacted: bool,
 ) -> PartitionEvidence:
-    key, remote = TopicPartition(entry.topic, entry.partition), _remote(entry)
+    key, remote = TopicPartition(*entry.key), entry.remote
     stays = entry.remote_topic == entry.topic and (entry.guard.two_way or flow.on_unexplained == "local")
     return PartitionEvidence(
         topic=entry.topic,
@@ -204,7 +192,7 @@ def _evidence(  # noqa: PLR0917 - one partition, from everything that was asked
         target_end=bounds.target_ends[remote],
         receipts=tuple(receipts),
         position=entry.head.position if entry.head is not None and entry.head.source_topic_id == str(entry.topic_id) else -1,
-        excluded=excluded.get((entry.topic, entry.partition), ()),
+        excluded=excluded.get(entry.key, ()),
         local=stays,
         exactly_once=flow.exactly_once,
         source_compacted=compacted,
@@ -214,15 +202,11 @@ def _evidence(  # noqa: PLR0917 - one partition, from everything that was asked
     )
 
 
-def _absent(facts: Iterable[PartitionFacts]) -> list[NotCovered]:
-    return [
-        NotCovered(entry.topic, entry.partition, entry.log_start, entry.stable_end, reasons.NO_REMOTE_TOPIC)
-        for entry in facts
-        if entry.stable_end > entry.log_start
-    ]
-
-
-def _left(key: PartitionKey, receipts: Iterable[Receipt]) -> NotCovered:
-    ends = list(receipts)
-    first, last = min(entry.upstream_start for entry in ends), max(entry.upstream_end for entry in ends)
-    return NotCovered(*key, first, last, NOT_SELECTED, Side.SOURCE)
+def _left(receipts: Iterable[Receipt]) -> list[NotCovered]:
+    """What was copied of partitions that the flow does not copy today."""
+    spans: dict[PartitionKey, Range] = {}
+    for receipt in receipts:
+        key, span = (receipt.topic, receipt.partition), (receipt.upstream_start, receipt.upstream_end)
+        first, last = spans.get(key, span)
+        spans[key] = (min(first, span[0]), max(last, span[1]))
+    return [NotCovered(*key, *span, NOT_SELECTED) for key, span in sorted(spans.items())]

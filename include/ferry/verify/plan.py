@@ -9,22 +9,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ferry.ledger.receipts import COPIES, Receipt
+from ferry.ledger.receipts import COPIES
 from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence, VerifyRange
-from ferry.verify.slices import (
-    PIECE_BYTES,
-    PIECE_RUNS,
-    LogBounds,
-    Slice,
-    by_place,
-    clip,
-    distinct,
-    downstream_of,
-    follows,
-    sliced,
-    upstream_of,
-)
+from ferry.verify.slices import PIECE_BYTES, PIECE_RUNS, LogBounds, Slice, clip, distinct, downstream_of, follows, sliced, upstream_of
 from ferry.wire.ranges import Range, Ranges, outside, union, within
 from ferry.wire.runs import Run, encode_runs
 
@@ -46,7 +34,8 @@ def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES, 
         for entry in evidence.receipts
         if entry.kind in COPIES and entry.source_topic_id == evidence.source_topic_id and not reasons.has_expired(entry, evidence)
     ]
-    pieces = _absorbed(distinct([piece for entry in _in_order(mine) for piece in sliced(entry, piece_bytes, piece_runs)]))
+    mine.sort(key=lambda entry: (entry.upstream_start, -entry.upstream_end))
+    pieces = _absorbed(distinct([piece for entry in mine for piece in sliced(entry, piece_bytes, piece_runs)]))
     bounds = LogBounds(evidence.wanted, (evidence.target_start, max(evidence.target_start, evidence.target_end)))
     pieces += [Slice(start, end, (), 0) for start, end in reasons.passed_over(evidence, bounds)]
     clipped = [_clipped(piece, bounds, evidence.excluded) for piece in pieces]
@@ -54,16 +43,13 @@ def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES, 
     tolerated = _tolerated(evidence, clipped, named)
     groups = _grouped(clipped, piece_bytes, piece_runs, exactly_once=evidence.exactly_once)
     spans = _spans([group for group in groups if group.runs], clipped, evidence)
-    ranges = []
-    for group in groups:
-        place = spans.pop(0) if group.runs else (evidence.target_start, evidence.target_start)
-        ranges.append(_range(evidence, group, place, tolerated))
+    # Groups without records come last, and read nothing of the target.
+    spans += [(evidence.target_start, evidence.target_start)] * (len(groups) - len(spans))
+    ranges = [_range(evidence, group, span, tolerated) for group, span in zip(groups, spans, strict=True)]
     if not any(group.runs for group in groups) and evidence.receipts and not evidence.narrowed:
         ranges.append(_range(evidence, _Group((), (), 0), bounds.downstream, tolerated))
     found = tuple(entry for entry in ranges if entry.claimed or outside(entry.tolerated, *entry.downstream))
-    return PartitionVerification(
-        found, reasons.not_covered(evidence, [(entry.slice, entry.whole, entry.kept) for entry in clipped], bounds)
-    )
+    return PartitionVerification(found, reasons.not_covered(evidence, [(entry.slice, entry.whole) for entry in clipped], bounds))
 
 
 def within_logs(wanted: VerifyRange, source_start: int, target_start: int) -> tuple[VerifyRange | None, list[NotCovered]]:
@@ -98,7 +84,6 @@ class _Clipped:
 
     whole: Slice
     slice: Slice
-    kept: tuple[Run, ...]
     no_source: tuple[Run, ...]
     claimed: Ranges
 
@@ -109,10 +94,6 @@ class _Group:
     claimed: Ranges
     weight: int
     handled: bool = False
-
-
-def _in_order(receipts: Sequence[Receipt]) -> list[Receipt]:
-    return sorted(receipts, key=lambda entry: (entry.upstream_start, -entry.upstream_end))
 
 
 def _absorbed(pieces: Sequence[Slice]) -> list[Slice]:
@@ -138,7 +119,7 @@ def _clipped(piece: Slice, bounds: LogBounds, excluded: Ranges) -> _Clipped:
         end = min(end, kept[-1][0] + kept[-1][2] if kept else start)
     claimed = outside(excluded, start, end) if start < end and piece.whole and not piece.handled else ()
     share = piece.weight * sum(run[2] for run in kept) // max(1, sum(run[2] for run in piece.runs))
-    return _Clipped(piece, replace(piece, start=start, end=max(start, end), runs=kept, weight=share), kept, no_source, claimed)
+    return _Clipped(piece, replace(piece, start=start, end=max(start, end), runs=kept, weight=share), no_source, claimed)
 
 
 def _tolerated(evidence: PartitionEvidence, clipped: Sequence[_Clipped], named: Ranges) -> Ranges:
@@ -163,11 +144,10 @@ def _bridged(spans: Sequence[Range], exactly_once: bool) -> list[Range]:
 
 def _grouped(clipped: Sequence[_Clipped], piece_bytes: int, piece_runs: int, *, exactly_once: bool) -> list[_Group]:
     """Slices that are neighbours on both sides, joined up to a size. First those with records, in order of the target's log."""
-    by_slice = {id(entry.slice): entry for entry in clipped}
     groups: list[_Group] = []
     end = -1
-    for piece in by_place(entry.slice for entry in clipped):
-        entry, last = by_slice[id(piece)], groups[-1] if groups else None
+    for entry in sorted((entry for entry in clipped if entry.slice.runs), key=lambda entry: entry.slice.runs[0][1]):
+        piece, last = entry.slice, groups[-1] if groups else None
         fits = last is not None and last.weight + piece.weight <= piece_bytes and len(last.runs) + len(piece.runs) <= piece_runs
         # Runs without an offset between them on the target belong to one transaction (or, without transactions, to two).
         joined = exactly_once and last is not None and follows(last.runs[-1], piece.runs[0])
@@ -177,7 +157,7 @@ def _grouped(clipped: Sequence[_Clipped], piece_bytes: int, piece_runs: int, *, 
         else:
             groups.append(_Group(piece.runs, entry.claimed, piece.weight, piece.handled))
         end = piece.end
-    empty = [_Group((), entry.claimed, 0) for entry in clipped if not entry.kept and entry.claimed]
+    empty = [_Group((), entry.claimed, 0) for entry in clipped if not entry.slice.runs and entry.claimed]
     return groups + empty
 
 

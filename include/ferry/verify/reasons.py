@@ -1,13 +1,12 @@
 """Why offsets are not compared (pure)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from ferry.ledger.coverage import covered, uncovered
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
 from ferry.verify.model import NotCovered, PartitionEvidence, Side
 from ferry.verify.slices import LogBounds, Slice, downstream_of
 from ferry.wire.ranges import Range, Ranges, outside, size, union, within
-from ferry.wire.runs import Run
 
 NOT_COPIED = "not copied yet"
 NO_REMOTE_TOPIC = "not copied yet: there is no remote partition"
@@ -27,9 +26,6 @@ UNRECORDED = "behind the last receipt: records may be copied that the ledger doe
 UNEXPLAINED = "this flow has copied nothing yet: the records are not its own"
 LOST = {ReceiptKind.LOSS: "lost", ReceiptKind.SKIPPED: "skipped", ReceiptKind.FOREIGN: "copied by another replicator"}
 
-# The clipped slice, the slice by the ledger, and its runs that are compared.
-Planned = tuple[Slice, Slice, tuple[Run, ...]]
-
 
 def explained_otherwise(evidence: PartitionEvidence) -> list[tuple[str, Range]]:
     """Downstream ranges that may hold records outside of this source topic's runs, each with the reason. They may overlap."""
@@ -47,16 +43,18 @@ def explained_otherwise(evidence: PartitionEvidence) -> list[tuple[str, Range]]:
     return [(reason, span) for reason, span in spans if max(begin, span[0]) < min(end, span[1])]
 
 
-def not_covered(evidence: PartitionEvidence, planned: Sequence[Planned], bounds: LogBounds) -> tuple[NotCovered, ...]:
-    """Offsets of the source that no range compares, then offsets of the target that cannot be compared."""
-    found = [(reason, span) for piece, whole, kept in planned for reason, span in _of_slice(piece, whole, kept, evidence)]
+def not_covered(evidence: PartitionEvidence, planned: Iterable[tuple[Slice, Slice]], bounds: LogBounds) -> tuple[NotCovered, ...]:
+    """Offsets of the source that no range compares, then offsets of the target that cannot be compared.
+
+    `planned`: slices as both logs hold them, each with the slice by the ledger.
+    """
+    found = [(reason, span) for piece, whole in planned for reason, span in _of_slice(piece, whole, evidence)]
     own = [entry for entry in evidence.receipts if entry.source_topic_id == evidence.source_topic_id]
-    asked = _asked(evidence)
+    asked = (-1 if evidence.since is None else evidence.since, 1 << 63 if evidence.until is None else evidence.until)
     for entry in own:
         if entry.kind in LOST and entry.upstream_start < entry.upstream_end:
-            found.append(
-                (f"{LOST[entry.kind]}: {entry.reason}" if entry.reason else LOST[entry.kind], (entry.upstream_start, entry.upstream_end))
-            )
+            why = f"{LOST[entry.kind]}: {entry.reason}" if entry.reason else LOST[entry.kind]
+            found.append((why, (entry.upstream_start, entry.upstream_end)))
         elif entry.kind in COPIES and has_expired(entry, evidence):
             found.append((EXPIRED_TARGET, (entry.upstream_start, entry.upstream_end)))
     for start, end in uncovered(bounds.upstream, covered(own)):
@@ -90,9 +88,9 @@ def _last_seed(receipts: Iterable[Receipt]) -> int:
     return max((entry.upstream_start for entry in receipts if entry.kind is ReceiptKind.SEED), default=-1)
 
 
-def _of_slice(piece: Slice, whole: Slice, kept: tuple[Run, ...], evidence: PartitionEvidence) -> list[tuple[str, Range]]:
+def _of_slice(piece: Slice, whole: Slice, evidence: PartitionEvidence) -> list[tuple[str, Range]]:
     """Which parts of a slice are not compared, with the reasons."""
-    found = []
+    found, kept = [], piece.runs
     if whole.start < evidence.source_start:
         found.append((EXPIRED_SOURCE, (whole.start, min(whole.end, evidence.source_start))))
     if whole.end > evidence.source_end:
@@ -109,16 +107,10 @@ def _of_slice(piece: Slice, whole: Slice, kept: tuple[Run, ...], evidence: Parti
     return found
 
 
-def _asked(evidence: PartitionEvidence) -> Range:
-    return (-1 if evidence.since is None else evidence.since, 1 << 63 if evidence.until is None else evidence.until)
-
-
 def _seed_reason(receipts: Iterable[Receipt], end: int) -> str:
-    seeds = sorted(
-        (entry for entry in receipts if entry.kind is ReceiptKind.SEED and entry.upstream_start >= end),
-        key=lambda entry: entry.upstream_start,
-    )
-    return f"{SEEDED_OVER} ({seeds[0].reason})" if seeds and seeds[0].reason else SEEDED_OVER
+    seeds = (entry for entry in receipts if entry.kind is ReceiptKind.SEED and entry.upstream_start >= end)
+    first = min(seeds, key=lambda entry: entry.upstream_start, default=None)
+    return f"{SEEDED_OVER} ({first.reason})" if first is not None and first.reason else SEEDED_OVER
 
 
 def _joined(evidence: PartitionEvidence, found: Iterable[tuple[str, Range]], asked: Range, side: Side) -> list[NotCovered]:

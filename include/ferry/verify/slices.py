@@ -38,7 +38,7 @@ class LogBounds:
     downstream: Range
 
 
-def sliced(receipt: Receipt, piece_bytes: int = PIECE_BYTES, piece_runs: int = PIECE_RUNS) -> list[Slice]:
+def sliced(receipt: Receipt, piece_bytes: int, piece_runs: int) -> list[Slice]:
     """The slices of a receipt of copied records, in order."""
     handled = receipt.counters.by_handler
     each = receipt.counters.bytes / max(1, receipt.counters.records)
@@ -137,8 +137,3 @@ def upstream_of(runs: Iterable[Run]) -> Ranges:
 def downstream_of(runs: Iterable[Run]) -> Ranges:
     """The downstream offsets of runs, each as a range."""
     return tuple((run[1], run[1] + run[2]) for run in runs)
-
-
-def by_place(slices: Iterable[Slice]) -> list[Slice]:
-    """Slices with runs, in order of the target's log."""
-    return sorted((piece for piece in slices if piece.runs), key=lambda piece: piece.runs[0][1])

@@ -2,13 +2,13 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from ferry.config import Flow
 from ferry.verify.evidence import read_evidence
-from ferry.verify.model import RangeResult, VerifyRange
+from ferry.verify.model import RangeResult
 from ferry.verify.plan import plan_partition
 from ferry.verify.range_runner import RangeRunner, VerifyJob
 from ferry.verify.report import VerifyReport, summed
@@ -44,7 +44,9 @@ def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callabl
         for result in runner.run(VerifyJob(flow, request.run_id), todo):
             results[result.key] = result
             elsewhere += result.cpu_seconds
-    fields = summed([*results.values(), *_lost(wanted for wanted in ranges if wanted.key not in results)])
+    left = [wanted for wanted in ranges if wanted.key not in results]
+    lost = [RangeResult(wanted.key, wanted.topic, wanted.partition, problem=WORKER_LOST) for wanted in left]
+    fields = summed([*results.values(), *lost])
     here = sum(os.times()[:2]) - cpu
     return VerifyReport(
         flow=flow.name,
@@ -60,10 +62,6 @@ def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callabl
             "failed": (*evidence.failed, *fields["failed"]),
         },
     )
-
-
-def _lost(ranges: Iterable[VerifyRange]) -> list[RangeResult]:
-    return [RangeResult(wanted.key, wanted.topic, wanted.partition, problem=WORKER_LOST) for wanted in ranges]
 
 
 def _now() -> str:
