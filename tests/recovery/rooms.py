@@ -30,7 +30,7 @@ class Room:
         self.produced = 0
 
     def produce(self, cluster: SandboxCluster, topic: str, count: int) -> None:
-        producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 2, "batch.num.messages": 7})
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 2, "batch.num.messages": 7, "enable.idempotence": True})
         for number in range(self.produced, self.produced + count):
             producer.produce(topic, value=b"%d" % number, partition=number % 2)
         assert producer.flush(30) == 0
