@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from confluent_kafka import KafkaError
@@ -35,6 +35,10 @@ CLUSTER: Any = SimpleNamespace(alias="B", bootstrap="b:1", principal="User:ferry
 
 class Broker(Coordinators):
     """One broker and the loop, as groups ask them."""
+
+    @property
+    def loop(self) -> Self:
+        return self
 
     async def send(self, request: Any, node: int | None = None, *_: int, **__: int) -> Any:
         self.now += 0.05

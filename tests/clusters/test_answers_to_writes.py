@@ -22,8 +22,9 @@ from tests.copying.appender_bench import KEY, new_bench
 
 from ferry.clusters import answers, coordination
 from ferry.clusters.answers import FIND_COORDINATOR, PERHAPS_APPENDED, PRODUCE, Action, RequestKind
-from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, Position, PositionsRefused, ProducerIdentity
+from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
 from ferry.clusters.error_codes import CODES, named
+from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import Answer, decode_answer, produce_answers
 from ferry.clusters.unreachable import CoordinatorOutage
@@ -142,7 +143,7 @@ def of_partition(code: int, *, whole: int = 0) -> Any:
 
 
 def commit(coordinator: Coordinator) -> Coroutine[Any, Any, object]:
-    return coordinator.commit_positions(IDENTITY, {("A.t", 0): Position(5, -1, "mark")}, transactions_v2=True)
+    return coordinator.commit_positions(IDENTITY, {("A.t", 0): CommittedOffset(5, -1, "mark")}, transactions_v2=True)
 
 
 Ask = Callable[[Coordinator], Coroutine[Any, Any, object]]

@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
 from tools.kafka import SandboxCluster
 
-from ferry.clusters import consumer_groups, group_requests, offset_fetch
+from ferry.clusters import committed_offsets, consumer_groups, group_requests
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.error_codes import CODES
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupState, GroupType
@@ -159,7 +159,7 @@ def test_many_groups_at_once_and_brokers_that_accept_one_group_a_request(
         assert set(map(str, groups.commit_all(wanted).values())) == {"{}"}
         assert groups.offsets(wanted) == wanted
         assert {entry.group for entry in groups.list()} >= set(wanted)
-    monkeypatch.setattr(offset_fetch, "VERSION", 7)
+    monkeypatch.setattr(committed_offsets, "FETCH_VERSION", 7)
     monkeypatch.setattr(group_requests, "FIND_COORDINATOR_VERSION", 3)
     with ConsumerGroups(cluster) as groups:
         assert groups.offsets(wanted) == wanted

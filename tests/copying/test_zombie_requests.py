@@ -9,7 +9,8 @@ from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.answers import Action
 from ferry.clusters.connections import ClusterConnection, EventLoop
-from ferry.clusters.coordination import Coordinator, Position
+from ferry.clusters.coordination import Coordinator
+from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import produce_answers, produce_request
 from ferry.config import ClientRole, Flow
@@ -51,7 +52,7 @@ def test_a_late_batch_of_the_older_protocol_is_refused_and_not_committed_with_th
         verdicts.append(await produce(first, 1, b"late"))
         verdicts.append(await produce(second, 0, b"anew"))
         await coordinator.add_offsets(second)
-        await coordinator.commit_positions(second, {(topic, 0): Position(1, -1, "")}, transactions_v2=False)
+        await coordinator.commit_positions(second, {(topic, 0): CommittedOffset(1)}, transactions_v2=False)
         await coordinator.end(second, committed=True, transactions_v2=False)
         return verdicts
 

@@ -272,7 +272,8 @@ class ClusterConnection:
             await self.loop.sleep(THROTTLE_CHECK_SECONDS)
         if node is None:
             return await self._answer_of_any(request, milliseconds)
-        return await self.answer_to(self.submit(request, node, milliseconds))
+        # A copy, because a request takes the version of the broker that it is sent to.
+        return await self.answer_to(self.submit(copy(request), node, milliseconds))
 
     async def _answer_of_any(self, request: Any, milliseconds: int | None) -> Any:
         """The first answer. If a broker fails or does not answer for NEXT_BROKER_SECONDS, asks another. The last failure if all fail."""

@@ -1,16 +1,16 @@
 """Consumer groups of one cluster: lists and describes them, and reads and writes their committed offsets.
 
-Over the raw data path, not over librdkafka (see offset_fetch.py), for many groups at once: one request holds the groups of one coordinator.
-A problem of one group becomes the result of that group and does not affect others. A commit uses generation -1 and no member id. So the
-broker itself refuses a group that has members (ClassicGroup.validateOffsetCommit, ConsumerGroup.validateOffsetCommit), even if it had none
-before.
+Over the raw data path, not over librdkafka (see committed_offsets.py), for many groups at once: one request holds the groups of one
+coordinator. A problem of one group becomes the result of that group and does not affect others. A commit uses generation -1 and no member
+id. So the broker itself refuses a group that has members (ClassicGroup.validateOffsetCommit, ConsumerGroup.validateOffsetCommit), even if
+it had none before.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
@@ -27,6 +27,7 @@ from ferry.clusters.answers import (
     Action,
     RequestKind,
 )
+from ferry.clusters.committed_offsets import GroupAnswer, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.failures import granting
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
@@ -40,9 +41,7 @@ from ferry.clusters.group_requests import (
     GroupRequests,
 )
 from ferry.clusters.messages import ConsumerGroupDescribeRequest
-from ferry.clusters.offset_batches import OffsetBatches
-from ferry.clusters.offset_fetch import GroupAnswer, fetch_offsets
-from ferry.clusters.partitions import TopicPartition, by_topic
+from ferry.clusters.partitions import TopicPartition, partitions_of
 from ferry.clusters.pauses import doubling
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError
@@ -112,20 +111,15 @@ class ConsumerGroups:
         `stable`: Ferry asks a group with offset commits of an undecided transaction again until its time is over; then that is the group's
         error. Otherwise Ferry reads the offsets before that transaction. A broker leaves out a partition whose first commit is undecided.
         """
-        ask = _bound(self._fetch, stable)
+        ask = partial(_fetch, stable)
         return self._each(GroupQuestion("reading the offsets of", OFFSET_FETCH, self._to_look, ask, GROUPS_A_FETCH), groups)
 
     def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription | FerryError]:
         """The state and the members of each classic or consumer group; all others, for example share groups, are DEAD here."""
-        classic = GroupQuestion[GroupDescription](
-            "describing", DESCRIBE_GROUPS, self._to_look, self._describe_classic, GROUPS_A_DESCRIPTION
-        )
-        found = self._each(classic, groups)
+        found = self._each(GroupQuestion("describing", DESCRIBE_GROUPS, self._to_look, _describe_classic, GROUPS_A_DESCRIPTION), groups)
         absent = [group for group, entry in found.items() if isinstance(entry, GroupDescription) and not entry.exists]
         if absent:
-            newer = GroupQuestion[GroupDescription](
-                "describing", CONSUMER_GROUP_DESCRIBE, self._to_look, self._describe_consumer, GROUPS_A_DESCRIPTION
-            )
+            newer = GroupQuestion("describing", CONSUMER_GROUP_DESCRIBE, self._to_look, _describe_consumer, GROUPS_A_DESCRIPTION)
             described = self._each(newer, absent)
             found.update(described)
         return found
@@ -147,9 +141,7 @@ class ConsumerGroups:
         """
         if len(offsets) >= COMMITS_WORTH_CONNECTIONS:
             self._loop.run(self._connect, COMMIT_CONNECTIONS)
-        question = GroupQuestion(
-            "writing the offsets of", OFFSET_COMMIT, "Read on group", _bound(self._commit, offsets), 1, repeatable=False
-        )
+        question = GroupQuestion("writing the offsets of", OFFSET_COMMIT, "Read on group", partial(_commit, offsets), 1, repeatable=False)
         return self._each(question, offsets)
 
     def refused(self, groups: Iterable[str]) -> dict[str, FerryError]:
@@ -164,7 +156,7 @@ class ConsumerGroups:
     def _each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
         # A read needs one connection only: its requests hold many groups.
         connections = self._connections if question.groups_a_request == 1 else self._connections[:1]
-        return self._loop.run(GroupRequests(self._loop, connections, self._coordinators).each, question, groups)
+        return self._loop.run(GroupRequests(connections, self._coordinators, question).each, groups)
 
     async def _connect(self, count: int) -> None:
         while len(self._connections) < count:
@@ -188,7 +180,7 @@ class ConsumerGroups:
         await connection.refresh_brokers()
         found: dict[str, GroupListing] = {}
         for broker in connection.brokers():
-            answer = await connection.send(ListGroupsRequest(states_filter=[], types_filter=[]), broker, ANSWER_MILLISECONDS)
+            answer = await connection.send(ListGroupsRequest(), broker, ANSWER_MILLISECONDS)
             if LIST_GROUPS.action(answer.error_code) is not Action.GO_ON:
                 raise RequestNotSent(f"broker {broker}: {LIST_GROUPS.told(answer.error_code)}")
             for entry in answer.groups:
@@ -196,75 +188,32 @@ class ConsumerGroups:
                 found[entry.group_id] = GroupListing(entry.group_id, kind, entry.protocol_type, entry.group_state or "")
         return tuple(found[group] for group in sorted(found))
 
-    async def _fetch(
-        self, stable: bool, connection: ClusterConnection, node: int, groups: Sequence[str]
-    ) -> dict[str, Answer[GroupOffsets]]:
-        found = await fetch_offsets(connection, node, groups, stable=stable, milliseconds=ANSWER_MILLISECONDS)
-        return {group: _offsets(answer) for group, answer in found.items()}
 
-    async def _describe_classic(
-        self, connection: ClusterConnection, node: int, groups: Sequence[str]
-    ) -> dict[str, Answer[GroupDescription]]:
-        answer = await connection.send(
-            DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False), node, ANSWER_MILLISECONDS
-        )
-        return {entry.group_id: _description(entry, GroupType.CLASSIC, DESCRIBE_GROUPS) for entry in answer.groups}
-
-    async def _describe_consumer(
-        self, connection: ClusterConnection, node: int, groups: Sequence[str]
-    ) -> dict[str, Answer[GroupDescription]]:
-        request = ConsumerGroupDescribeRequest(group_ids=list(groups), include_authorized_operations=False)
-        try:
-            answer = await connection.submit(request, node, ANSWER_MILLISECONDS)
-        except kafka_errors.IncompatibleBrokerVersion:  # it has no such groups
-            return {group: (0, GroupDescription(group, GroupState.DEAD, "")) for group in groups}
-        except kafka_errors.KafkaError as problem:
-            raise connection.classified(problem) from problem
-        return {entry.group_id: _description(entry, GroupType.CONSUMER, CONSUMER_GROUP_DESCRIBE) for entry in answer.groups}
-
-    async def _commit(
-        self,
-        offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
-        connection: ClusterConnection,
-        node: int,
-        groups: Sequence[str],
-    ) -> dict[str, Answer[Refusals]]:
-        (group,) = groups
-        refusals: Refusals = {}
-        batches = OffsetBatches(group, offsets[group], attrgetter("metadata"))
-        while batch := batches.take():
-            answer = await connection.send(_commit_request(group, batch), node, ANSWER_MILLISECONDS)
-            codes = {
-                TopicPartition(topic.name, part.partition_index): part.error_code for topic in answer.topics for part in topic.partitions
-            }
-            # A broker gives an error of the whole group for every partition that has no error of its own: it wrote none of them.
-            whole = next((code for code in codes.values() if _of_the_group(code)), 0)
-            if batches.refused(batch, OFFSET_COMMIT.gravest(codes.values())):
-                continue
-            if whole:
-                return {group: (whole, None)}
-            batches.stored(batch)
-            refusals.update({key: code for key, code in codes.items() if code})
-        return {group: (0, refusals)}
-
-
-def _bound(method: Callable[..., Awaitable[Any]], first: Any) -> Callable[..., Awaitable[Any]]:
-    async def ask(*arguments: Any) -> Any:
-        return await method(first, *arguments)
-
-    return ask
+async def _fetch(stable: bool, connection: ClusterConnection, node: int, groups: Sequence[str]) -> dict[str, Answer[GroupOffsets]]:
+    answer = await connection.send(fetch_request(groups, stable=stable), node, ANSWER_MILLISECONDS)
+    return {group: _offsets(found) for group, found in fetched_offsets(answer, groups).items()}
 
 
 def _offsets(answer: GroupAnswer) -> Answer[GroupOffsets]:
-    worst = OFFSET_FETCH.gravest([answer.code, *(code for code, _ in answer.partitions.values())])
+    worst = OFFSET_FETCH.gravest([answer.error_code, *(code for code, _ in answer.partitions.values())])
     if OFFSET_FETCH.action(worst) not in {Action.GO_ON, Action.NOTHING}:
         return worst, None
     return 0, {key: committed for key, (code, committed) in answer.partitions.items() if code == 0}
 
 
-def _of_the_group(code: int) -> bool:
-    action, told, _ = OFFSET_COMMIT.meaning(code)
-    return action in {*ASKED_AGAIN, Action.UNKNOWN} or "{group}" in told
+async def _describe_classic(connection: ClusterConnection, node: int, groups: Sequence[str]) -> dict[str, Answer[GroupDescription]]:
+    answer = await connection.send(DescribeGroupsRequest(groups=groups), node, ANSWER_MILLISECONDS)
+    return {entry.group_id: _description(entry, GroupType.CLASSIC, DESCRIBE_GROUPS) for entry in answer.groups}
+
+
+async def _describe_consumer(connection: ClusterConnection, node: int, groups: Sequence[str]) -> dict[str, Answer[GroupDescription]]:
+    try:
+        answer = await connection.submit(ConsumerGroupDescribeRequest(group_ids=groups), node, ANSWER_MILLISECONDS)
+    except kafka_errors.IncompatibleBrokerVersion:  # it has no such groups
+        return {group: (0, GroupDescription(group, GroupState.DEAD, "")) for group in groups}
+    except kafka_errors.KafkaError as problem:
+        raise connection.classified(problem) from problem
+    return {entry.group_id: _description(entry, GroupType.CONSUMER, CONSUMER_GROUP_DESCRIBE) for entry in answer.groups}
 
 
 def _description(entry: Any, kind: GroupType, asked: RequestKind) -> Answer[GroupDescription]:
@@ -277,26 +226,28 @@ def _description(entry: Any, kind: GroupType, asked: RequestKind) -> Answer[Grou
     return 0, GroupDescription(entry.group_id, entry.group_state, kind, members)
 
 
-def _commit_request(group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> OffsetCommitRequest:
+async def _commit(
+    offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]], connection: ClusterConnection, node: int, groups: Sequence[str]
+) -> dict[str, Answer[Refusals]]:
+    (group,) = groups
     topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
+    refusals: Refusals = {}
+    batches = OffsetBatches(group, offsets[group])
+    for batch in batches:
+        topics = topics_to_commit(topic_type, topic_type.OffsetCommitRequestPartition, batch)
+        request = OffsetCommitRequest(group_id=group, topics=topics, max_version=OFFSET_COMMIT_VERSION)
+        answer = await connection.send(request, node, ANSWER_MILLISECONDS)
+        codes = {key: part.error_code for key, part in partitions_of(answer.topics)}
+        if batches.refused(OFFSET_COMMIT.gravest(codes.values())):
+            continue
+        # A broker gives an error of the whole group for every partition that has no error of its own: it wrote none of them.
+        whole = next((code for code in codes.values() if _of_the_group(code)), 0)
+        if whole:
+            return {group: (whole, None)}
+        refusals.update({key: code for key, code in codes.items() if code})
+    return {group: (0, refusals)}
 
-    def partition(number: int, committed: CommittedOffset) -> Any:
-        return topic_type.OffsetCommitRequestPartition(
-            partition_index=number,
-            committed_offset=committed.offset,
-            committed_leader_epoch=committed.leader_epoch,
-            committed_metadata=committed.metadata,
-        )
 
-    return OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        group_instance_id=None,
-        retention_time_ms=-1,
-        topics=[
-            topic_type(name=topic, partitions=[partition(number, offsets[TopicPartition(topic, number)]) for number in numbers])
-            for topic, numbers in by_topic(offsets).items()
-        ],
-        max_version=OFFSET_COMMIT_VERSION,
-    )
+def _of_the_group(code: int) -> bool:
+    action, told, _ = OFFSET_COMMIT.meaning(code)
+    return action in {*ASKED_AGAIN, Action.UNKNOWN} or "{group}" in told

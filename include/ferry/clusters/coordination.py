@@ -7,11 +7,9 @@ result is `OutcomeUnknown`. The caller then calls init with its pair (KIP-360), 
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -32,11 +30,12 @@ from ferry.clusters.answers import (
     Action,
     RequestKind,
 )
+from ferry.clusters.committed_offsets import BATCH_BYTES, K, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.group_model import CommittedOffset
+from ferry.clusters.group_requests import ANY_BROKER, GROUP_COORDINATOR, TRANSACTION_COORDINATOR, find_coordinators
 from ferry.clusters.leaders import GONE_SECONDS
-from ferry.clusters.offset_batches import BATCH_BYTES, OffsetBatches
-from ferry.clusters.offset_fetch import fetch_offsets
-from ferry.clusters.partitions import TopicPartition, by_topic
+from ferry.clusters.partitions import TopicPartition, by_topic, partitions_of
 from ferry.clusters.pauses import doubling
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import Cluster
@@ -49,7 +48,6 @@ COORDINATION_SECONDS = PATIENCE_SECONDS
 FIRST_PAUSE_SECONDS = 0.005
 LONGEST_PAUSE_SECONDS = 1.0
 
-TRANSACTION_COORDINATOR, GROUP_COORDINATOR, ANY_BROKER = 1, 0, -1
 # Versions with names instead of topic ids, and those before KIP-890, which the cluster's feature level may require.
 TXN_OFFSET_COMMIT_BY_NAME, V1_TXN_OFFSET_COMMIT, V1_END_TXN = 5, 4, 4
 
@@ -62,14 +60,6 @@ class ProducerIdentity(NamedTuple):
 
 
 NO_IDENTITY = ProducerIdentity(-1, -1)
-
-
-class Position(NamedTuple):
-    """A committed group offset: next upstream offset, source leader epoch (-1 unknown) and the mark of the transaction that wrote it."""
-
-    offset: int
-    leader_epoch: int
-    mark: str
 
 
 class Fenced(Exception):
@@ -93,8 +83,12 @@ class PositionsRefused(Exception):
         self.right = right
 
 
-# Error codes of one answer: topic, partition and code; without topic for the whole request.
+# Error codes of one answer, with topic and partition; without topic for the whole request.
 Codes = Sequence[tuple[str, int, int]]
+
+
+def _whole(answer: Any) -> tuple[Codes, Any]:
+    return [("", -1, answer.error_code)], answer
 
 
 class Coordinator:
@@ -113,23 +107,16 @@ class Coordinator:
 
     async def init(self, identity: ProducerIdentity = NO_IDENTITY) -> ProducerIdentity:
         """Abort an open transaction and get the next epoch; with a pair only if it is still the current one (otherwise Fenced)."""
-
-        async def ask(node: int | None) -> tuple[Codes, Any]:
-            answer = await self._connection.send(
-                InitProducerIdRequest(
-                    transactional_id=self._transactional_id,
-                    transaction_timeout_ms=TRANSACTION_MILLISECONDS,
-                    producer_id=identity.producer_id,
-                    producer_epoch=identity.epoch,
-                    # Before version 3 the request has no pair, so the broker would treat every holder as a new one (KIP-360).
-                    min_version=3,
-                    max_version=5,
-                ),
-                node,
-            )
-            return _whole(answer.error_code), answer
-
-        answer = await self._until_settled(INIT_PRODUCER_ID, TRANSACTION_COORDINATOR, ask)
+        request = InitProducerIdRequest(
+            transactional_id=self._transactional_id,
+            transaction_timeout_ms=TRANSACTION_MILLISECONDS,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            # Before version 3 the request has no pair, so the broker would treat every holder as a new one (KIP-360).
+            min_version=3,
+            max_version=5,
+        )
+        answer = await self._until_settled(INIT_PRODUCER_ID, TRANSACTION_COORDINATOR, request)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
     async def settle(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
@@ -161,19 +148,15 @@ class Coordinator:
     async def add_partitions(self, identity: ProducerIdentity, partitions: Iterable[tuple[str, int]]) -> None:
         """Register remote partitions with the transaction (only needed before KIP-890). PositionsRefused without Write."""
         topic_type = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
-        topics = [topic_type(name=topic, partitions=numbers) for topic, numbers in by_topic(partitions).items()]
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self._transactional_id,
+            v3_and_below_producer_id=identity.producer_id,
+            v3_and_below_producer_epoch=identity.epoch,
+            v3_and_below_topics=[topic_type(name=topic, partitions=numbers) for topic, numbers in by_topic(partitions).items()],
+            max_version=3,
+        )
 
-        async def ask(node: int | None) -> tuple[Codes, Any]:
-            answer = await self._connection.send(
-                AddPartitionsToTxnRequest(
-                    v3_and_below_transactional_id=self._transactional_id,
-                    v3_and_below_producer_id=identity.producer_id,
-                    v3_and_below_producer_epoch=identity.epoch,
-                    v3_and_below_topics=topics,
-                    max_version=3,
-                ),
-                node,
-            )
+        def read(answer: Any) -> tuple[Codes, Any]:
             codes = [
                 (result.name, part.partition_index, part.partition_error_code)
                 for result in answer.results_by_topic_v3_and_below
@@ -181,157 +164,95 @@ class Coordinator:
             ]
             return codes, answer
 
-        await self._until_settled(ADD_PARTITIONS_TO_TXN, TRANSACTION_COORDINATOR, ask)
+        await self._until_settled(ADD_PARTITIONS_TO_TXN, TRANSACTION_COORDINATOR, request, read)
 
     async def add_offsets(self, identity: ProducerIdentity) -> None:
         """Register the group with the transaction (only needed before KIP-890)."""
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self._transactional_id,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            group_id=self._group,
+        )
+        await self._until_settled(ADD_OFFSETS_TO_TXN, TRANSACTION_COORDINATOR, request)
 
-        async def ask(node: int | None) -> tuple[Codes, Any]:
-            answer = await self._connection.send(
-                AddOffsetsToTxnRequest(
-                    transactional_id=self._transactional_id,
-                    producer_id=identity.producer_id,
-                    producer_epoch=identity.epoch,
-                    group_id=self._group,
-                ),
-                node,
-            )
-            return _whole(answer.error_code), answer
-
-        await self._until_settled(ADD_OFFSETS_TO_TXN, TRANSACTION_COORDINATOR, ask)
-
-    async def commit_positions(
-        self, identity: ProducerIdentity, positions: Mapping[tuple[str, int], Position], *, transactions_v2: bool
-    ) -> None:
+    async def commit_positions(self, identity: ProducerIdentity, positions: Mapping[K, CommittedOffset], *, transactions_v2: bool) -> None:
         """Add positions, by remote partition, to the transaction. PositionsRefused if a partition stays unknown or may not be read.
 
         Sends as many requests as the broker's batch limit requires; all belong to the same transaction. OutcomeUnknown if an answer is
         lost: Ferry does not repeat that request. After an answer it may repeat a request, because the refused one cannot arrive any more.
         ReplicatorActive or ConfigError if the broker takes no position at all.
         """
-        batches = OffsetBatches(self._group, positions, attrgetter("mark"), self._batch_bytes)
-        while batch := batches.take():
-            if await self._commit_batch(identity, batch, batches, transactions_v2=transactions_v2):
-                batches.stored(batch)
-        self._batch_bytes = batches.limit
-
-    async def _commit_batch(
-        self,
-        identity: ProducerIdentity,
-        positions: Mapping[tuple[str, int], Position],
-        batches: OffsetBatches[tuple[str, int], Position],
-        *,
-        transactions_v2: bool,
-    ) -> bool:
-        """Whether the broker took all of them; False: it took none, and may take fewer at once."""
         topic_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
-        topics = [
-            topic_type(
-                name=topic,
-                partitions=[
-                    topic_type.TxnOffsetCommitRequestPartition(
-                        partition_index=number,
-                        committed_offset=positions[topic, number].offset,
-                        committed_leader_epoch=positions[topic, number].leader_epoch,
-                        committed_metadata=positions[topic, number].mark,
-                    )
-                    for number in numbers
-                ],
+        batches = OffsetBatches(self._group, positions, self._batch_bytes)
+
+        def read(answer: Any) -> tuple[Codes, Any]:
+            codes = [(*key, part.error_code) for key, part in partitions_of(answer.topics)]
+            refused = batches.refused(TXN_OFFSET_COMMIT.gravest(code for _, _, code in codes))
+            return [] if refused else codes, answer
+
+        for batch in batches:
+            request = TxnOffsetCommitRequest(
+                transactional_id=self._transactional_id,
+                group_id=self._group,
+                producer_id=identity.producer_id,
+                producer_epoch=identity.epoch,
+                topics=topics_to_commit(topic_type, topic_type.TxnOffsetCommitRequestPartition, batch),
+                max_version=TXN_OFFSET_COMMIT_BY_NAME if transactions_v2 else V1_TXN_OFFSET_COMMIT,
             )
-            for topic, numbers in by_topic(positions).items()
-        ]
-
-        async def ask(node: int | None) -> tuple[Codes, Any]:
-            try:
-                answer = await self._connection.send(
-                    TxnOffsetCommitRequest(
-                        transactional_id=self._transactional_id,
-                        group_id=self._group,
-                        producer_id=identity.producer_id,
-                        producer_epoch=identity.epoch,
-                        generation_id=-1,
-                        member_id="",
-                        group_instance_id=None,
-                        topics=topics,
-                        max_version=TXN_OFFSET_COMMIT_BY_NAME if transactions_v2 else V1_TXN_OFFSET_COMMIT,
-                    ),
-                    node,
-                )
-            except RequestLost as problem:
-                raise OutcomeUnknown(f"TxnOffsetCommit: {problem}") from problem
-            codes = [(topic.name, part.partition_index, part.error_code) for topic in answer.topics for part in topic.partitions]
-            code = TXN_OFFSET_COMMIT.gravest(found for _, _, found in codes)
-            return ([], None) if batches.refused(positions, code) else (codes, answer)
-
-        return await self._until_settled(TXN_OFFSET_COMMIT, GROUP_COORDINATOR, ask) is not None
+            await self._until_settled(TXN_OFFSET_COMMIT, GROUP_COORDINATOR, request, read, repeatable=False)
+        self._batch_bytes = batches.limit
 
     async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:
         """Commit or abort; the pair to continue with. OutcomeUnknown if the answer to a commit is lost: Ferry does not repeat a commit.
 
         It repeats an abort: if the first request arrives late, its epoch is old.
         """
-
-        async def ask(node: int | None) -> tuple[Codes, Any]:
-            try:
-                answer = await self._connection.send(
-                    EndTxnRequest(
-                        transactional_id=self._transactional_id,
-                        producer_id=identity.producer_id,
-                        producer_epoch=identity.epoch,
-                        committed=committed,
-                        max_version=5 if transactions_v2 else V1_END_TXN,
-                    ),
-                    node,
-                )
-            except RequestLost as problem:
-                if not committed:
-                    raise
-                raise OutcomeUnknown(f"EndTxn: {problem}") from problem
-            return _whole(answer.error_code), answer
-
-        answer = await self._until_settled(END_TXN, TRANSACTION_COORDINATOR, ask)
+        request = EndTxnRequest(
+            transactional_id=self._transactional_id,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            committed=committed,
+            max_version=5 if transactions_v2 else V1_END_TXN,
+        )
+        answer = await self._until_settled(END_TXN, TRANSACTION_COORDINATOR, request, repeatable=not committed)
         if transactions_v2 and answer.producer_id >= 0:
             return ProducerIdentity(answer.producer_id, answer.producer_epoch)
         return identity
 
-    async def positions(self, partitions: Iterable[tuple[str, int]] | None, *, settled: bool = True) -> dict[tuple[str, int], Position]:
+    async def positions(
+        self, partitions: Iterable[tuple[str, int]] | None, *, settled: bool = True
+    ) -> dict[tuple[str, int], CommittedOffset]:
         """Committed positions of the group for these partitions (None: all), without partitions that have none.
 
         `settled`: wait for offset commits of undecided transactions; otherwise the offsets before them.
         """
-        wanted = None if partitions is None else tuple(partitions)
 
-        async def ask(node: int | None) -> tuple[Codes, Any]:
-            found = (await fetch_offsets(self._connection, node, [self._group], wanted, stable=settled))[self._group]
-            return [*_whole(found.code), *((*key, code) for key, (code, _) in found.partitions.items())], found
+        def read(answer: Any) -> tuple[Codes, Any]:
+            found = fetched_offsets(answer, [self._group])[self._group]
+            return [("", -1, found.error_code), *((*key, code) for key, (code, _) in found.partitions.items())], found
 
-        found = await self._until_settled(OFFSET_FETCH, GROUP_COORDINATOR, ask)
-        return {
-            key: Position(committed.offset, committed.leader_epoch, committed.metadata)
-            for key, (_, committed) in found.partitions.items()
-            if committed.offset >= 0
-        }
+        request = fetch_request([self._group], partitions, stable=settled)
+        found = await self._until_settled(OFFSET_FETCH, GROUP_COORDINATOR, request, read)
+        return {key: committed for key, (_, committed) in found.partitions.items() if committed.offset >= 0}
 
     async def idempotent_identity(self) -> ProducerIdentity:
         """A producer id without transactional id, for writing at least once."""
-
-        async def ask(node: int | None) -> tuple[Codes, Any]:
-            request = InitProducerIdRequest(
-                transactional_id=None, transaction_timeout_ms=0, producer_id=-1, producer_epoch=-1, max_version=5
-            )
-            answer = await self._connection.send(request, node)
-            return _whole(answer.error_code), answer
-
-        answer = await self._until_settled(INIT_PRODUCER_ID, ANY_BROKER, ask)
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0, max_version=5)
+        answer = await self._until_settled(INIT_PRODUCER_ID, ANY_BROKER, request)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
-    async def _until_settled(self, request: RequestKind, kind: int, ask: Callable[[int | None], Awaitable[tuple[Codes, Any]]]) -> Any:
+    async def _until_settled(
+        self, request: RequestKind, kind: int, message: Any, read: Callable[[Any], tuple[Codes, Any]] = _whole, *, repeatable: bool = True
+    ) -> Any:
+        """What `read` takes from the answer to `message`, beside its codes. Not `repeatable`: OutcomeUnknown if the answer is lost."""
         seconds = COORDINATION_SECONDS if self.patience_seconds is None else self.patience_seconds
         deadline = time.monotonic() + seconds
         pauses, problem, gone_until = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), "", 0.0
         while (now := time.monotonic()) < deadline:
             try:
-                codes, answer = await ask(await self._node(kind))
+                node = await self._node(kind)
+                codes, answer = read(await self._answer(request, message, node, repeatable=repeatable))
             except (RequestNotSent, RequestLost) as failure:
                 self._note_outage(kind, now)
                 problem = str(failure)
@@ -357,6 +278,14 @@ class Coordinator:
             f"cluster {self._connection.alias}: {request.name} for {self._transactional_id} did not succeed in {seconds:.0f} s: {problem}"
         )
 
+    async def _answer(self, request: RequestKind, message: Any, node: int | None, *, repeatable: bool) -> Any:
+        try:
+            return await self._connection.send(message, node)
+        except RequestLost as problem:
+            if repeatable:
+                raise
+            raise OutcomeUnknown(f"{request.name}: {problem}") from problem
+
     def _note_outage(self, kind: int, asked: float) -> None:
         self._nodes.pop(kind, None)
         self._connection.coordinator_outage.failed(asked, time.monotonic())
@@ -366,14 +295,13 @@ class Coordinator:
             return None
         if kind not in self._nodes:
             key = self._transactional_id if kind == TRANSACTION_COORDINATOR else self._group
-            answer = await self._connection.send(FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key]))
-            found = answer.coordinators[0] if answer.coordinators else answer
-            if FIND_COORDINATOR.action(found.error_code) in ASKED_AGAIN:
-                told = FIND_COORDINATOR.told(found.error_code)
+            [(_, code, node)] = await find_coordinators(self._connection, [key], kind)
+            if FIND_COORDINATOR.action(code) in ASKED_AGAIN:
+                told = FIND_COORDINATOR.told(code)
                 raise RequestNotSent(f"cluster {self._connection.alias}: no coordinator yet for {key}: {told}")
-            if found.error_code:
-                raise self._refusal(FIND_COORDINATOR, _whole(found.error_code), found.error_code)
-            self._nodes[kind] = found.node_id
+            if code:
+                raise self._refusal(FIND_COORDINATOR, [("", -1, code)], code)
+            self._nodes[kind] = node
         return self._nodes[kind]
 
     def _refusal(self, request: RequestKind, codes: Codes, code: int) -> Exception:
@@ -394,10 +322,6 @@ class Coordinator:
                 return meaning.error(f"cluster {self._connection.alias}: {problem}")
             case _:
                 return OutcomeUnknown(problem)
-
-
-def _whole(code: int) -> Codes:
-    return [("", -1, code)]
 
 
 def committed_positions(

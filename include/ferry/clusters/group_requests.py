@@ -8,14 +8,16 @@ that hangs costs one time-out, not one for each request. Only a refused login ra
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from ferry.clusters.answers import ASKED_AGAIN, FIND_COORDINATOR, Action, RequestKind
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.leaders import ELECTION_SECONDS
+from ferry.clusters.partitions import chunks
 from ferry.clusters.pauses import doubling
 from ferry.errors import FerryError, GroupFailed
 
@@ -30,7 +32,8 @@ LONGEST_PAUSE_SECONDS = 0.5
 # A broker handles one request of a connection at a time. A second one waits there already, so the broker is never idle.
 REQUESTS_A_CONNECTION = 2
 GROUPS_A_LOOKUP = 500
-ANY_BROKER = -1
+GROUP_COORDINATOR, TRANSACTION_COORDINATOR, ANY_BROKER = 0, 1, -1
+UNCLEAR = "it is not known whether that was done: "
 # The newest version without share groups; before 4 a request names one group (KIP-699).
 FIND_COORDINATOR_VERSION, FIND_SEVERAL = 5, 4
 
@@ -56,138 +59,126 @@ class GroupQuestion(Generic[T]):
     repeatable: bool = True
 
 
-@dataclass
-class _State(Generic[T]):
-    """The open groups, each with the last problem; the results of the others; and the brokers that did not answer in this round."""
+async def find_coordinators(
+    connection: ClusterConnection, keys: Sequence[str], key_type: int = GROUP_COORDINATOR, milliseconds: int | None = None
+) -> list[tuple[str, int, int]]:
+    """Key, error code and broker of each coordinator. A broker before version 4 answers for the first key only."""
+    request = FindCoordinatorRequest(key=keys[0], key_type=key_type, coordinator_keys=keys, max_version=FIND_COORDINATOR_VERSION)
+    answer = await connection.send(request, milliseconds=milliseconds)
+    if answer.version < FIND_SEVERAL:
+        return [(keys[0], answer.error_code, answer.node_id)]
+    return [(entry.key, entry.error_code, entry.node_id) for entry in answer.coordinators]
 
-    open: dict[str, str]
-    done: dict[str, T | FerryError] = field(default_factory=dict)
-    answered: int = 0
-    unanswered: dict[int, str] = field(default_factory=dict)
 
+class GroupRequests(Generic[T]):
+    """Asks one question about groups, over one or more connections to one cluster. `coordinators` caches the broker ids by group."""
 
-class GroupRequests:
-    """Asks the coordinators of groups over one or more connections to one cluster. `coordinators` caches the broker ids by group."""
-
-    def __init__(self, loop: EventLoop, connections: Sequence[ClusterConnection], coordinators: dict[str, int]) -> None:
-        self._loop = loop
+    def __init__(self, connections: Sequence[ClusterConnection], coordinators: dict[str, int], question: GroupQuestion[T]) -> None:
+        self._loop = connections[0].loop
         self._connections = connections
         self._coordinators = coordinators
+        self._question = question
+        # The groups that still have no result, each with the last problem; and the results of the others.
+        self._open: dict[str, str] = {}
+        self._done: dict[str, T | FerryError] = {}
+        # How many groups have had an answer; and the brokers that did not answer in this round.
+        self._answered = 0
+        self._unanswered: dict[int, str] = {}
 
-    async def each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
+    async def each(self, groups: Iterable[str]) -> dict[str, T | FerryError]:
         """The result of every group. AuthenticationFailed if the cluster refuses the login."""
-        state: _State[T] = _State(dict.fromkeys(groups, "no answer"))
+        self._open = dict.fromkeys(groups, "no answer")
         answered, quiet, pauses = 0, time.monotonic(), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
-            state.unanswered.clear()
-            await self._locate(question, state)
-            await self._ask_all(question, state)
-            if state.answered > answered:
-                answered, quiet, pauses = state.answered, time.monotonic(), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
-            if not state.open or time.monotonic() - quiet > PATIENCE_SECONDS:
+            self._unanswered.clear()
+            await self._locate()
+            await self._ask_all()
+            if self._answered > answered:
+                answered, quiet, pauses = self._answered, time.monotonic(), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+            if not self._open or time.monotonic() - quiet > PATIENCE_SECONDS:
                 break
-            await self._learn_brokers(state)
+            for connection in self._connections if self._unanswered else ():
+                with suppress(RequestNotSent, RequestLost):  # no broker is up right now; the next round reports that
+                    await connection.refresh_brokers()
             if quiet < time.monotonic() - FIRST_PAUSE_SECONDS:  # no pauses while brokers answer one group after another
                 await self._loop.sleep(next(pauses))
-        alias = self._connections[0].alias
-        for group, problem in state.open.items():
-            state.done[group] = GroupFailed(f"cluster {alias}: {question.doing} group {group}: {problem}, for {PATIENCE_SECONDS:.0f} s")
-        return state.done
+        for group, problem in self._open.items():
+            self._done[group] = self._failure(group, f"{problem}, for {PATIENCE_SECONDS:.0f} s")
+        return self._done
 
-    async def _locate(self, question: GroupQuestion[T], state: _State[T]) -> None:
-        while unknown := [group for group in state.open if group not in self._coordinators][:GROUPS_A_LOOKUP]:
+    async def _locate(self) -> None:
+        while unknown := [group for group in self._open if group not in self._coordinators][:GROUPS_A_LOOKUP]:
             try:
-                answer = await self._connections[0].send(
-                    FindCoordinatorRequest(key=unknown[0], key_type=0, coordinator_keys=unknown, max_version=FIND_COORDINATOR_VERSION),
-                    milliseconds=ANSWER_MILLISECONDS,
-                )
+                found = await find_coordinators(self._connections[0], unknown, milliseconds=ANSWER_MILLISECONDS)
             except (RequestNotSent, RequestLost) as problem:
-                state.open.update(dict.fromkeys(unknown, str(problem)))
-                state.unanswered[ANY_BROKER] = str(problem)
+                self._open.update(dict.fromkeys(unknown, str(problem)))
+                self._unanswered[ANY_BROKER] = str(problem)
                 return
-            found = (
-                [(entry.key, entry.error_code, entry.node_id) for entry in answer.coordinators]
-                if answer.version >= FIND_SEVERAL
-                else [(unknown[0], answer.error_code, answer.node_id)]
-            )
             for group, code, node in found:
                 if code == 0:
                     self._coordinators[group] = node
                 else:
-                    self._note(question, state, group, (code, None), FIND_COORDINATOR)
+                    self._note(group, (code, None), FIND_COORDINATOR)
             if any(FIND_COORDINATOR.action(code) in ASKED_AGAIN for _, code, _ in found):
                 return
 
-    async def _ask_all(self, question: GroupQuestion[T], state: _State[T]) -> None:
+    async def _ask_all(self) -> None:
         by_node: dict[int, list[str]] = {}
-        for group in state.open:
+        for group in self._open:
             if group in self._coordinators:
                 by_node.setdefault(self._coordinators[group], []).append(group)
-        size = question.groups_a_request
-        waiting = deque(
-            (node, members[start : start + size]) for node, members in by_node.items() for start in range(0, len(members), size)
-        )
+        waiting = deque((node, some) for node, members in by_node.items() for some in chunks(members, self._question.groups_a_request))
         workers = [
-            self._loop.start(self._work, question, state, connection, waiting)
-            for connection in self._connections
-            for _ in range(REQUESTS_A_CONNECTION)
+            self._loop.start(self._work, connection, waiting) for connection in self._connections for _ in range(REQUESTS_A_CONNECTION)
         ]
         for worker in workers:
             await worker
 
-    async def _work(
-        self, question: GroupQuestion[T], state: _State[T], connection: ClusterConnection, waiting: deque[tuple[int, list[str]]]
-    ) -> None:
+    async def _work(self, connection: ClusterConnection, waiting: deque[tuple[int, Sequence[str]]]) -> None:
         while waiting:
             node, groups = waiting.popleft()
-            if node in state.unanswered:  # each of its other requests would cost a time-out too
-                self._unanswered(state, groups, state.unanswered[node])
+            if node in self._unanswered:  # each of its other requests would cost a time-out too
+                self._again(groups, self._unanswered[node])
                 continue
             try:
-                answers = await question.ask(connection, node, groups)
+                answers = await self._question.ask(connection, node, groups)
             except (RequestNotSent, RequestLost) as problem:
-                state.unanswered[node] = str(problem)
-                if question.repeatable or isinstance(problem, RequestNotSent):
-                    self._unanswered(state, groups, str(problem))
+                self._unanswered[node] = str(problem)
+                if self._question.repeatable or isinstance(problem, RequestNotSent):
+                    self._again(groups, str(problem))
                     continue
                 for group in groups:
-                    del state.open[group]
-                    state.done[group] = GroupFailed(f"{question.doing} group {group}: it is not known whether that was done: {problem}")
+                    del self._open[group]
+                    self._done[group] = GroupFailed(f"{self._question.doing} group {group}: {UNCLEAR}{problem}")
             else:
                 for group, answer in answers.items():
-                    self._note(question, state, group, answer, question.request)
+                    self._note(group, answer, self._question.request)
 
-    def _unanswered(self, state: _State[T], groups: Sequence[str], problem: str) -> None:
+    def _again(self, groups: Sequence[str], problem: str) -> None:
         for group in groups:
-            state.open[group] = problem
+            self._open[group] = problem
             self._coordinators.pop(group, None)
 
-    def _note(self, question: GroupQuestion[T], state: _State[T], group: str, answer: Answer[T], asked: RequestKind) -> None:
-        if group not in state.open:
+    def _note(self, group: str, answer: Answer[T], asked: RequestKind) -> None:
+        if group not in self._open:
             return
         code, value = answer
         action = asked.action(code)
         if value is None and action in ASKED_AGAIN:
-            state.open[group] = asked.told(code)
+            self._open[group] = asked.told(code)
             if action is Action.COORDINATOR:
                 self._coordinators.pop(group, None)
             return
-        del state.open[group]
-        state.answered += 1
-        doing = f"{question.doing} group {group}"
+        del self._open[group]
+        self._answered += 1
         if value is not None:
-            state.done[group] = value
+            self._done[group] = value
         elif action is Action.DENIED:
-            of_group = "{group}" in question.request.meaning(code).told
-            right = f"{question.grant} {group}" if of_group else question.request.right(code)
-            state.done[group] = self._connections[0].denied(doing, right)
+            of_group = "{group}" in self._question.request.meaning(code).told
+            right = f"{self._question.grant} {group}" if of_group else self._question.request.right(code)
+            self._done[group] = self._connections[0].denied(f"{self._question.doing} group {group}", right)
         else:
-            unclear = "it is not known whether that was done: " if action is Action.UNKNOWN else ""
-            state.done[group] = GroupFailed(f"cluster {self._connections[0].alias}: {doing}: {unclear}{asked.told(code)}")
+            self._done[group] = self._failure(group, f"{UNCLEAR if action is Action.UNKNOWN else ''}{asked.told(code)}")
 
-    async def _learn_brokers(self, state: _State[T]) -> None:
-        for connection in self._connections if state.unanswered else ():
-            try:
-                await connection.refresh_brokers()
-            except (RequestNotSent, RequestLost):
-                continue  # no broker is up right now; the next round reports that
+    def _failure(self, group: str, problem: str) -> GroupFailed:
+        return GroupFailed(f"cluster {self._connections[0].alias}: {self._question.doing} group {group}: {problem}")

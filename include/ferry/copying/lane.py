@@ -17,14 +17,8 @@ from dataclasses import replace
 from functools import partial
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
-from ferry.clusters.coordination import (
-    Coordinator,
-    Fenced,
-    OutcomeUnknown,
-    Position,
-    PositionsRefused,
-    ProducerIdentity,
-)
+from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.append_epochs import AppendEpochs
@@ -366,7 +360,7 @@ class Lane:
             for receipt in cursor.receipts(self._job.run_id)
         ]
         await self._append_internal(touched.values(), receipts)
-        positions: dict[tuple[str, int], Position] = {key: Position(cursor.position, -1, self._mark) for key, cursor in touched.items()}
+        positions = {key: CommittedOffset(cursor.position, metadata=self._mark) for key, cursor in touched.items()}
         if not self._transactions_v2:
             await self._coordinator.add_offsets(self._identity)
         try:
@@ -413,7 +407,7 @@ class Lane:
         self._unchecked = await stop_hanging(self._target, self._target_leaders, self._cursors, self._producers())
         positions = await self._coordinator.positions(self._cursors) if self._in_doubt else {}
         for key, cursor in self._cursors.items():
-            if self._in_doubt and cursor.touched and key in positions and positions[key].mark == self._mark:
+            if self._in_doubt and cursor.touched and key in positions and positions[key].metadata == self._mark:
                 cursor.confirm()
             cursor.revert()  # in any case: the batches that were fetched ahead are gone with the old appender
         self._registered.clear()
@@ -439,7 +433,7 @@ class Lane:
         return LaneResult(self._task.lane, outcomes, fenced=fenced, failure=failure)
 
 
-def _agrees(cursor: PartitionCursor, found: Position | None) -> bool:
+def _agrees(cursor: PartitionCursor, found: CommittedOffset | None) -> bool:
     if cursor.task.settles:
         return True
     if found is None:  # the broker expires the offsets of idle groups: then the head alone counts, as in the plan
