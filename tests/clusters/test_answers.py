@@ -120,7 +120,7 @@ class Broker(feed_bench.Source):
 
     def __init__(self, *answers: Any) -> None:
         super().__init__()
-        self.answers, self.asked = list(answers), 0
+        self.answers, self.asked, self.loop = list(answers), 0, self
 
     async def send(self, *_: object) -> Any:
         self.asked += 1
@@ -195,8 +195,7 @@ def led(code: int, *, node: int = 1) -> Any:
 def listing_of(broker: Broker) -> OffsetListing:
     """A listing that asks this broker."""
     listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
-    listing._loop.close()
-    listing._loop, listing._connection = SimpleNamespace(sleep=broker.sleep, run=lambda ask, *wanted: asyncio.run(ask(*wanted))), broker
+    listing._client = SimpleNamespace(run=lambda ask, *wanted: asyncio.run(ask(broker, *wanted)))
     return cast("OffsetListing", listing)
 
 

@@ -15,7 +15,7 @@ from kafka.protocol.consumer.group import OffsetFetchRequest
 
 from ferry.clusters.answers import TOO_MANY_OFFSETS
 from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.partitions import TopicPartition, by_topic, partitions_of
+from ferry.clusters.partitions import TopicPartition, grouped, partitions_of
 
 K = TypeVar("K", bound=tuple[str, int])
 
@@ -41,7 +41,7 @@ def fetch_request(groups: Sequence[str], partitions: Iterable[tuple[str, int]] |
     transaction are given.
     """
     group_type = OffsetFetchRequest.OffsetFetchRequestGroup
-    wanted = None if partitions is None else by_topic(partitions).items()
+    wanted = None if partitions is None else grouped(partitions).items()
 
     def topics(kind: Any) -> list[Any] | None:
         return None if wanted is None else [kind(name=topic, partition_indexes=numbers) for topic, numbers in wanted]
@@ -82,7 +82,7 @@ def topics_to_commit(topic_type: Any, partition_type: Any, offsets: Mapping[K, C
         )
         for (topic, number), committed in offsets.items()
     )
-    return [topic_type(name=topic, partitions=found) for topic, found in by_topic(parts).items()]
+    return [topic_type(name=topic, partitions=found) for topic, found in grouped(parts).items()]
 
 
 class OffsetBatches(Generic[K]):

@@ -418,15 +418,21 @@ class Wakeup:
         self.fire()
 
 
-class _Connected:
-    def __init__(self, cluster: Cluster) -> None:
+class Connected:
+    """An open connection with an event loop of its own. Errors as of `ClusterConnection.open`."""
+
+    def __init__(self, cluster: Cluster, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
         self.loop = EventLoop()
-        self.connection = ClusterConnection(self.loop, cluster, ClientRole.ADMIN)
+        self.connection = ClusterConnection(self.loop, cluster, role)
         try:
-            self.loop.run(self.connection.open)
+            self.loop.run(self.connection.open, milliseconds)
         except BaseException:
             self.close()
             raise
+
+    def run(self, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        """The result of `ask(connection, *arguments)`."""
+        return self.loop.run(ask, self.connection, *arguments)
 
     def close(self) -> None:
         self.connection.close()
@@ -435,5 +441,5 @@ class _Connected:
 
 def ask_cluster(cluster: Cluster, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
     """The result of `ask(connection, *arguments)` over an open connection. Raises what `ClusterConnection.open` and `ask` raise."""
-    with lent("connection", cluster, lambda: _Connected(cluster)) as client:
-        return client.loop.run(ask, client.connection, *arguments)
+    with lent("connection", cluster, lambda: Connected(cluster)) as client:
+        return client.run(ask, *arguments)

@@ -35,7 +35,7 @@ from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.group_requests import ANY_BROKER, GROUP_COORDINATOR, TRANSACTION_COORDINATOR, find_coordinators
 from ferry.clusters.leaders import GONE_SECONDS
-from ferry.clusters.partitions import TopicPartition, by_topic, partitions_of
+from ferry.clusters.partitions import TopicPartition, grouped, partitions_of
 from ferry.clusters.pauses import doubling
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import Cluster
@@ -152,7 +152,7 @@ class Coordinator:
             v3_and_below_transactional_id=self._transactional_id,
             v3_and_below_producer_id=identity.producer_id,
             v3_and_below_producer_epoch=identity.epoch,
-            v3_and_below_topics=[topic_type(name=topic, partitions=numbers) for topic, numbers in by_topic(partitions).items()],
+            v3_and_below_topics=[topic_type(name=topic, partitions=numbers) for topic, numbers in grouped(partitions).items()],
             max_version=3,
         )
 

@@ -14,7 +14,7 @@ from ferry.clusters.answers import FETCH, LIST_OFFSETS, METADATA, Action
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
 from ferry.clusters.offset_listing import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, list_offsets_request
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.errors import PartitionError
 from ferry.wire.batch import read_entry
 
@@ -54,16 +54,12 @@ def fetch_request(
     wanted: Sequence[FetchPosition], leaders: Leaders, *, total_bytes: int, partition_bytes: int, isolation: int = READ_COMMITTED
 ) -> FetchRequest:
     """One request for partitions that one broker leads."""
-    by_topic: dict[str, list[FetchPosition]] = {}
-    for position in wanted:
-        by_topic.setdefault(position.topic, []).append(position)
+    by_topic = grouped((position.topic, position) for position in wanted)
     return FetchRequest(
         max_wait_ms=FETCH_WAIT_MILLISECONDS,
         min_bytes=1,
         max_bytes=total_bytes,
         isolation_level=isolation,
-        session_id=0,
-        session_epoch=-1,
         topics=[
             _TOPIC(
                 topic=topic,
@@ -74,7 +70,6 @@ def fetch_request(
                         current_leader_epoch=leaders.of(topic, position.partition).epoch,
                         fetch_offset=position.offset,
                         last_fetched_epoch=position.last_epoch,
-                        log_start_offset=-1,
                         partition_max_bytes=partition_bytes if position.limit is None else min(partition_bytes, position.limit),
                     )
                     for position in positions
@@ -82,8 +77,6 @@ def fetch_request(
             )
             for topic, positions in by_topic.items()
         ],
-        forgotten_topics_data=[],
-        rack_id="",
     )
 
 

@@ -17,7 +17,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from ferry.clusters.answers import ASKED_AGAIN, FIND_COORDINATOR, Action, RequestKind
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.leaders import ELECTION_SECONDS
-from ferry.clusters.partitions import chunks
+from ferry.clusters.partitions import chunks, grouped
 from ferry.clusters.pauses import doubling
 from ferry.errors import FerryError, GroupFailed
 
@@ -123,10 +123,7 @@ class GroupRequests(Generic[T]):
                 return
 
     async def _ask_all(self) -> None:
-        by_node: dict[int, list[str]] = {}
-        for group in self._open:
-            if group in self._coordinators:
-                by_node.setdefault(self._coordinators[group], []).append(group)
+        by_node = grouped((self._coordinators[group], group) for group in self._open if group in self._coordinators)
         waiting = deque((node, some) for node, members in by_node.items() for some in chunks(members, self._question.groups_a_request))
         workers = [
             self._loop.start(self._work, connection, waiting) for connection in self._connections for _ in range(REQUESTS_A_CONNECTION)

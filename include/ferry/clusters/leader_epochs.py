@@ -20,7 +20,7 @@ from ferry.clusters.answers import OFFSET_FOR_LEADER_EPOCH, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.fetching import epoch_before, log_bounds
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition, by_topic
+from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Cluster
 
 T = TypeVar("T")
@@ -185,7 +185,7 @@ async def _ends(
                     for number in numbers
                 ],
             )
-            for topic, numbers in by_topic(wanted).items()
+            for topic, numbers in grouped(wanted).items()
         ],
     )
     answer = await connection.send(request, node)

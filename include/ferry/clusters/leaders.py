@@ -13,7 +13,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from ferry.clusters.answers import METADATA, Action
 from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.clusters.pauses import doubling
 
 NO_TOPIC_ID = UUID(int=0)  # what clusters older than 2.8 answer
@@ -39,6 +39,12 @@ class Leader(NamedTuple):
 
 
 NO_LEADER = Leader(-1, -1)
+
+
+def metadata_request(topics: Iterable[str]) -> MetadataRequest:
+    """Asks for these topics; without topics for all."""
+    topic_type = MetadataRequest.MetadataRequestTopic
+    return MetadataRequest(topics=[topic_type(name=topic) for topic in topics], allow_auto_topic_creation=False)
 
 
 class Leaders:
@@ -67,11 +73,7 @@ class Leaders:
         if now - self._asked > QUIET_SECONDS:
             self._pauses = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         self._pause, self._asked = next(self._pauses), now
-        answer = await self._connection.send(
-            MetadataRequest(
-                topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in self._topics], allow_auto_topic_creation=False
-            )
-        )
+        answer = await self._connection.send(metadata_request(self._topics))
         self._connection.learn_brokers(answer)
         self._leaders = {
             (topic.name, partition.partition_index): Leader(partition.leader_id, getattr(partition, "leader_epoch", -1))
@@ -102,11 +104,8 @@ class Leaders:
 
     def by_node(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
         """The partitions by the broker that leads them; without those that have no leader."""
-        found: dict[int, list[TopicPartition]] = {}
-        for key in partitions:
-            node = self.of(key.topic, key.partition).node
-            if node >= 0:
-                found.setdefault(node, []).append(key)
+        found = grouped((self.of(key.topic, key.partition).node, key) for key in partitions)
+        found.pop(NO_LEADER.node, None)
         return found
 
     def topic_id(self, topic: str) -> UUID | None:

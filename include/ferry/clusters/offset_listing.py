@@ -5,18 +5,19 @@ leader is dead or has just changed, Ferry asks again until another leader is ele
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
-from kafka.protocol.metadata import MetadataRequest
 
 from ferry.clusters.answers import LIST_OFFSETS, Action
-from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, EventLoop, RequestLost, RequestNotSent
-from ferry.clusters.leaders import ELECTION_SECONDS, GONE_SECONDS
-from ferry.clusters.partitions import TopicPartition, by_topic
+from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, Connected, RequestLost, RequestNotSent
+from ferry.clusters.leaders import ELECTION_SECONDS, GONE_SECONDS, metadata_request
+from ferry.clusters.partitions import TopicPartition, chunks, grouped, partitions_of
 from ferry.config import ClientRole, Cluster
+
+T = TypeVar("T")
 
 # The last: the record with the largest time (KIP-734).
 EARLIEST, LATEST, NEWEST = -2, -1, -3
@@ -50,16 +51,14 @@ class OffsetListing:
     def __init__(self, cluster: Cluster, role: ClientRole, contact_milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
         """`contact_milliseconds`: after this time a cluster that has never answered is unreachable."""
         self._cluster, self._role, self._contact_milliseconds = cluster, role, contact_milliseconds
-        self._loop = EventLoop()
-        self._connection: ClusterConnection | None = None
+        self._client: Connected | None = None
         self._leaders: dict[TopicPartition, int] = {}
         self._hopeless: set[TopicPartition] = set()
 
     def close(self) -> None:
         """Close the connection, if there is one."""
-        if self._connection is not None:
-            self._connection.close()
-        self._loop.close()
+        if self._client is not None:
+            self._client.close()
 
     def offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Found:
         """Offsets (-1: there is none), and the errors of the other partitions. ClusterUnreachable if no broker answers at all.
@@ -87,29 +86,33 @@ class OffsetListing:
 
     def _listed(self, partitions: Iterable[TopicPartition], at: int, isolation: int) -> tuple[dict[TopicPartition, Listed], Codes]:
         keys = list(dict.fromkeys(partitions))
-        return self._loop.run(self._offsets, keys, at, isolation) if keys else ({}, {})
+        return self._run(self._offsets, keys, at, isolation) if keys else ({}, {})
 
     def partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
         """The partition numbers of `topic`. UNKNOWN_TOPIC_OR_PART if no broker that answers knows it. ClusterUnreachable as above."""
-        return self._loop.run(self._partitions, topic)
+        return self._run(self._partitions, topic)
 
-    async def _partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
-        connection = await self._opened()
+    def _run(self, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        if self._client is None:
+            self._client = Connected(self._cluster, self._role, self._contact_milliseconds)
+        return self._client.run(ask, *arguments)
+
+    async def _partitions(self, connection: ClusterConnection, topic: str) -> tuple[int, ...] | KafkaError:
         begun = time.monotonic()
         while True:
             try:
-                found = _partitions_in(await connection.send(_metadata_request([topic])))
+                found = _partitions_in(await connection.send(metadata_request([topic])))
                 if isinstance(found, KafkaError) and found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     return await self._vote(connection, topic) or found
             except (RequestNotSent, RequestLost) as problem:
                 found = KafkaError(KafkaError._TRANSPORT, str(problem))  # noqa: SLF001 - a public name
             if not isinstance(found, KafkaError) or time.monotonic() - begun > _patience(found):
                 return found
-            await self._loop.sleep(LEADER_PAUSE_SECONDS)
+            await connection.loop.sleep(LEADER_PAUSE_SECONDS)
 
     async def _vote(self, connection: ClusterConnection, topic: str) -> tuple[int, ...]:
         """The partitions, from any broker that knows the topic: a broker that has just started may not know it yet."""
-        for vote in [connection.submit(_metadata_request([topic]), node, VOTE_MILLISECONDS) for node in connection.brokers()]:
+        for vote in [connection.submit(metadata_request([topic]), node, VOTE_MILLISECONDS) for node in connection.brokers()]:
             try:
                 found = _partitions_in(await connection.answer_to(vote))
             except (RequestNotSent, RequestLost):
@@ -118,8 +121,9 @@ class OffsetListing:
                 return found
         return ()
 
-    async def _offsets(self, keys: list[TopicPartition], at: int, isolation: int) -> tuple[dict[TopicPartition, Listed], Codes]:
-        connection = await self._opened()
+    async def _offsets(
+        self, connection: ClusterConnection, keys: list[TopicPartition], at: int, isolation: int
+    ) -> tuple[dict[TopicPartition, Listed], Codes]:
         found: dict[TopicPartition, Listed] = {}
         problems: Codes = {}
         wanted: Sequence[TopicPartition] = keys
@@ -131,7 +135,7 @@ class OffsetListing:
             milliseconds = min(max(milliseconds, round(passed * 1_000)), ANSWER_MILLISECONDS)
             wanted = [key for key, error in failed.items() if passed < _patience(error) and key not in self._hopeless]
             if wanted:
-                await self._loop.sleep(LEADER_PAUSE_SECONDS)
+                await connection.loop.sleep(LEADER_PAUSE_SECONDS)
         self._hopeless.update(problems)  # Ferry waits only once for each
         return found, problems
 
@@ -140,15 +144,12 @@ class OffsetListing:
     ) -> Codes:
         """One round: adds answers to `found`; the errors of the other partitions. `how`: time, isolation, milliseconds for an answer."""
         problems = await self._learn_leaders(connection, [key for key in keys if key not in self._leaders])
-        by_node: dict[int, list[TopicPartition]] = {}
-        for key in keys:
-            if key in self._leaders:
-                by_node.setdefault(self._leaders[key], []).append(key)
-        asked = [(chunk, node) for node, members in by_node.items() for chunk in _chunks(members)]
         at, isolation, milliseconds = how
-        broker_milliseconds = round(milliseconds * BROKER_SHARE)
-        requests = [list_offsets_request(dict.fromkeys(chunk, -1), at, isolation, broker_milliseconds) for chunk, _ in asked]
-        waiting = [(chunk, connection.submit(request, node, milliseconds)) for request, (chunk, node) in zip(requests, asked, strict=True)]
+        waiting = []
+        for node, members in grouped((self._leaders[key], key) for key in keys if key in self._leaders).items():
+            for chunk in chunks(members, PARTITIONS_A_REQUEST):
+                request = list_offsets_request(dict.fromkeys(chunk, -1), at, isolation, round(milliseconds * BROKER_SHARE))
+                waiting.append((chunk, connection.submit(request, node, milliseconds)))
         for chunk, future in waiting:
             try:
                 answer = await future
@@ -168,12 +169,12 @@ class OffsetListing:
         if not keys:  # a request without topics asks for all topics
             return {}
         try:
-            answer = await connection.send(_metadata_request({key.topic for key in keys}))
+            answer = await connection.send(metadata_request({key.topic for key in keys}))
         except (RequestNotSent, RequestLost) as problem:
             return dict.fromkeys(keys, KafkaError(KafkaError._TRANSPORT, str(problem)))  # noqa: SLF001 - a public name
         connection.learn_brokers(answer)
         errors = {entry.name: entry.error_code for entry in answer.topics}
-        nodes = {(entry.name, part.partition_index): part.leader_id for entry in answer.topics for part in entry.partitions}
+        nodes = {key: part.leader_id for key, part in partitions_of(answer.topics)}
         problems: Codes = {}
         for key in keys:
             node = nodes.get(key)
@@ -184,17 +185,6 @@ class OffsetListing:
             else:
                 self._leaders[key] = node
         return problems
-
-    async def _opened(self) -> ClusterConnection:
-        if self._connection is None:
-            connection = ClusterConnection(self._loop, self._cluster, self._role)
-            try:
-                await connection.open(self._contact_milliseconds)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
-        return self._connection
 
 
 def _patience(error: KafkaError) -> float:
@@ -209,21 +199,11 @@ def _partitions_in(answer: Any) -> tuple[int, ...] | KafkaError:
     return KafkaError(topic.error_code) if topic.error_code else tuple(sorted(part.partition_index for part in topic.partitions))
 
 
-def _metadata_request(topics: Iterable[str]) -> MetadataRequest:
-    topic = MetadataRequest.MetadataRequestTopic
-    return MetadataRequest(topics=[topic(name=name) for name in topics], allow_auto_topic_creation=False)
-
-
-def _chunks(keys: Sequence[TopicPartition]) -> Iterable[Sequence[TopicPartition]]:
-    return (keys[start : start + PARTITIONS_A_REQUEST] for start in range(0, len(keys), PARTITIONS_A_REQUEST))
-
-
 def list_offsets_request(epochs: Mapping[TopicPartition, int], at: int, isolation: int, milliseconds: int) -> ListOffsetsRequest:
     """The request for partitions that one broker leads, each with its leader epoch (-1: unknown). `milliseconds`: the broker may take."""
     topic = ListOffsetsRequest.ListOffsetsTopic
     partition = topic.ListOffsetsPartition
     return ListOffsetsRequest(
-        replica_id=-1,
         isolation_level=isolation,
         topics=[
             topic(
@@ -233,14 +213,14 @@ def list_offsets_request(epochs: Mapping[TopicPartition, int], at: int, isolatio
                     for number in numbers
                 ],
             )
-            for name, numbers in by_topic(epochs).items()
+            for name, numbers in grouped(epochs).items()
         ],
         timeout_ms=milliseconds,
     )
 
 
 def _take(answer: Any, asked: Iterable[TopicPartition], found: dict[TopicPartition, Listed], problems: Codes) -> None:
-    told: Mapping[tuple[str, int], Any] = {(entry.name, part.partition_index): part for entry in answer.topics for part in entry.partitions}
+    told = dict(partitions_of(answer.topics))
     for key in asked:
         part = told.get(key)
         if part is None or part.error_code:

@@ -18,7 +18,7 @@ from kafka.protocol.admin.transactions import DescribeProducersRequest, Describe
 from ferry.clusters.answers import ASKED_AGAIN, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition, by_topic
+from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Cluster
 from ferry.errors import FerryError
 
@@ -116,7 +116,7 @@ async def _producers(
     connection: ClusterConnection, node: int, keys: Iterable[TopicPartition]
 ) -> dict[TopicPartition, tuple[OpenTransaction, ...] | str]:
     topic_type = DescribeProducersRequest.TopicRequest
-    topics = [topic_type(name=topic, partition_indexes=numbers) for topic, numbers in by_topic(keys).items()]
+    topics = [topic_type(name=topic, partition_indexes=numbers) for topic, numbers in grouped(keys).items()]
     answer = await connection.send(DescribeProducersRequest(topics=topics), node)
     return {
         TopicPartition(topic.name, part.partition_index): _refusal(connection, topic.name, part) if part.error_code else _open(part)

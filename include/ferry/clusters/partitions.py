@@ -1,8 +1,9 @@
-"""The key of a partition, and the grouping by topic that Kafka's requests and answers use."""
+"""The key of a partition, and the groups in which Kafka's requests and answers hold partitions."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -13,11 +14,11 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
-def by_topic(parts: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
-    """Partition numbers, or whatever stands beside a topic, by topic in the given order: requests name each topic once."""
-    found: dict[str, list[T]] = {}
-    for topic, part in parts:
-        found.setdefault(topic, []).append(part)
+def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    """The second of each pair by the first, in the given order; so partition numbers by topic, as requests name each topic once."""
+    found: dict[K, list[T]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
     return found
 
 

@@ -19,6 +19,7 @@ from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from ferry.clusters.answers import PERHAPS_APPENDED, PRODUCE, Action
 from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
+from ferry.clusters.partitions import grouped
 from ferry.wire.varint import decode_unsigned, encode_unsigned
 
 # How long the leader waits for its replicas. Well below REQUEST_MILLISECONDS: if they are slow, the broker answers REQUEST_TIMED_OUT, and
@@ -232,9 +233,7 @@ def produce_request(
     batches: Iterable[tuple[str, int, tuple[Buffer, ...]]], leaders: Leaders, transactional_id: str | None, *, transactions_v2: bool
 ) -> BatchesRequest:
     """One request of (remote topic, partition, buffers of a batch) for partitions that one broker leads."""
-    by_topic: dict[str, list[tuple[int, tuple[Buffer, ...]]]] = {}
-    for topic, partition, batch in batches:
-        by_topic.setdefault(topic, []).append((partition, batch))
+    by_topic = grouped((topic, (partition, batch)) for topic, partition, batch in batches)
     return BatchesRequest(
         [(topic, leaders.topic_id(topic) or NO_TOPIC_ID, parts) for topic, parts in by_topic.items()],
         transactional_id,
