@@ -178,7 +178,8 @@ def test_open_transactions(code: int) -> None:
     state = topic.PartitionResponse.ProducerState(producer_id=7, producer_epoch=1, last_timestamp=5, current_txn_start_offset=40)
     part = topic.PartitionResponse(partition_index=0, error_code=code, error_message=None, active_producers=[] if code else [state])
     broker: Any = Broker(DescribeProducersResponse[0](topics=[topic(name="A.t", partitions=[part])]))
-    shown = asyncio.run(open_transactions._producers(broker, 3, [KEY])).get(KEY)
+    leaders: Any = SimpleNamespace(by_node=lambda keys: {3: keys})
+    shown = asyncio.run(open_transactions._of_leaders(broker, leaders, [KEY])).get(KEY)
     action = answers.DESCRIBE_PRODUCERS.action(code)
     assert (isinstance(shown, tuple), shown is None) == (code == 0, action is Action.LEADER), "left out: it is asked again"
     if isinstance(shown, str):

@@ -42,8 +42,8 @@ def test_a_transaction_that_has_just_ended_is_not_called_forgotten(
     async def nothing() -> None:
         return None
 
-    leaders = SimpleNamespace(refresh=nothing, by_node=lambda keys: {1: list(keys)})
-    monkeypatch.setattr(looking, "_producers", producers)
+    leaders = SimpleNamespace(refresh=nothing)
+    monkeypatch.setattr(looking, "_of_leaders", producers)
     monkeypatch.setattr(looking, "_coordinated", coordinated)
     monkeypatch.setattr(looking, "Leaders", lambda *_: leaders)
     loop = EventLoop()

@@ -16,6 +16,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.answers import DESCRIBE_ACLS, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.failures import denied
+from ferry.clusters.partitions import chunks
 from ferry.config import Cluster
 from ferry.errors import ClusterUnreachable, FerryError
 
@@ -84,11 +85,8 @@ class AclAdmin(ClusterAdmin):
         def explain(binding: AclBinding) -> tuple[str, str]:
             return f"{doing} ACL {binding}", "Alter on the cluster"
 
-        problems: dict[AclBinding, FerryError] = {}
-        for start in range(0, len(bindings), ACLS_A_REQUEST):
-            asked = {binding: _kafka_acl(binding, kind) for binding in bindings[start : start + ACLS_A_REQUEST]}
-            problems |= self._changed(method, asked, explain)
-        return problems
+        some = chunks(bindings, ACLS_A_REQUEST)
+        return self._changed(method, ({binding: _kafka_acl(binding, kind) for binding in asked} for asked in some), explain)
 
 
 def _bindings(answer: Any) -> Iterator[AclBinding]:

@@ -10,17 +10,13 @@ controller is elected. A request may therefore be executed twice: Ferry does not
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from typing import Any, Self, TypeGuard, TypeVar
 
-from confluent_kafka import (
-    KafkaError,
-    KafkaException,
-    TopicCollection,
-)
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -37,7 +33,7 @@ from ferry.clusters.describe import Brokers, ConfigValue, TopicDescription, Want
 from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
 from ferry.clusters.kept import lent
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.partitions import TopicPartition, chunks
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError
@@ -59,13 +55,7 @@ TOPICS_A_REQUEST = 500
 PARTITIONS_A_REQUEST = 2_000
 # Codes that mean that nobody has answered.
 _UNANSWERED = frozenset(
-    {
-        KafkaError._TIMED_OUT,  # noqa: SLF001 - public names
-        KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001
-        KafkaError._TRANSPORT,  # noqa: SLF001
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError._DESTROY_BROKER,  # noqa: SLF001
-    }
+    getattr(KafkaError, name) for name in ("_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_DESTROY_BROKER")
 )
 Offsets = tuple[dict[TopicPartition, int], dict[tuple[str, int], str]]
 
@@ -147,22 +137,21 @@ class ClusterAdmin:
     def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
         """Every topic that the user may describe, or those of `names` that exist."""
         found = {}
-        for chunk in _chunks(self.topic_names() if names is None else sorted(names), TOPICS_A_REQUEST):
-            for name, answer in self._answers("describe_topics", {name: name for name in chunk}, TopicCollection).items():
-                if not isinstance(answer, KafkaError):
-                    found[name] = described_topic(answer)
-                elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # deleted in between
-                    raise self._explained(f"describing topic {name}", answer, f"Describe on topic {name}")
+        for name, answer in self._descriptions(self.topic_names() if names is None else names):
+            if not isinstance(answer, KafkaError):
+                found[name] = described_topic(answer)
+            elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # deleted in between
+                raise self._explained(f"describing topic {name}", answer, f"Describe on topic {name}")
         return found
 
     def denied_topics(self, names: Iterable[str]) -> tuple[str, ...]:
         """The topics of `names` that the user may not describe, whether they exist or not. `topics` leaves them out."""
-        denied = []
-        for chunk in _chunks(sorted(names), TOPICS_A_REQUEST):
-            for name, answer in self._answers("describe_topics", {name: name for name in chunk}, TopicCollection).items():
-                if isinstance(answer, KafkaError) and answer.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                    denied.append(name)
-        return tuple(denied)
+        refused = ((name, answer.code()) for name, answer in self._descriptions(names) if isinstance(answer, KafkaError))
+        return tuple(name for name, code in refused if code == KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+    def _descriptions(self, names: Iterable[str], **options: Any) -> Iterator[tuple[str, Any]]:
+        for chunk in chunks(sorted(names), TOPICS_A_REQUEST):
+            yield from self._answers("describe_topics", {name: name for name in chunk}, TopicCollection, **options).items()
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
         """Effective config of topics, without topics that do not exist. NotAuthorized if the user may not describe one."""
@@ -188,17 +177,14 @@ class ClusterAdmin:
 
     def broker_configs(self) -> dict[str, ConfigValue]:
         """Effective config of one broker."""
-        problem: FerryError | None = None
-        for node in sorted(self._metadata("describing the cluster").brokers):  # one that has just died may be among them
-            for _, answer in self._configs(ResourceType.BROKER, [str(node)], "DescribeConfigs"):
-                if not isinstance(answer, ClusterUnreachable):
-                    if isinstance(answer, FerryError):
-                        raise answer
-                    return answer
-                problem = answer
-        if problem is not None:
-            raise problem
-        return {}
+        answer: dict[str, ConfigValue] | FerryError = {}
+        for node in sorted(self._metadata("describing the cluster").brokers):
+            answer = next((found for _, found in self._configs(ResourceType.BROKER, [str(node)], "DescribeConfigs")), {})
+            if not isinstance(answer, ClusterUnreachable):  # one that has just died may be among them
+                break
+        if isinstance(answer, FerryError):
+            raise answer
+        return answer
 
     def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Log start offsets, and the errors by partition."""
@@ -237,11 +223,11 @@ class ClusterAdmin:
         def explain(name: str) -> tuple[str, str]:
             return f"creating topic {name}", f"{rights[name](name)} on topic {name}"
 
-        problems: dict[str, FerryError] = {}
-        for chunk in _by_width(listed):
-            topics = {one.name: NewTopic(one.name, one.partitions, one.replication_factor, config=dict(one.config)) for one in chunk}
-            problems |= self._changed("create_topics", topics, explain, KafkaError.TOPIC_ALREADY_EXISTS, validate_only=dry_run)
-        return problems
+        requests = (
+            {one.name: NewTopic(one.name, one.partitions, one.replication_factor, config=dict(one.config)) for one in chunk}
+            for chunk in _by_width(listed)
+        )
+        return self._changed("create_topics", requests, explain, KafkaError.TOPIC_ALREADY_EXISTS, validate_only=dry_run)
 
     def create_partitions(self, widths: Mapping[str, int]) -> dict[str, FerryError]:
         """Grow topics to so many partitions; the errors by topic."""
@@ -249,9 +235,9 @@ class ClusterAdmin:
         def explain(name: str) -> tuple[str, str]:
             return f"growing topic {name} to {widths[name]} partitions", f"Alter on topic {name}"
 
-        problems: dict[str, FerryError] = {}
-        for chunk in _chunks(sorted(widths), TOPICS_A_REQUEST):
-            problems |= self._changed("create_partitions", {name: NewPartitions(name, widths[name]) for name in chunk}, explain)
+        names = chunks(sorted(widths), TOPICS_A_REQUEST)
+        requests = ({name: NewPartitions(name, widths[name]) for name in chunk} for chunk in names)
+        problems = self._changed("create_partitions", requests, explain)
         # An attempt whose answer was lost may have grown these already.
         grown = self.topics(name for name, problem in problems.items() if isinstance(problem, ChangeRefused))
         return {name: problem for name, problem in problems.items() if name not in grown or grown[name].partitions != widths[name]}
@@ -265,27 +251,23 @@ class ClusterAdmin:
         def explain(name: str) -> tuple[str, str]:
             return f"changing {', '.join(sorted(changes[name]))} of topic {name}", f"AlterConfigs on topic {name}"
 
-        problems: dict[str, FerryError] = {}
-        for chunk in _chunks(sorted(changes), TOPICS_A_REQUEST):
-            resources = {
-                name: ConfigResource(
-                    ResourceType.TOPIC, name, incremental_configs=[_alteration(*entry) for entry in sorted(changes[name].items())]
-                )
-                for name in chunk
-            }
-            problems |= self._changed("incremental_alter_configs", resources, explain)
-        return problems
+        def resource(name: str) -> ConfigResource:
+            alterations = [_alteration(*entry) for entry in sorted(changes[name].items())]
+            return ConfigResource(ResourceType.TOPIC, name, incremental_configs=alterations)
+
+        requests = ({name: resource(name) for name in chunk} for chunk in chunks(sorted(changes), TOPICS_A_REQUEST))
+        return self._changed("incremental_alter_configs", requests, explain)
 
     def _list_offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Offsets:
         found, errors = self._clients.offsets.offsets((TopicPartition(*key) for key in partitions), at, committed=committed)
-        problems: dict[tuple[str, int], str] = {}
-        for key, error in errors.items():
-            problems[key] = str(explained(self._cluster, "listing its offsets", error, grant=f"Describe on topic {key.topic}"))
-        return found, problems
+        return found, {
+            key: str(explained(self._cluster, "listing its offsets", error, grant=f"Describe on topic {key.topic}"))
+            for key, error in errors.items()
+        }
 
     def _configs(self, kind: ResourceType, names: Iterable[str], right: str) -> Iterator[tuple[str, dict[str, ConfigValue] | FerryError]]:
         of_topics = kind == ResourceType.TOPIC
-        for chunk in _chunks(sorted(names), TOPICS_A_REQUEST):
+        for chunk in chunks(sorted(names), TOPICS_A_REQUEST):
             resources = {name: ConfigResource(kind, name) for name in chunk}
             for name, answer in self._answers("describe_configs", resources).items():
                 if not isinstance(answer, KafkaError):
@@ -358,17 +340,23 @@ class ClusterAdmin:
         return True
 
     def _changed(
-        self, method: str, wanted: Mapping[Key, Any], explain: Callable[[Key], tuple[str, str]], fine: int | None = None, **options: Any
+        self,
+        method: str,
+        requests: Iterable[Mapping[Key, Any]],
+        explain: Callable[[Key], tuple[str, str]],
+        fine: int | None = None,
+        **options: Any,
     ) -> dict[Key, FerryError]:
-        """The errors of a change, by key; ChangeRefused if the broker refuses it for every user. The code `fine` is no error.
+        """The errors of changes, by key; ChangeRefused if the broker refuses one for every user. The code `fine` is no error.
 
-        `explain` gives for a key what Ferry does, and the right that this needs.
+        `requests`: the arguments of the client's `method` by key. `explain` gives for a key what Ferry does, and the right that this needs.
         """
         problems = {}
-        for key, answer in self._answers(method, wanted, **options).items():
-            if isinstance(answer, KafkaError) and answer.code() != fine:
-                doing, grant = explain(key)
-                problems[key] = refusal(self._cluster, doing, answer, self._earlier_error(), grant=grant)
+        for wanted in requests:
+            for key, answer in self._answers(method, wanted, **options).items():
+                if isinstance(answer, KafkaError) and answer.code() != fine:
+                    doing, grant = explain(key)
+                    problems[key] = refusal(self._cluster, doing, answer, self._earlier_error(), grant=grant)
         return problems
 
     def _explained(self, doing: str, problem: KafkaError, grant: str = "") -> FerryError:
@@ -418,7 +406,3 @@ def _by_width(wanted: Iterable[WantedTopic]) -> Iterator[list[WantedTopic]]:
         chunk.append(topic)
     if chunk:
         yield chunk
-
-
-def _chunks(names: Sequence[str], size: int) -> Iterable[Sequence[str]]:
-    return (names[start : start + size] for start in range(0, len(names), size))

@@ -11,7 +11,7 @@ again, but under a later epoch.
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
@@ -41,9 +41,7 @@ class ReadTo(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """From `end` on, or earlier, the log holds other records than those that were read. Before `end` no record has a later epoch than
-    `epoch`.
-    """
+    """From `end` on, or earlier, the log holds other records than those that were read. No record before `end` is later than `epoch`."""
 
     epoch: int
     end: int
@@ -171,24 +169,14 @@ async def _ends(
     (node,) = {leaders.of(*key).node for key in wanted}
     if node < 0:
         raise RequestNotSent("OffsetForLeaderEpoch: the partition has no leader")
-    request = OffsetForLeaderEpochRequest(
-        replica_id=-1,
-        topics=[
-            topic_type(
-                topic=topic,
-                partitions=[
-                    topic_type.OffsetForLeaderPartition(
-                        partition=number,
-                        current_leader_epoch=leaders.of(topic, number).epoch,
-                        leader_epoch=wanted[TopicPartition(topic, number)].epoch,
-                    )
-                    for number in numbers
-                ],
-            )
-            for topic, numbers in grouped(wanted).items()
-        ],
-    )
-    answer = await connection.send(request, node)
+
+    def partition(topic: str, number: int) -> Any:
+        current, read = leaders.of(topic, number).epoch, wanted[TopicPartition(topic, number)].epoch
+        return topic_type.OffsetForLeaderPartition(partition=number, current_leader_epoch=current, leader_epoch=read)
+
+    by_topic = grouped((key.topic, partition(*key)) for key in wanted)
+    topics = [topic_type(topic=topic, partitions=parts) for topic, parts in by_topic.items()]
+    answer = await connection.send(OffsetForLeaderEpochRequest(replica_id=-1, topics=topics), node)
     return {
         TopicPartition(topic.topic, part.partition): (part.leader_epoch, part.end_offset)
         for topic in answer.topics

@@ -202,21 +202,12 @@ def _partitions_in(answer: Any) -> tuple[int, ...] | KafkaError:
 def list_offsets_request(epochs: Mapping[TopicPartition, int], at: int, isolation: int, milliseconds: int) -> ListOffsetsRequest:
     """The request for partitions that one broker leads, each with its leader epoch (-1: unknown). `milliseconds`: the broker may take."""
     topic = ListOffsetsRequest.ListOffsetsTopic
-    partition = topic.ListOffsetsPartition
-    return ListOffsetsRequest(
-        isolation_level=isolation,
-        topics=[
-            topic(
-                name=name,
-                partitions=[
-                    partition(partition_index=number, current_leader_epoch=epochs[TopicPartition(name, number)], timestamp=at)
-                    for number in numbers
-                ],
-            )
-            for name, numbers in grouped(epochs).items()
-        ],
-        timeout_ms=milliseconds,
+    by_topic = grouped(
+        (key.topic, topic.ListOffsetsPartition(partition_index=key.partition, current_leader_epoch=epoch, timestamp=at))
+        for key, epoch in epochs.items()
     )
+    topics = [topic(name=name, partitions=parts) for name, parts in by_topic.items()]
+    return ListOffsetsRequest(isolation_level=isolation, topics=topics, timeout_ms=milliseconds)
 
 
 def _take(answer: Any, asked: Iterable[TopicPartition], found: dict[TopicPartition, Listed], problems: Codes) -> None:

@@ -18,7 +18,7 @@ from kafka.protocol.admin.transactions import DescribeProducersRequest, Describe
 from ferry.clusters.answers import ASKED_AGAIN, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.partitions import TopicPartition, grouped, partitions_of
 from ferry.config import Cluster
 from ferry.errors import FerryError
 
@@ -49,11 +49,13 @@ class OpenTransaction:
         return self.state is not None and self.started < 0
 
 
-Found = Mapping[TopicPartition, tuple[OpenTransaction, ...] | str]
+# Open transactions of a partition, ordered by first offset, or a text that says why Ferry cannot see them.
+Told = tuple[OpenTransaction, ...] | str
+Found = Mapping[TopicPartition, Told]
 
 
 def open_transactions(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Found:
-    """The open transactions of each partition, ordered by first offset, or a text that says why Ferry cannot see them. Raises nothing."""
+    """The open transactions of each partition. Raises nothing."""
     wanted = sorted(partitions)
     try:
         return ask_cluster(cluster, _ask, wanted) if wanted else {}
@@ -81,10 +83,8 @@ async def open_of(
 async def _ask(connection: ClusterConnection, wanted: list[TopicPartition]) -> Found:
     leaders = Leaders(connection, {key.topic for key in wanted})
     await leaders.refresh()
-    found: dict[TopicPartition, tuple[OpenTransaction, ...] | str] = dict.fromkeys(
-        wanted, "the partition has no leader that tells of its producers"
-    )
-    found.update(await _of_leaders(connection, leaders, wanted))
+    unknown: dict[TopicPartition, Told] = dict.fromkeys(wanted, "the partition has no leader that tells of its producers")
+    found = unknown | await _of_leaders(connection, leaders, wanted)
     ids = {entry.producer_id for entries in found.values() if not isinstance(entries, str) for entry in entries}
     known = await _coordinated(connection, ids) if ids else {}
     still = await _of_leaders(connection, leaders, [key for key, entries in found.items() if entries and not isinstance(entries, str)])
@@ -96,34 +96,23 @@ async def _ask(connection: ClusterConnection, wanted: list[TopicPartition]) -> F
     }
 
 
-def _is_open(entry: OpenTransaction, later: tuple[OpenTransaction, ...] | str) -> bool:
+def _is_open(entry: OpenTransaction, later: Told) -> bool:
     """Whether the partition showed the transaction again. If the second request failed, the first answer counts."""
     return isinstance(later, str) or any((one.producer_id, one.start_offset) == (entry.producer_id, entry.start_offset) for one in later)
 
 
-async def _of_leaders(
-    connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, tuple[OpenTransaction, ...] | str]:
+async def _of_leaders(connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Told]:
     """The answers of the leaders; without partitions that have no leader, or whose leader does not answer now."""
-    found: dict[TopicPartition, tuple[OpenTransaction, ...] | str] = {}
-    for node, keys in leaders.by_node(partitions).items():
-        with suppress(RequestNotSent, RequestLost):
-            found.update(await _producers(connection, node, keys))
-    return found
-
-
-async def _producers(
-    connection: ClusterConnection, node: int, keys: Iterable[TopicPartition]
-) -> dict[TopicPartition, tuple[OpenTransaction, ...] | str]:
+    found: dict[TopicPartition, Told] = {}
     topic_type = DescribeProducersRequest.TopicRequest
-    topics = [topic_type(name=topic, partition_indexes=numbers) for topic, numbers in grouped(keys).items()]
-    answer = await connection.send(DescribeProducersRequest(topics=topics), node)
-    return {
-        TopicPartition(topic.name, part.partition_index): _refusal(connection, topic.name, part) if part.error_code else _open(part)
-        for topic in answer.topics
-        for part in topic.partitions
-        if DESCRIBE_PRODUCERS.action(part.error_code) not in ASKED_AGAIN
-    }
+    for node, keys in leaders.by_node(partitions).items():
+        topics = [topic_type(name=topic, partition_indexes=numbers) for topic, numbers in grouped(keys).items()]
+        with suppress(RequestNotSent, RequestLost):
+            answer = await connection.send(DescribeProducersRequest(topics=topics), node)
+            for key, part in partitions_of(answer.topics):
+                if DESCRIBE_PRODUCERS.action(part.error_code) not in ASKED_AGAIN:
+                    found[key] = _refusal(connection, key.topic, part) if part.error_code else _open(part)
+    return found
 
 
 def _refusal(connection: ClusterConnection, topic: str, part: Any) -> str:
@@ -145,18 +134,14 @@ async def _coordinated(connection: ClusterConnection, producer_ids: Iterable[int
     """What coordinators say about these producer ids, by id; without ids that no coordinator describes."""
     described: dict[int, Any] = {}
     for node in connection.brokers():
-        try:
-            listed = await connection.send(
-                ListTransactionsRequest(state_filters=[], producer_id_filters=sorted(producer_ids), min_version=0), node
-            )
+        with suppress(RequestNotSent, RequestLost):
+            listed = await connection.send(ListTransactionsRequest(producer_id_filters=sorted(producer_ids), min_version=0), node)
             known = LIST_TRANSACTIONS.action(listed.error_code) is Action.GO_ON
             names = [entry.transactional_id for entry in listed.transaction_states] if known else []
             if names:
                 answer = await connection.send(DescribeTransactionsRequest(transactional_ids=names), node)
                 told = [entry for entry in answer.transaction_states if DESCRIBE_TRANSACTIONS.action(entry.error_code) is Action.GO_ON]
                 described.update({entry.producer_id: entry for entry in told})
-        except (RequestNotSent, RequestLost):
-            continue
     return described
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaError, TopicCollection
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import AclOperation
 
 from ferry.clusters.acl_binding import AclBinding
 from ferry.clusters.acls import read_acls
-from ferry.clusters.admin import TOPICS_A_REQUEST, ClusterAdmin
+from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import Capabilities, ask_capabilities
 from ferry.config import Cluster
 from ferry.errors import FerryError, NotAuthorized
@@ -72,13 +72,11 @@ class RightsAdmin(ClusterAdmin):
 
     def topic_operations(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
         """What the user may do to those of `names` that exist and that the user may describe."""
-        found, wanted = {}, sorted(names)
-        for start in range(0, len(wanted), TOPICS_A_REQUEST):
-            chunk = {name: name for name in wanted[start : start + TOPICS_A_REQUEST]}
-            for name, answer in self._answers("describe_topics", chunk, TopicCollection, include_authorized_operations=True).items():
-                # Topics that are missing or hidden are left out.
-                if not isinstance(answer, KafkaError) and answer.authorized_operations is not None:
-                    found[name] = _names(answer.authorized_operations)
+        found = {}
+        for name, answer in self._descriptions(names, include_authorized_operations=True):
+            # Topics that are missing or hidden are left out.
+            if not isinstance(answer, KafkaError) and answer.authorized_operations is not None:
+                found[name] = _names(answer.authorized_operations)
         return found
 
 
