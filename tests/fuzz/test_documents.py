@@ -20,10 +20,21 @@ from ferry.ledger.counters import Counters
 from ferry.ledger.loss_index import IndexedShare, LossIndex
 from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
-from ferry.ledger.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.runs_topic import RunRecords, fold_run_record
-from ferry.ledger.state import Claim, FlowRecord, Head, LossAcknowledged, OwnedAcl, SyncDone, decode_state, encode_state
+from ferry.ledger.state import (
+    Claim,
+    CutEnds,
+    FlowRecord,
+    GroupTaken,
+    Head,
+    LossAcknowledged,
+    OwnedAcl,
+    RecoveryRecord,
+    SyncDone,
+    decode_state,
+    encode_state,
+)
 from ferry.verify.model import Difference, DifferenceKind, NotCovered, RangeResult, VerifiedRange
 from ferry.verify.report import VerifyReport
 from ferry.verify.request import DigestKind, VerifyRequest
@@ -39,7 +50,7 @@ RECEIPT = Receipt(
     ReceiptKind.COPIED, "t", 3, "id", "A.t", "rid", 7, 107, 57, ((7, 0, 50), (60, 50, 7)), COUNTERS, ((50, 57),), 9, 11, 12, 8,
     run_id="run", reason="why", series="series",
 )  # fmt: skip
-ACL = AclBinding.from_list([AclResource.TOPIC, "t", AclPattern.LITERAL, "User:u", "*", "READ", "ALLOW"])
+ACL = AclBinding.of_document([AclResource.TOPIC, "t", AclPattern.LITERAL, "User:u", "*", "READ", "ALLOW"])
 STATES = (
     Head("t", 1, 5, "id", "A.t", "rid", "lid", 4, "run", "series"),
     FlowRecord("A->B", 8, 100, exactly_once=False),

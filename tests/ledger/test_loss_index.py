@@ -13,7 +13,7 @@ from ferry.clusters.internal_reader import READ_ON, InternalRecord, Span, spans_
 from ferry.errors import NewerFormat, UnreadableRecord
 from ferry.ledger import loss_index
 from ferry.ledger.counters import Counters
-from ferry.ledger.loss_index import NEW_RECORDS, IndexedShare, LossFold, LossIndex, is_due, read_index
+from ferry.ledger.loss_index import NEW_RECORDS, IndexedShare, LossFold, LossIndex, is_due
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind, decode_receipt, encode_receipt, is_loss
 from ferry.ledger.state import FlowRecord, decode_state, encode_state
 
@@ -155,7 +155,6 @@ def test_an_index_of_another_version_is_none() -> None:
     assert document["losses"] == {"version": 1, "ledger_id": LEDGER, "held": 9, "shares": [[1, 9, 0, [3, 5]]]}
     newer = {**document, "losses": {"version": 2, "all": "different"}}
     assert decode_state(key, json.dumps(newer).encode()) == FlowRecord("A->B", 8)
-    assert read_index(None) is None
 
 
 @pytest.mark.parametrize("losses", [[], {}, {"version": 1}, {"version": 1, "ledger_id": "x", "held": 1, "shares": []}, 7])

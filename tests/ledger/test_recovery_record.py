@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ferry.errors import RecoveryStopped
-from ferry.ledger.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
 from ferry.ledger.recovery_record import begun, done_groups, ended, ended_by, not_home
 from ferry.ledger.stages import Event
-from ferry.ledger.state import FlowState
+from ferry.ledger.state import CutEnds, FlowState, GroupTaken, RecoveryRecord
 from ferry.recovery.reverse import start_of
 
 pytestmark = pytest.mark.unit

@@ -10,7 +10,7 @@ from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupM
 from ferry.clusters.partitions import TopicPartition
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
-from ferry.ledger.recovery_entries import GroupTaken
+from ferry.ledger.state import GroupTaken
 from ferry.recovery.checkpointed_groups import checkpoint_image
 from ferry.recovery.group_moves import PlaceShown, described_move, with_consent, without_taken
 from ferry.recovery.moving import outcome_of

@@ -8,10 +8,9 @@ import pytest
 
 from ferry.errors import ArgumentError, NewerFormat
 from ferry.ledger.formats import FORMAT_VERSION
-from ferry.ledger.recovery_entries import CutEnds, GroupTaken, RecoveryRecord
 from ferry.ledger.recovery_record import cut_of, done_groups, stage_of
 from ferry.ledger.stages import Stage, groups_are_moving
-from ferry.ledger.state import FlowRecord, FlowState, encode_state, fold_state
+from ferry.ledger.state import CutEnds, FlowRecord, FlowState, GroupTaken, RecoveryRecord, encode_state, fold_state
 from ferry.recovery.readings import age_notices, narrowed
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
 from ferry.translation.model import TranslatedPosition, Translation

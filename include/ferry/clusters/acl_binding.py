@@ -58,12 +58,12 @@ class AclBinding:
         what = f"{self.resource.value} {self.name} ({self.pattern.value})"
         return f"{self.principal} {self.permission} {self.operation} {what} from {self.host}"
 
-    def as_list(self) -> list[str]:
+    def document(self) -> list[str]:
         """As JSON."""
         return [str(value) for value in astuple(self)]
 
     @classmethod
-    def from_list(cls, values: list[str]) -> AclBinding:
-        """The inverse of `as_list`; ValueError or TypeError for anything else."""
+    def of_document(cls, values: list[str]) -> AclBinding:
+        """The inverse of `document`; ValueError or TypeError for anything else."""
         resource, name, pattern, *rest = values
         return cls(AclResource(resource), text(name), AclPattern(pattern), *map(text, rest))

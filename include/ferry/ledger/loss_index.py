@@ -9,6 +9,8 @@ reader starts at the beginning of the ledger. It is a field of the flow record; 
 the record.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -57,16 +59,16 @@ class LossIndex:
         ]
         return {"version": INDEX_VERSION, "ledger_id": self.ledger_topic_id, "held": self.held_ever, "shares": shares}
 
-
-def read_index(document: Mapping[str, Any] | None) -> LossIndex | None:
-    """The inverse of LossIndex.document; None if there is none, or one of another version. ValueError, KeyError or TypeError otherwise."""
-    if document is None or document["version"] != INDEX_VERSION:
-        return None
-    shares = tuple(
-        IndexedShare(number(partition), number(read_to), number(epoch), tuple(accumulate(map(number, distances))))
-        for partition, read_to, epoch, distances in document["shares"]
-    )
-    return LossIndex(str(UUID(document["ledger_id"])), number(document["held"]), shares)
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> LossIndex | None:
+        """The inverse; None for one of another version. ValueError, KeyError or TypeError for anything else."""
+        if document["version"] != INDEX_VERSION:
+            return None
+        shares = tuple(
+            IndexedShare(number(partition), number(read_to), number(epoch), tuple(accumulate(map(number, distances))))
+            for partition, read_to, epoch, distances in document["shares"]
+        )
+        return cls(str(UUID(document["ledger_id"])), number(document["held"]), shares)
 
 
 def is_due(held_ever: int, index: LossIndex | None) -> bool:

@@ -11,9 +11,8 @@ from datetime import UTC, datetime
 from ferry.config import Flow
 from ferry.errors import RecoveryStopped
 from ferry.ledger.reading import read_own_state
-from ferry.ledger.recovery_entries import KINDS, CutEnds, RecoveryRecord
 from ferry.ledger.stages import TRANSITIONS, Event, Stage, advance, groups_are_moving
-from ferry.ledger.state import FlowState
+from ferry.ledger.state import RECOVERY_KEYS, CutEnds, FlowState, RecoveryRecord
 
 # The last step of a movement that has ended.
 DONE = "done"
@@ -24,12 +23,11 @@ _SINCE = {
     Stage.CUT_OVER: "cut over at",
     Stage.FAILING_BACK: "failing back; failed over at",
 }
-_KEYS = tuple(f'{{"{kind}"'.encode() for kind in sorted(KINDS))
 
 
 def read_recovery(flow: Flow, *, settled: bool = True) -> FlowState:
     """Only the records about failovers of the state topic. `settled`: wait for open transactions. NewerFormat as for any state."""
-    return read_own_state(flow, settled=settled, keys=_KEYS)
+    return read_own_state(flow, settled=settled, keys=RECOVERY_KEYS)
 
 
 def current_record(flow: Flow, state: FlowState) -> RecoveryRecord:

@@ -3,28 +3,24 @@
 It is one compacted partition of small JSON records; the newest of each key counts. Heads are written in the lane transactions, the flow
 record and claims under the run's transactional id. So every record that decides about data has one fenced writer at a time. A failover
 writes its records under an id of its own.
+
+A Ferry that ignored a failover would move groups back. So the records about failovers have a version of their own, which an older Ferry
+refuses.
 """
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 from ferry.clusters.acl_binding import AclBinding
 from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import FORMAT_VERSION, require_version
-from ferry.ledger.loss_index import LossIndex, read_index
-from ferry.ledger.recovery_entries import (
-    KINDS,
-    RECOVERY_VERSION,
-    CutEnds,
-    GroupTaken,
-    RecoveryEntry,
-    RecoveryRecord,
-    read_recovery_fields,
-    recovery_fields,
-)
+from ferry.ledger.loss_index import LossIndex
 from ferry.ledger.topic_ids import TopicIds
-from ferry.wire.documents import number, read_document, text
+from ferry.wire.documents import read_as, read_document
+
+RECOVERY_VERSION = 2
 
 PartitionKey = tuple[str, int]  # source topic, partition
 
@@ -106,12 +102,61 @@ class OwnedAcl:
     sources: tuple[AclBinding, ...] = ()
 
 
+@dataclass(frozen=True)
+class RecoveryRecord:
+    """The flow's stage, a ferry.ledger.stages.Stage.
+
+    `recovery`: the name of the failover or cut-over; its failback belongs to it. `phase`: the name of the current or last movement of
+    groups. `step`: the last finished step; `at` (ms): when. `since` (ms): when groups began to move to the target. `source_cluster`: the
+    source's cluster id, if it answered.
+    """
+
+    flow: str
+    recovery: str
+    phase: str
+    stage: str
+    step: str
+    at: int
+    since: int
+    run_id: str = ""
+    confirmed_by: str = ""
+    source_cluster: str = ""
+
+
+@dataclass(frozen=True)
+class GroupTaken:
+    """A phase of a recovery is about to write the group, or has written it (`done`). From then on its consumers may move it.
+
+    `back`: (topic, partition, offset before) of partitions that go back.
+    """
+
+    group: str
+    phase: str
+    back: tuple[tuple[str, int, int], ...] = ()
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class CutEnds:
+    """Where a topic of the target ended when the flow was failed over, by partition. The flow in the other direction begins there.
+
+    `topic_id`: of the topic then; empty for clusters without topic ids. The ends do not hold for a topic that was created again since.
+    """
+
+    topic: str
+    recovery: str
+    ends: tuple[int, ...]
+    topic_id: str = ""
+
+
 # How the keys of some records begin.
 FLOW_KEY = b'{"flow"'
 CLAIM_KEY = b'{"claim"'
 HEAD_KEY = b'{"head"'
 SYNC_KEY = b'{"sync"'
+RECOVERY_KEYS = (b'{"cut"', b'{"recovery"', b'{"taken"')
 
+RecoveryEntry = RecoveryRecord | GroupTaken | CutEnds
 StateEntry = Head | FlowRecord | Claim | LossAcknowledged | SyncDone | OwnedAcl | RecoveryEntry
 
 
@@ -135,81 +180,72 @@ def state_key(entry: StateEntry) -> bytes:
     return encode_state(entry)[0]
 
 
+class _Form(NamedTuple):
+    """How one kind of record is written. `key`: the name in its key; `fields`: those of the key, in a list if they are several.
+
+    `rare`: fields that are written only if they have a value. `optional`: fields that a record may lack, beside these.
+    """
+
+    kind: type[Any]
+    key: str
+    fields: tuple[str, ...]
+    rare: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+
+
+_FORMS = (
+    _Form(Head, "head", ("topic", "partition"), rare=("series", "record_bytes")),
+    _Form(FlowRecord, "flow", ("flow",), rare=("receipts", "losses"), optional=("exactly_once",)),
+    _Form(Claim, "claim", ("remote_topic",)),
+    _Form(SyncDone, "sync", ("sync",)),
+    _Form(OwnedAcl, "acl", ("binding",)),
+    _Form(LossAcknowledged, "ack", ("source_topic_id", "partition", "upstream_start"), rare=("topic",)),
+    _Form(RecoveryRecord, "recovery", ("flow",), optional=("run_id", "confirmed_by", "source_cluster")),
+    _Form(GroupTaken, "taken", ("group",)),
+    _Form(CutEnds, "cut", ("topic",), optional=("topic_id",)),
+)
+_BY_KIND, _BY_KEY = {form.kind: form for form in _FORMS}, {form.key: form for form in _FORMS}
+_VALUES = {form.kind: tuple(known.name for known in fields(form.kind) if known.name not in form.fields) for form in _FORMS}
+_RECOVERY = frozenset(form.key for form in _FORMS if issubclass(form.kind, RecoveryEntry))
+# What JSON calls some fields.
+_NAMES = {
+    "source_topic_id": "source_id",
+    "remote_topic_id": "remote_id",
+    "ledger_topic_id": "ledger_id",
+    "run_id": "run",
+    "confirmed_by": "by",
+    "source_cluster": "source",
+    "topic_id": "id",
+}
+
+
 def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
     """Key and value of a state record."""
-    key: dict[str, object]
-    value: dict[str, object]
-    if isinstance(entry, RecoveryEntry):
-        key, value = recovery_fields(entry)
-        return _compact(key), _compact({"version": RECOVERY_VERSION, **value})
-    match entry:
-        case Head():
-            key = {"head": [entry.topic, entry.partition]}
-            value = {
-                "position": entry.position,
-                "source_id": entry.source_topic_id,
-                "remote_topic": entry.remote_topic,
-                "remote_id": entry.remote_topic_id,
-                "ledger_id": entry.ledger_topic_id,
-                "source_epoch": entry.source_epoch,
-                "run": entry.run_id,
-                **({"series": entry.series} if entry.series else {}),
-                **({"record_bytes": entry.record_bytes} if entry.record_bytes else {}),
-            }
-        case FlowRecord():
-            key = {"flow": entry.flow}
-            value = {"lanes": entry.lanes, "tidied": entry.tidied, "exactly_once": entry.exactly_once}
-            value |= {"receipts": entry.receipts} if entry.receipts else {}
-            value |= {"losses": entry.losses.document()} if entry.losses is not None else {}
-        case Claim():
-            key, value = {"claim": entry.remote_topic}, {"flow": entry.flow, "remote_id": entry.remote_topic_id}
-        case SyncDone():
-            key, value = {"sync": entry.sync}, {"finished": entry.finished, "run": entry.run_id}
-        case OwnedAcl():
-            key, value = {"acl": entry.binding.as_list()}, {"sources": [source.as_list() for source in entry.sources]}
-        case LossAcknowledged():
-            key, value = {"ack": [entry.source_topic_id, entry.partition, entry.upstream_start]}, {}
-            key |= {"topic": entry.topic} if entry.topic else {}
-    return _compact(key), _compact({"version": FORMAT_VERSION, **value})
+    form = _BY_KIND[type(entry)]
+    named = [getattr(entry, name) for name in form.fields]
+    key = {form.key: named if len(named) > 1 else named[0]}
+    value: dict[str, Any] = {"version": RECOVERY_VERSION if form.key in _RECOVERY else FORMAT_VERSION}
+    for name in _VALUES[form.kind]:
+        content = getattr(entry, name)
+        if content or name not in form.rare:
+            # An acknowledged loss with a topic is another one than without, so its topic is in the key.
+            (key if form.kind is LossAcknowledged else value)[_NAMES.get(name, name)] = content
+    return _compact(key), _compact(value)
 
 
 def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> StateEntry:
     """The inverse of `encode_state`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
     try:
         name, what = read_document(key), read_document(value)
-        if not KINDS.isdisjoint(name):
-            require_version(what, where, RECOVERY_VERSION)
-            return read_recovery_fields(name, what)
-        require_version(what, where)
-        if "head" in name:
-            topic, partition = name["head"]
-            return Head(
-                text(topic),
-                number(partition),
-                number(what["position"]),
-                text(what["source_id"]),
-                text(what["remote_topic"]),
-                text(what["remote_id"]),
-                text(what["ledger_id"]),
-                number(what["source_epoch"]),
-                text(what["run"]),
-                text(what.get("series", "")),
-                number(what.get("record_bytes", 0)),
-            )
-        if "flow" in name:
-            exactly_once, receipts = bool(what.get("exactly_once", True)), number(what.get("receipts", 0))
-            losses = read_index(what.get("losses"))
-            return FlowRecord(text(name["flow"]), number(what["lanes"]), number(what["tidied"]), exactly_once, receipts, losses)
-        if "claim" in name:
-            return Claim(text(name["claim"]), text(what["remote_id"]), text(what["flow"]))
-        if "sync" in name:
-            return SyncDone(text(name["sync"]), number(what["finished"]), text(what["run"]))
-        if "acl" in name:
-            return OwnedAcl(AclBinding.from_list(name["acl"]), tuple(AclBinding.from_list(source) for source in what["sources"]))
-        topic_id, partition, start = name["ack"]
-        return LossAcknowledged(text(topic_id), number(partition), number(start), text(name.get("topic", "")))
+        require_version(what, where, FORMAT_VERSION if _RECOVERY.isdisjoint(name) else RECOVERY_VERSION)
+        (word,) = _BY_KEY.keys() & name.keys()
+        form = _BY_KEY[word]
+        named = name[word] if len(form.fields) > 1 else [name[word]]
+        in_key = zip((_NAMES.get(field, field) for field in form.fields), named, strict=True)
+        entry: StateEntry = read_as(form.kind, {**name, **what, **dict(in_key)}, names=_NAMES, optional=form.rare + form.optional)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise UnreadableRecord(f"{where}: record {key!r} is not readable: {problem}") from problem
+    return entry
 
 
 def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the state topic") -> FlowState:
@@ -231,5 +267,5 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the 
     )
 
 
-def _compact(document: dict[str, object]) -> bytes:
-    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+def _compact(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":"), sort_keys=True, default=lambda part: part.document()).encode()

@@ -11,7 +11,7 @@ from typing import Any
 
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
-from ferry.ledger.recovery_entries import GroupTaken
+from ferry.ledger.state import GroupTaken
 from ferry.syncs.group_decision import GroupDecision, PartitionDecision, Placement
 
 # Group, topic and partition on the cluster that is written to; the offset there that a person was shown.

@@ -15,7 +15,7 @@ from ferry.clusters.group_model import GroupDescription
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster
 from ferry.errors import FerryError
-from ferry.ledger.recovery_entries import GroupTaken
+from ferry.ledger.state import GroupTaken
 from ferry.recovery.group_moves import GroupMove, PlaceShown, described_move, unread_partitions, with_consent
 from ferry.syncs.group_decision import GroupDecision, Placement
 from ferry.syncs.group_placing import GroupPlacer, GroupResult, Positions

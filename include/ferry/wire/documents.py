@@ -51,7 +51,7 @@ def read_as(
 
     `names`: what the document calls a field, where that is not the field's own name. `optional`: fields that take their default if the
     document lacks them. Any other missing field is an error: its default would say something that nobody wrote. What the document holds
-    beyond the fields is ignored, because a newer Ferry may have added it.
+    beyond the fields is ignored, because a newer Ferry may have added it. A field whose class has `of_document` is read by that.
     """
     found = {}
     # Every class can be hashed, which mypy does not know of a type variable.
@@ -83,6 +83,9 @@ def _reader(kind: Any) -> Read:
     if origin is UnionType:
         some = _reader(arguments[0])
         return lambda value: None if value is None else some(value)
+    if hasattr(kind, "of_document"):
+        reading: Read = kind.of_document
+        return reading
     if isinstance(kind, type) and is_dataclass(kind):
         return partial(read_as, kind)
     plain: Mapping[Any, Read] = {str: text, int: number, float: real, bool: _truth, Any: lambda value: value}
