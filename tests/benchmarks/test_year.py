@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferry.copying import ledger_compaction as upkeep
-from ferry.ledger.coverage import covered
-from ferry.ledger.receipts import RUNS_PER_RECEIPT
+from ferry.ledger.receipts import RUNS_PER_RECEIPT, covered
 from ferry.ledger.state import FlowRecord
 from ferry.translation.offset_map import LogBounds, OffsetMap
 

@@ -13,8 +13,7 @@ from ferry.clusters.fetching import FetchPosition
 from ferry.copying.cursor import BYTES_AN_OFFSET, SMALLEST_FETCH_BYTES, PartitionCursor
 from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
 from ferry.errors import ClusterUnreachable, PartitionUnavailable, SourceTruncated
-from ferry.ledger.counters import Counters
-from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.wire.produce_batch import ProduceBatch

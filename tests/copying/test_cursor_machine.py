@@ -12,9 +12,9 @@ from tests.copying.test_cursor import BACKFILLED, COPIED, seed_at, task, unit
 
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import Segment
-from ferry.ledger.coverage import covered, uncovered
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import Receipt, ReceiptKind, covered
 from ferry.wire.produce_batch import ProduceBatch
+from ferry.wire.ranges import outside
 
 pytestmark = pytest.mark.unit
 
@@ -139,7 +139,7 @@ class CursorMachine(RuleBasedStateMachine):
         self.commit()
         assert self.cursor.done
         for segment in self.segments:
-            assert uncovered((segment.start, segment.end), covered(self.committed.ledger)) == ()
+            assert outside(covered(self.committed.ledger), segment.start, segment.end) == ()
         settled = sum(entry.upstream_end - entry.upstream_start for entry in self.committed.ledger)
         assert settled == sum(segment.end - segment.start for segment in self.segments)
         gone = sum(entry.upstream_end - entry.upstream_start for entry in self.committed.ledger if entry.reason == "gone")

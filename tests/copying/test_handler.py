@@ -20,8 +20,8 @@ from ferry.clusters.connections import ClusterConnection, RequestLost
 from ferry.config import Flow
 from ferry.copying import lane
 from ferry.errors import ClusterUnreachable, ExitCode
-from ferry.ledger.acknowledgements import acknowledge_losses, open_losses
 from ferry.ledger.counters import ZERO
+from ferry.ledger.losses import acknowledge_losses, open_losses
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import ReceiptKind
 from ferry.ledger.run_report import RunReport

@@ -17,10 +17,8 @@ from ferry.copying.ledger_compaction import (
     mergeable,
     records_of,
 )
-from ferry.ledger.counters import ONE_TRANSACTION, Counters
-from ferry.ledger.coverage import covered
-from ferry.ledger.min_mean_max import MinMeanMax
-from ferry.ledger.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt
+from ferry.ledger.counters import ONE_TRANSACTION, Counters, MinMeanMax
+from ferry.ledger.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt, ReceiptKind, covered, decode_receipt, encode_receipt
 from ferry.ledger.state import FlowRecord
 
 pytestmark = pytest.mark.unit

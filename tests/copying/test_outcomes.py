@@ -17,7 +17,7 @@ from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
-from ferry.ledger.acknowledgements import acknowledge_losses
+from ferry.ledger.losses import acknowledge_losses
 from ferry.ledger.run_report import RunReport
 from ferry.policy.naming import ledger_topic, state_topic
 from ferry.recovery.positions import read_seed_file

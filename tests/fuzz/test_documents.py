@@ -16,9 +16,8 @@ from tests.fuzz.damage import damaged, damaged_json, fuzzed
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, NewerFormat, UnreadableRecord
-from ferry.ledger.counters import Counters
+from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.loss_index import IndexedShare, LossIndex
-from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.runs_topic import RunRecords, fold_run_record

@@ -20,9 +20,8 @@ from ferry.config import Cluster, Flow
 from ferry.errors import NewerFormat
 from ferry.ledger import loss_index
 from ferry.ledger import losses as ledger_losses
-from ferry.ledger.acknowledgements import acknowledge_losses, open_losses
 from ferry.ledger.counters import Counters
-from ferry.ledger.losses import index_losses, read_losses
+from ferry.ledger.losses import acknowledge_losses, index_losses, open_losses, read_losses
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.monitoring.status import flow_status

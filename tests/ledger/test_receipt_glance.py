@@ -14,9 +14,8 @@ from ferry.clusters.internal_reader import InternalRecord
 from ferry.copying import guard_reading
 from ferry.copying.loop_guard import GuardDraft, TopicPair
 from ferry.errors import FerryError
-from ferry.ledger.counters import Counters
+from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.formats import FORMAT_VERSION
-from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipt_glance import Glance, glance
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 

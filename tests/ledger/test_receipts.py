@@ -12,14 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.errors import UnreadableRecord
-from ferry.ledger.counters import Counters
+from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.formats import FORMAT_VERSION
-from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.ledger.receipts import (
     REFUSED,
     RUNS_PER_RECEIPT,
+    SETTLING,
     Receipt,
     ReceiptKind,
+    covered,
     decode_receipt,
     encode_receipt,
     holds_more,
@@ -260,3 +261,29 @@ def test_as_many_runs_as_fit_stay_one_receipt() -> None:
 def test_the_place_of_a_damaged_record_is_named() -> None:
     with pytest.raises(UnreadableRecord, match=r"^cluster B: topic t holds a record without a format version"):
         decode_receipt(b"{}", b"{}", "cluster B: topic t")
+
+
+SETTLED = st.lists(
+    st.builds(
+        lambda kind, start, length: Receipt(kind, "t", 0, "s", "A.t", "r", start, start + length),
+        st.sampled_from(list(ReceiptKind)),
+        st.integers(0, 40),
+        st.integers(0, 12),
+    ),
+    max_size=12,
+)
+
+
+@given(SETTLED)
+def test_covered_is_the_union_in_order_and_with_gaps_between(receipts: list[Receipt]) -> None:
+    settling = [receipt for receipt in receipts if receipt.kind in SETTLING]
+    ranges = covered(receipts)
+    assert {offset for start, end in ranges for offset in range(start, end)} == {
+        offset for receipt in settling for offset in range(receipt.upstream_start, receipt.upstream_end)
+    }
+    edges = [edge for pair in ranges for edge in pair]
+    assert edges == sorted(set(edges))
+
+
+def test_seeds_cover_nothing() -> None:
+    assert covered([Receipt(ReceiptKind.SEED, "t", 0, "s", "A.t", "r", 5, 9)]) == ()

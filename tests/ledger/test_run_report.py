@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ferry.errors import ExitCode, PartitionsFailed, SourceDataLost, Superseded
-from ferry.ledger.counters import Counters
-from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.run_report import LossReport, PartitionFailure, PartitionReport, RunReport
 
 pytestmark = pytest.mark.unit

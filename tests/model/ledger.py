@@ -15,8 +15,7 @@ from tests.model.exploring import World
 from tests.model.run_worlds import COPIED, as_receipts
 
 from ferry.copying.ledger_compaction import merge_receipts
-from ferry.ledger.coverage import covered
-from ferry.ledger.receipts import Receipt
+from ferry.ledger.receipts import Receipt, covered
 
 Range = tuple[int, int]
 

@@ -13,8 +13,7 @@ from tests.model.broker import NOBODY, Contents, Id, Position, Span
 
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
 from ferry.copying.transaction import TransactionState
-from ferry.ledger.coverage import covered
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import Receipt, ReceiptKind, covered
 from ferry.ledger.state import Head
 
 TOPIC_ID = UUID(int=1)

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ferry.ledger.counters import Counters
-from ferry.ledger.measurement import Measurement
-from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.run_report import PartitionReport, RunReport
+from ferry.ledger.sync_outcome import Measurement
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.measurements import measurements, status_measurements
 from ferry.monitoring.status import FlowStatus

@@ -22,9 +22,8 @@ from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.ledger.acknowledgements import acknowledge_losses
-from ferry.ledger.counters import Counters
-from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.counters import Counters, MinMeanMax
+from ferry.ledger.losses import acknowledge_losses
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
 from ferry.ledger.state import OwnedAcl, encode_state
 from ferry.pipeline.run import Run

@@ -25,8 +25,8 @@ from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import NewerFormat
-from ferry.ledger.acknowledgements import acknowledge_losses
 from ferry.ledger.formats import place_of
+from ferry.ledger.losses import acknowledge_losses
 from ferry.ledger.receipts import Receipt, decode_receipt, encode_receipt
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.copying.request import RunRequest
 from ferry.errors import NewerFormat, UnreadableRecord
-from ferry.ledger.acknowledgements import acknowledgement
-from ferry.ledger.counters import Counters
-from ferry.ledger.coverage import covered
+from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.formats import FORMAT_VERSION
-from ferry.ledger.min_mean_max import MinMeanMax
-from ferry.ledger.receipts import KEY_FIELDS, VALUE_FIELDS, Receipt, ReceiptKind, decode_receipt, encode_receipt, holds_more
+from ferry.ledger.losses import acknowledgement
+from ferry.ledger.receipts import KEY_FIELDS, VALUE_FIELDS, Receipt, ReceiptKind, covered, decode_receipt, encode_receipt, holds_more
 from ferry.ledger.runs_topic import RECORD_VERSION, RunRecords, fold_run_record
 from ferry.ledger.state import Claim, FlowRecord, Head, LossAcknowledged, OwnedAcl, SyncDone, decode_state, encode_state, fold_state
 from ferry.pipeline.report import report_of

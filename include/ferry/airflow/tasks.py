@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.observability import stats
 
 from ferry.errors import ExitCode, FerryError, RetryRule
-from ferry.ledger.measurement import Measurement
+
+if TYPE_CHECKING:
+    from ferry.ledger.sync_outcome import Measurement  # only named here; the scheduler reads this module often
 
 METRIC_PREFIX = "ferry."
 # After these exit codes Airflow must not try again. A superseded run has nothing to do: the newer run does the work.

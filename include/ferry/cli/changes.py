@@ -127,7 +127,7 @@ def export_offsets(
 
 def acknowledge_losses(config: Config, flow: FlowName, as_json: AsJson = False) -> None:
     """Acknowledge all losses of the flow. They stay in the ledger, but `ferry status` no longer fails because of them."""
-    from ferry.ledger.acknowledgements import acknowledge_losses as acknowledge  # noqa: PLC0415 - see seed
+    from ferry.ledger.losses import acknowledge_losses as acknowledge  # noqa: PLC0415 - see seed
 
     losses = acknowledge(load_flow(config, flow))
     if as_json:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from ferry.clusters.fetching import FetchPosition
 from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
 from ferry.errors import FerryError, RetryRule
-from ferry.ledger.counters import ONE_TRANSACTION, Counters
-from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.counters import ONE_TRANSACTION, Counters, MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind, Run
 from ferry.ledger.state import Head
 from ferry.wire.produce_batch import ProduceBatch

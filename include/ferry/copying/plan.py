@@ -27,10 +27,9 @@ from ferry.errors import (
     TargetRecreated,
     TargetTooNarrow,
 )
-from ferry.ledger.coverage import uncovered
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
-from ferry.wire.ranges import size, within
+from ferry.wire.ranges import outside, size, within
 
 
 @dataclass(frozen=True)
@@ -275,7 +274,7 @@ def _segments(facts: PartitionFacts, position: int) -> Iterable[Segment]:
         yield Segment(ReceiptKind.COPIED, position, facts.end)
     if facts.since is None:
         return
-    missing = uncovered((max(facts.since, facts.log_start), min(facts.end, position)), facts.covered)
+    missing = outside(facts.covered, max(facts.since, facts.log_start), min(facts.end, position))
     if missing and facts.compacted:
         problem = f"remote topic {facts.remote_topic} is compacted: old records appended after newer ones would replace them"
         raise BackfillRefused(facts.topic, facts.partition, problem)

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from ferry.ledger.min_mean_max import MinMeanMax
 from ferry.wire.documents import number
 
 # The fields of a receipt's value that `Counters.document` writes.
 COUNTS = frozenset({"records", "bytes", "transactions", "forwarded", "reframed", "handled", "from_target", "delays"})
+
+
+@dataclass(frozen=True, slots=True)
+class MinMeanMax:
+    """Least, mean and greatest of `count` values (at least one) in ms, without keeping the values: for delays and timestamps."""
+
+    least: int
+    mean: float
+    greatest: int
+    count: int
+
+    def __add__(self, other: MinMeanMax) -> MinMeanMax:
+        """Of the values of both."""
+        count = self.count + other.count
+        mean = (self.mean * self.count + other.mean * other.count) / count
+        return MinMeanMax(min(self.least, other.least), mean, max(self.greatest, other.greatest), count)
+
+    def until(self, moment: int) -> MinMeanMax:
+        """For timestamps: their ages at `moment`."""
+        return MinMeanMax(moment - self.greatest, moment - self.mean, moment - self.least, self.count)
+
+    def parts(self) -> list[float]:
+        """For a record of the ledger; the inverse of `of_parts`."""
+        return [self.least, round(self.mean, 1), self.greatest, self.count]
+
+    @classmethod
+    def of_parts(cls, parts: list[float]) -> Self:
+        """ValueError unless there are four numbers."""
+        least, mean, greatest, count = parts
+        return cls(int(least), float(mean), int(greatest), int(count))
 
 
 class Counters(NamedTuple):

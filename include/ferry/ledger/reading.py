@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
-from ferry.ledger.coverage import covered
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipt_glance import glance
-from ferry.ledger.receipts import Receipt, decode_receipt, ledger_partition
+from ferry.ledger.receipts import Receipt, covered, decode_receipt, ledger_partition
 from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, SYNC_KEY, FlowState, SyncDone, decode_state, fold_state
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX

@@ -8,6 +8,7 @@ Runs map upstream to downstream offsets. They are delta-coded (ferry.wire.runs) 
 import base64
 import binascii
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from zlib import crc32
@@ -45,6 +46,7 @@ class ReceiptKind(StrEnum):
 
 
 COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
+SETTLING = frozenset({*COPIES, ReceiptKind.LOSS, ReceiptKind.SKIPPED, ReceiptKind.FOREIGN})
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,11 @@ class Receipt:
 def is_loss(receipt: Receipt) -> bool:
     """Whether records of the range are lost: they expired at the source before the copy, or the target refused them."""
     return receipt.kind == ReceiptKind.LOSS or (receipt.kind == ReceiptKind.SKIPPED and receipt.reason.startswith(REFUSED))
+
+
+def covered(receipts: Iterable[Receipt]) -> Ranges:
+    """What receipts settle of the upstream offsets. They may overlap or contain each other."""
+    return union((receipt.upstream_start, receipt.upstream_end) for receipt in receipts if receipt.kind in SETTLING)
 
 
 def ledger_partition(topic: str, partition: int, partitions: int) -> int:

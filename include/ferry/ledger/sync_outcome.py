@@ -8,7 +8,6 @@ from typing import Any
 
 from ferry import errors
 from ferry.errors import ExitCode, FerryError, PartitionsFailed, RetryRule, worst_exit_code
-from ferry.ledger.measurement import Measurement
 from ferry.ledger.run_report import Skipped
 
 # Lists are cut here, so that a record of the runs topic and an XCom stay small. Counts are of all entries.
@@ -44,6 +43,16 @@ class SyncFailure:
 
     def __str__(self) -> str:
         return f"{self.what}: {self.error}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One number that Ferry measured, to send as a metric. `counter`: numbers of several runs add up, otherwise the newest counts."""
+
+    name: str
+    value: float
+    tags: Mapping[str, str] = field(default_factory=dict)
+    counter: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ the run (MM2: over a sliding window); and the age of a record is measured when t
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from ferry.ledger.measurement import Measurement
-from ferry.ledger.min_mean_max import MinMeanMax
+from ferry.ledger.counters import MinMeanMax
 from ferry.ledger.run_report import PartitionReport, RunReport
+from ferry.ledger.sync_outcome import Measurement
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.status import FlowStatus
 from ferry.verify.report import VerifyReport

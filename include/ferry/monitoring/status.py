@@ -12,8 +12,7 @@ from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
 from ferry.copying.plan import PartitionFacts
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
-from ferry.ledger.acknowledgements import unacknowledged
-from ferry.ledger.losses import read_losses
+from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report
 from ferry.ledger.stages import Stage

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ferry.ledger.coverage import covered, uncovered
-from ferry.ledger.receipts import Receipt
+from ferry.ledger.receipts import Receipt, covered
 from ferry.monitoring.ledger_ranges import CoveredRange, covered_ranges
-from ferry.wire.ranges import Range, Ranges, union
+from ferry.wire.ranges import Range, Ranges, outside, union
 
 MISSING = "missing"
 # A picture can show no more for a partition; and the answer for a topic of 1,000 partitions must stay small.
@@ -51,7 +50,7 @@ def gaps(place: PartitionPlace, receipts: Iterable[Receipt]) -> tuple[Range, ...
     if place.log_start is None or place.position is None:
         return ()
     settled = union([*covered(receipts), *place.excluded])
-    return uncovered((place.log_start, place.position), settled)
+    return outside(settled, place.log_start, place.position)
 
 
 def timeline(places: Iterable[PartitionPlace], receipts: Iterable[Receipt], missing: Iterable[MissingRange]) -> list[dict[str, Any]]:

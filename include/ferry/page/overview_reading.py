@@ -5,7 +5,7 @@ from dataclasses import asdict, astuple
 from typing import Any
 
 from ferry.config import Flow
-from ferry.ledger.acknowledgements import acknowledgement
+from ferry.ledger.losses import acknowledgement
 from ferry.ledger.run_report import loss_report
 from ferry.monitoring.status import FlowReading, read_flow
 

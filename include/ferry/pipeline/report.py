@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
-from ferry.ledger.acknowledgements import acknowledgement
 from ferry.ledger.formats import place_of
+from ferry.ledger.losses import acknowledgement
 from ferry.ledger.receipts import COPIES, Receipt, is_loss
 from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, loss_report
 from ferry.ledger.runs_topic import RunRecords, read_run_records

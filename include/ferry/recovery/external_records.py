@@ -13,10 +13,10 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.plan import PartitionFacts
 from ferry.errors import ClusterUnreachable
-from ferry.ledger.coverage import Range, covered, uncovered
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import Receipt, ReceiptKind, covered
 from ferry.ledger.state import PartitionKey
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
+from ferry.wire.ranges import Ranges, outside
 
 _PUT_THERE = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.FOREIGN})
 
@@ -59,12 +59,12 @@ def _explained(receipts: list[Receipt], source_topic_id: str) -> Explained:
     return Explained(ranges, first, max(receipt.downstream_end for receipt in written), found)
 
 
-def foreign_ranges(position: int, ranges: Iterable[Range], downstream_end: int) -> tuple[tuple[int, int, int], ...]:
+def foreign_ranges(position: int, ranges: Ranges, downstream_end: int) -> tuple[tuple[int, int, int], ...]:
     """What to declare of a partition with external records below `downstream_end`, as (upstream start, end, downstream end).
 
     Which upstream offsets the records have is not known. They may have all below the position that the ledger does not settle.
     """
-    unsettled = uncovered((0, position), ranges) or ((position, position),)
+    unsettled = outside(ranges, 0, position) or ((position, position),)
     return tuple((start, end, downstream_end) for start, end in unsettled)
 
 

@@ -15,7 +15,7 @@ from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError
-from ferry.ledger.acknowledgements import open_losses
+from ferry.ledger.losses import open_losses
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.recovery_record import DONE, current_record, done_groups, read_recovery, stage_of
 from ferry.ledger.run_report import loss_report

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow
 from ferry.config.replicas import CHECKPOINTS
-from ferry.ledger.measurement import Measurement
 from ferry.ledger.run_report import Skipped
-from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
+from ferry.ledger.sync_outcome import Change, Measurement, SyncFailure, SyncOutcome
 from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.syncs.translated_groups import TranslatedGroups

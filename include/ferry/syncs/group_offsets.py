@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from ferry.config import Flow
 from ferry.errors import FerryError
-from ferry.ledger.measurement import Measurement
 from ferry.ledger.recovery_record import why_groups_may_not_be_synced
 from ferry.ledger.run_report import Skipped
-from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
+from ferry.ledger.sync_outcome import Change, Measurement, SyncFailure, SyncOutcome
 from ferry.syncs.context import SyncContext
 from ferry.syncs.group_decision import PartitionDecision, Placement
 from ferry.syncs.group_placing import GroupPlacer, GroupResult

@@ -18,11 +18,11 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ferry.ledger.coverage import Range, covered
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import Receipt, ReceiptKind, covered
 from ferry.translation.model import Inexact, Translation
 from ferry.translation.run_index import RunIndex
 from ferry.translation.unexplained import ExternalRecords, unexplained_ranges
+from ferry.wire.ranges import Range
 
 _COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ferry.ledger.coverage import Range
 from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.wire.ranges import Range
 from ferry.wire.runs import Run
 
 # Written in the same transaction as copied records, so the next receipt may belong to the same transaction.

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from ferry.ledger.coverage import covered, uncovered
-from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
+from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered
 from ferry.verify.model import NotCovered, PartitionEvidence, Side
 from ferry.verify.slices import LogBounds, Slice, downstream_of
 from ferry.wire.ranges import Range, Ranges, outside, size, union, within
@@ -57,7 +56,7 @@ def not_covered(evidence: PartitionEvidence, planned: Iterable[tuple[Slice, Slic
             found.append((why, (entry.upstream_start, entry.upstream_end)))
         elif entry.kind in COPIES and has_expired(entry, evidence):
             found.append((EXPIRED_TARGET, (entry.upstream_start, entry.upstream_end)))
-    for start, end in uncovered(bounds.upstream, covered(own)):
+    for start, end in outside(covered(own), *bounds.upstream):
         middle = min(end, max(start, evidence.position))
         seeded = min(middle, max(start, _last_seed(own)))
         found += [(_seed_reason(own, seeded), (start, seeded)), (NOT_COPIED, (middle, end))]
