@@ -16,7 +16,7 @@ from ferry.errors import ClusterUnreachable
 from ferry.ledger.receipts import Receipt, ReceiptKind, covered
 from ferry.ledger.state import PartitionKey
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
-from ferry.wire.ranges import Ranges, outside
+from ferry.wire.ranges import Range, Ranges, outside
 
 _PUT_THERE = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.FOREIGN})
 
@@ -29,7 +29,7 @@ class Explained:
     Receipt.found.
     """
 
-    ranges: tuple[Range, ...] = ()
+    ranges: Ranges = ()
     first: int | None = None
     end: int | None = None
     found: int = -1
