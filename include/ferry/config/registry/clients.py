@@ -4,6 +4,8 @@ Ferry copies raw record batches over its own connections. So settings about how 
 effect. Ferry honours everything about connections and logins.
 """
 
+from functools import partial
+
 from ferry.config.registry import kinds
 from ferry.config.registry.kinds import Kind
 from ferry.config.registry.property import Effect, Property, Scope
@@ -19,73 +21,67 @@ KERBEROS = "Ferry does not offer Kerberos"
 BROKER_SIDE = "brokers use it to check tokens"
 OPENSSL = "Ferry's clients use OpenSSL, which has other names: set the system's OpenSSL policy and remove the key"
 METRICS = "metrics go through Airflow"
+FIRST_SERVERS = "every run starts at bootstrap.servers"
+SAME_PARTITION = "records keep their partition"
 
 
-def _client(  # noqa: PLR0917 - a row of a table
-    name: str, roles: str, kind: Kind, default: str | None, meaning: str, effect: Effect = Effect.HONOURED, why: str = ""
-) -> Property:
-    return Property(name, kind, default, meaning, Scope.CLIENT, effect, why, frozenset(_ROLES[role] for role in roles))
+def _client(name: str, kind: Kind, default: str | None, meaning: str, roles: str = ALL) -> Property:
+    return Property(name, kind, default, meaning, Scope.CLIENT, roles=_named(roles))
 
 
-def _idle(name: str, roles: str, kind: Kind, default: str | None, meaning: str, why: str) -> Property:  # noqa: PLR0917 - a row of a table
-    return _client(name, roles, kind, default, meaning, Effect.NO_EFFECT, why)
+def _idle(name: str, kind: Kind, default: str | None, meaning: str, why: str, roles: str = ALL) -> Property:  # noqa: PLR0917 - a row of a table
+    return Property(name, kind, default, meaning, Scope.CLIENT, Effect.NO_EFFECT, why, _named(roles))
 
 
 def _refused(name: str, meaning: str, instead: str, kind: Kind = kinds.STRING) -> Property:
-    return _client(name, ALL, kind, None, meaning, Effect.REFUSED, instead)
+    return Property(name, kind, None, meaning, Scope.CLIENT, Effect.REFUSED, instead, _named(ALL))
 
+
+def _named(roles: str) -> frozenset[str]:
+    return frozenset(_ROLES[role] for role in roles)
+
+
+_consumer = partial(_idle, roles="c")
+_producer = partial(_idle, roles="p")
 
 CONNECTION = (
-    _client("bootstrap.servers", ALL, kinds.SERVERS, None, "host:port pairs of brokers to connect to first; required for every cluster"),
-    _client("client.id", ALL, kinds.STRING, "ferry", "name of the client in the brokers' logs, metrics and quotas"),
+    _client("bootstrap.servers", kinds.SERVERS, None, "host:port pairs of brokers to connect to first; required for every cluster"),
+    _client("client.id", kinds.STRING, "ferry", "name of the client in the brokers' logs, metrics and quotas"),
     _client(
         "client.dns.lookup",
-        ALL,
         kinds.choice("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
         "use_all_dns_ips",
         "how host names become addresses",
     ),
+    _client("request.timeout.ms", kinds.AT_LEAST_0, "30000", "how long a client waits for an answer; the copy always waits up to 40 s"),
+    _client("metadata.max.age.ms", kinds.LONG_AT_LEAST_0, "300000", "age at which a client reads the list of partitions again"),
+    _client("connections.max.idle.ms", kinds.LONG, "540000", "idle time after which a client closes a connection"),
+    _client("reconnect.backoff.ms", kinds.LONG_AT_LEAST_0, "50", "first pause before a client connects again"),
+    _client("reconnect.backoff.max.ms", kinds.LONG_AT_LEAST_0, "1000", "longest such pause; the copy itself always uses 1 s"),
+    _client("retry.backoff.ms", kinds.LONG_AT_LEAST_0, "100", "first pause before a client sends a request again"),
+    _client("retry.backoff.max.ms", kinds.LONG_AT_LEAST_0, "1000", "longest such pause"),
+    _client("socket.connection.setup.timeout.ms", kinds.LONG, "10000", "how long a client waits for a new connection"),
+    _client("socket.connection.setup.timeout.max.ms", kinds.LONG, "30000", "the same after repeated failures; only for the copy itself"),
+    _client("send.buffer.bytes", kinds.integer(-1, 2**31 - 1), "131072", "TCP send buffer; -1: the system decides"),
+    _client("receive.buffer.bytes", kinds.integer(-1, 2**31 - 1), "65536", "TCP receive buffer; -1: the system decides"),
     _client(
-        "request.timeout.ms",
-        ALL,
-        kinds.AT_LEAST_0,
-        "30000",
-        "how long a client waits for an answer; the copy always waits up to 40 s",
+        "auto.offset.reset", kinds.STRING, "earliest", "for the source's consumer: where a first copy begins, see ferry.start", roles="c"
     ),
-    _client("metadata.max.age.ms", ALL, kinds.LONG_AT_LEAST_0, "300000", "age at which a client reads the list of partitions again"),
-    _client("connections.max.idle.ms", ALL, kinds.LONG, "540000", "idle time after which a client closes a connection"),
-    _client("reconnect.backoff.ms", ALL, kinds.LONG_AT_LEAST_0, "50", "first pause before a client connects again"),
-    _client("reconnect.backoff.max.ms", ALL, kinds.LONG_AT_LEAST_0, "1000", "longest such pause; the copy itself always uses 1 s"),
-    _client("retry.backoff.ms", ALL, kinds.LONG_AT_LEAST_0, "100", "first pause before a client sends a request again"),
-    _client("retry.backoff.max.ms", ALL, kinds.LONG_AT_LEAST_0, "1000", "longest such pause"),
-    _client("socket.connection.setup.timeout.ms", ALL, kinds.LONG, "10000", "how long a client waits for a new connection"),
-    _client(
-        "socket.connection.setup.timeout.max.ms",
-        ALL,
-        kinds.LONG,
-        "30000",
-        "the same after repeated failures; only for the copy itself",
-    ),
-    _client("send.buffer.bytes", ALL, kinds.integer(-1, 2**31 - 1), "131072", "TCP send buffer; -1: the system decides"),
-    _client("receive.buffer.bytes", ALL, kinds.integer(-1, 2**31 - 1), "65536", "TCP receive buffer; -1: the system decides"),
-    _client("auto.offset.reset", "c", kinds.STRING, "earliest", "for the source's consumer: where a first copy begins, see ferry.start"),
-    _client("max.request.size", "p", kinds.AT_LEAST_0, "1048576", "largest request of the clients that write MM2's internal topics"),
-    _client("delivery.timeout.ms", "p", kinds.AT_LEAST_0, "120000", "how long those clients try to write a record"),
+    _client("max.request.size", kinds.AT_LEAST_0, "1048576", "largest request of the clients that write MM2's internal topics", roles="p"),
+    _client("delivery.timeout.ms", kinds.AT_LEAST_0, "120000", "how long those clients try to write a record", roles="p"),
 )
 
 LOGIN = (
     _client(
         "security.protocol",
-        ALL,
         kinds.choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True),
         "PLAINTEXT",
         "protocol of the connection",
     ),
-    _client("sasl.mechanism", ALL, kinds.STRING, "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; must be set for SASL"),
-    _client("sasl.jaas.config", ALL, kinds.PASSWORD, None, "login module with its options, as in a JAAS file"),
+    _client("sasl.mechanism", kinds.STRING, "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; must be set for SASL"),
+    _client("sasl.jaas.config", kinds.PASSWORD, None, "login module with its options, as in a JAAS file"),
     _client(
         "sasl.login.callback.handler.class",
-        ALL,
         kinds.java_class(
             "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
             "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
@@ -93,23 +89,17 @@ LOGIN = (
         None,
         "Kafka's own handler, which Java clients need for OAUTHBEARER",
     ),
-    _client(
-        "sasl.oauthbearer.token.endpoint.url", ALL, kinds.WORD, None, "URL of the token endpoint (https, http) or of a token file (file)"
-    ),
-    _client(
-        "sasl.oauthbearer.client.credentials.client.id", ALL, kinds.STRING, None, "client id; if not set, clientId of sasl.jaas.config"
-    ),
+    _client("sasl.oauthbearer.token.endpoint.url", kinds.WORD, None, "URL of the token endpoint (https, http) or of a token file (file)"),
+    _client("sasl.oauthbearer.client.credentials.client.id", kinds.STRING, None, "client id; if not set, clientId of sasl.jaas.config"),
     _client(
         "sasl.oauthbearer.client.credentials.client.secret",
-        ALL,
         kinds.PASSWORD,
         None,
         "client secret; if not set, clientSecret of sasl.jaas.config",
     ),
-    _client("sasl.oauthbearer.scope", ALL, kinds.STRING, None, "scope of the token. If not set: scope of sasl.jaas.config"),
+    _client("sasl.oauthbearer.scope", kinds.STRING, None, "scope of the token. If not set: scope of sasl.jaas.config"),
     _client(
         "sasl.oauthbearer.jwt.retriever.class",
-        ALL,
         kinds.java_class(
             "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
             "org.apache.kafka.common.security.oauthbearer.ClientCredentialsJwtRetriever",
@@ -118,20 +108,19 @@ LOGIN = (
         "DefaultJwtRetriever",
         "how a Java client gets tokens; for Ferry the URL decides",
     ),
-    _client("sasl.login.connect.timeout.ms", ALL, kinds.AT_LEAST_0, "10000", "how long a client waits for the token endpoint"),
-    _client("ssl.truststore.location", ALL, kinds.WORD, None, "file with the certificates to trust. If not set: those of the system"),
-    _client("ssl.truststore.password", ALL, kinds.PASSWORD, None, "password of that file"),
-    _client("ssl.truststore.type", ALL, kinds.choice("JKS", "PKCS12", "PEM", ignore_case=True), "JKS", "format of that file"),
-    _client("ssl.truststore.certificates", ALL, kinds.PASSWORD, None, "the certificates themselves, as PEM"),
-    _client("ssl.keystore.location", ALL, kinds.WORD, None, "file with the client's key and certificate chain"),
-    _client("ssl.keystore.password", ALL, kinds.PASSWORD, None, "password of that file"),
-    _client("ssl.keystore.type", ALL, kinds.choice("JKS", "PKCS12", "PEM", ignore_case=True), "JKS", "format of that file"),
-    _client("ssl.keystore.certificate.chain", ALL, kinds.PASSWORD, None, "the certificate chain itself, as PEM"),
-    _client("ssl.keystore.key", ALL, kinds.PASSWORD, None, "the private key itself, as PEM (PKCS#8)"),
-    _client("ssl.key.password", ALL, kinds.PASSWORD, None, "password of the private key"),
+    _client("sasl.login.connect.timeout.ms", kinds.AT_LEAST_0, "10000", "how long a client waits for the token endpoint"),
+    _client("ssl.truststore.location", kinds.WORD, None, "file with the certificates to trust. If not set: those of the system"),
+    _client("ssl.truststore.password", kinds.PASSWORD, None, "password of that file"),
+    _client("ssl.truststore.type", kinds.choice("JKS", "PKCS12", "PEM", ignore_case=True), "JKS", "format of that file"),
+    _client("ssl.truststore.certificates", kinds.PASSWORD, None, "the certificates themselves, as PEM"),
+    _client("ssl.keystore.location", kinds.WORD, None, "file with the client's key and certificate chain"),
+    _client("ssl.keystore.password", kinds.PASSWORD, None, "password of that file"),
+    _client("ssl.keystore.type", kinds.choice("JKS", "PKCS12", "PEM", ignore_case=True), "JKS", "format of that file"),
+    _client("ssl.keystore.certificate.chain", kinds.PASSWORD, None, "the certificate chain itself, as PEM"),
+    _client("ssl.keystore.key", kinds.PASSWORD, None, "the private key itself, as PEM (PKCS#8)"),
+    _client("ssl.key.password", kinds.PASSWORD, None, "password of the private key"),
     _client(
         "ssl.endpoint.identification.algorithm",
-        ALL,
         kinds.choice("https", "", ignore_case=True),
         "https",
         "https: the client checks the broker's host name. Empty: it does not",
@@ -139,33 +128,33 @@ LOGIN = (
 )
 
 LOGIN_WITHOUT_EFFECT = (
-    _idle("sasl.login.read.timeout.ms", ALL, kinds.INT, None, "time-out of the token endpoint", "see sasl.login.connect.timeout.ms"),
-    _idle("sasl.login.refresh.buffer.seconds", ALL, kinds.INT, "300", "when tokens are renewed", "Ferry renews tokens in time"),
-    _idle("sasl.login.refresh.min.period.seconds", ALL, kinds.INT, "60", "when tokens are renewed", "Ferry renews tokens in time"),
-    _idle("sasl.login.refresh.window.factor", ALL, kinds.DECIMAL, "0.8", "when tokens are renewed", "Ferry renews tokens in time"),
-    _idle("sasl.login.refresh.window.jitter", ALL, kinds.DECIMAL, "0.05", "when tokens are renewed", "Ferry renews tokens in time"),
-    _idle("sasl.login.retry.backoff.ms", ALL, kinds.LONG, "100", "pause of login attempts", "see retry.backoff.ms"),
-    _idle("sasl.login.retry.backoff.max.ms", ALL, kinds.LONG, "10000", "longest such pause", "see retry.backoff.max.ms"),
-    _idle("sasl.kerberos.kinit.cmd", ALL, kinds.STRING, "/usr/bin/kinit", "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.min.time.before.relogin", ALL, kinds.LONG, "60000", "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.service.name", ALL, kinds.STRING, None, "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.ticket.renew.jitter", ALL, kinds.DECIMAL, "0.05", "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.ticket.renew.window.factor", ALL, kinds.DECIMAL, "0.8", "Kerberos", KERBEROS),
-    _idle("sasl.oauthbearer.clock.skew.seconds", ALL, kinds.INT, "30", "checking tokens", BROKER_SIDE),
-    _idle("sasl.oauthbearer.expected.audience", ALL, kinds.LIST, None, "checking tokens", BROKER_SIDE),
-    _idle("sasl.oauthbearer.expected.issuer", ALL, kinds.STRING, None, "checking tokens", BROKER_SIDE),
-    _idle("sasl.oauthbearer.jwks.endpoint.refresh.ms", ALL, kinds.LONG, "3600000", "checking tokens", BROKER_SIDE),
-    _idle("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", ALL, kinds.LONG, "10000", "checking tokens", BROKER_SIDE),
-    _idle("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", ALL, kinds.LONG, "100", "checking tokens", BROKER_SIDE),
-    _idle("sasl.oauthbearer.jwks.endpoint.url", ALL, kinds.STRING, None, "checking tokens", BROKER_SIDE),
-    _idle("sasl.oauthbearer.jwt.validator.class", ALL, kinds.CLASS, None, "checking tokens", BROKER_SIDE),
-    _idle("sasl.oauthbearer.scope.claim.name", ALL, kinds.STRING, "scope", "checking tokens", BROKER_SIDE),
-    _idle("sasl.oauthbearer.sub.claim.name", ALL, kinds.STRING, "sub", "checking tokens", BROKER_SIDE),
-    _idle("ssl.enabled.protocols", ALL, kinds.LIST, "TLSv1.2,TLSv1.3", "TLS versions", "both sides agree on TLS 1.3, or else on 1.2"),
-    _idle("ssl.protocol", ALL, kinds.STRING, "TLSv1.3", "TLS version", "both sides agree on TLS 1.3, or else on 1.2"),
-    _idle("ssl.keymanager.algorithm", ALL, kinds.STRING, "SunX509", "Java's key manager", "Ferry's clients use OpenSSL"),
-    _idle("ssl.trustmanager.algorithm", ALL, kinds.STRING, "PKIX", "Java's trust manager", "Ferry's clients use OpenSSL"),
-    _idle("ssl.secure.random.implementation", ALL, kinds.STRING, None, "Java's random numbers", "Ferry's clients use OpenSSL"),
+    _idle("sasl.login.read.timeout.ms", kinds.INT, None, "time-out of the token endpoint", "see sasl.login.connect.timeout.ms"),
+    _idle("sasl.login.refresh.buffer.seconds", kinds.INT, "300", "when tokens are renewed", "Ferry renews tokens in time"),
+    _idle("sasl.login.refresh.min.period.seconds", kinds.INT, "60", "when tokens are renewed", "Ferry renews tokens in time"),
+    _idle("sasl.login.refresh.window.factor", kinds.DECIMAL, "0.8", "when tokens are renewed", "Ferry renews tokens in time"),
+    _idle("sasl.login.refresh.window.jitter", kinds.DECIMAL, "0.05", "when tokens are renewed", "Ferry renews tokens in time"),
+    _idle("sasl.login.retry.backoff.ms", kinds.LONG, "100", "pause of login attempts", "see retry.backoff.ms"),
+    _idle("sasl.login.retry.backoff.max.ms", kinds.LONG, "10000", "longest such pause", "see retry.backoff.max.ms"),
+    _idle("sasl.kerberos.kinit.cmd", kinds.STRING, "/usr/bin/kinit", "Kerberos", KERBEROS),
+    _idle("sasl.kerberos.min.time.before.relogin", kinds.LONG, "60000", "Kerberos", KERBEROS),
+    _idle("sasl.kerberos.service.name", kinds.STRING, None, "Kerberos", KERBEROS),
+    _idle("sasl.kerberos.ticket.renew.jitter", kinds.DECIMAL, "0.05", "Kerberos", KERBEROS),
+    _idle("sasl.kerberos.ticket.renew.window.factor", kinds.DECIMAL, "0.8", "Kerberos", KERBEROS),
+    _idle("sasl.oauthbearer.clock.skew.seconds", kinds.INT, "30", "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.expected.audience", kinds.LIST, None, "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.expected.issuer", kinds.STRING, None, "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.jwks.endpoint.refresh.ms", kinds.LONG, "3600000", "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", kinds.LONG, "10000", "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", kinds.LONG, "100", "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.jwks.endpoint.url", kinds.STRING, None, "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.jwt.validator.class", kinds.CLASS, None, "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.scope.claim.name", kinds.STRING, "scope", "checking tokens", BROKER_SIDE),
+    _idle("sasl.oauthbearer.sub.claim.name", kinds.STRING, "sub", "checking tokens", BROKER_SIDE),
+    _idle("ssl.enabled.protocols", kinds.LIST, "TLSv1.2,TLSv1.3", "TLS versions", "both sides agree on TLS 1.3, or else on 1.2"),
+    _idle("ssl.protocol", kinds.STRING, "TLSv1.3", "TLS version", "both sides agree on TLS 1.3, or else on 1.2"),
+    _idle("ssl.keymanager.algorithm", kinds.STRING, "SunX509", "Java's key manager", "Ferry's clients use OpenSSL"),
+    _idle("ssl.trustmanager.algorithm", kinds.STRING, "PKIX", "Java's trust manager", "Ferry's clients use OpenSSL"),
+    _idle("ssl.secure.random.implementation", kinds.STRING, None, "Java's random numbers", "Ferry's clients use OpenSSL"),
 )
 
 _ASSERTIONS = "Ferry logs in by client credentials or with a token file: see sasl.oauthbearer.token.endpoint.url"
@@ -177,108 +166,96 @@ LOGIN_REFUSED = (
     _refused("security.providers", "Java's security providers", NO_JAVA),
     _refused("sasl.client.callback.handler.class", "Java's SASL callbacks", NO_JAVA),
     _refused("sasl.login.class", "Java's login", NO_JAVA),
-    _refused("sasl.oauthbearer.assertion.algorithm", "JWT assertions", _ASSERTIONS),
-    _refused("sasl.oauthbearer.assertion.claim.aud", "JWT assertions", _ASSERTIONS),
-    _refused("sasl.oauthbearer.assertion.claim.exp.seconds", "JWT assertions", _ASSERTIONS),
-    _refused("sasl.oauthbearer.assertion.claim.iss", "JWT assertions", _ASSERTIONS),
-    _refused("sasl.oauthbearer.assertion.claim.jti.include", "JWT assertions", _ASSERTIONS),
-    _refused("sasl.oauthbearer.assertion.claim.nbf.seconds", "JWT assertions", _ASSERTIONS),
-    _refused("sasl.oauthbearer.assertion.claim.sub", "JWT assertions", _ASSERTIONS),
-    _refused("sasl.oauthbearer.assertion.file", "JWT assertions", _ASSERTIONS),
-    _refused("sasl.oauthbearer.assertion.private.key.file", "JWT assertions", _ASSERTIONS),
+    *(
+        _refused(f"sasl.oauthbearer.assertion.{name}", "JWT assertions", _ASSERTIONS)
+        for name in (
+            "algorithm",
+            "claim.aud",
+            "claim.exp.seconds",
+            "claim.iss",
+            "claim.jti.include",
+            "claim.nbf.seconds",
+            "claim.sub",
+            "file",
+            "private.key.file",
+        )
+    ),
     _refused("sasl.oauthbearer.assertion.private.key.passphrase", "JWT assertions", _ASSERTIONS, kinds.PASSWORD),
     _refused("sasl.oauthbearer.assertion.template.file", "JWT assertions", _ASSERTIONS),
     _refused("sasl.oauthbearer.header.urlencode", "encoding of client credentials", "Ferry's clients do not have it: remove the key"),
 )
 
 OTHERS = (
-    _idle("bootstrap.controllers", "a", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers"),
-    _idle("default.api.timeout.ms", "ca", kinds.INT, "60000", "time limit of a client call", "Ferry sets its own time limits"),
-    _idle("enable.metrics.push", ALL, kinds.BOOLEAN, "true", "whether client metrics go to the brokers (KIP-714)", METRICS),
-    _idle(
-        "metadata.recovery.rebootstrap.trigger.ms",
-        ALL,
-        kinds.LONG,
-        "300000",
-        "when a client starts again",
-        "every run starts at bootstrap.servers",
-    ),
-    _idle(
-        "metadata.recovery.strategy", ALL, kinds.STRING, "rebootstrap", "how a client starts again", "every run starts at bootstrap.servers"
-    ),
-    _idle("metric.reporters", ALL, kinds.LIST, None, "Java metric reporters", METRICS),
-    _idle("metrics.num.samples", ALL, kinds.INT, "2", "Java metrics", METRICS),
-    _idle("metrics.recording.level", ALL, kinds.STRING, "INFO", "Java metrics", METRICS),
-    _idle("metrics.sample.window.ms", ALL, kinds.LONG, "30000", "Java metrics", METRICS),
-    _idle("auto.include.jmx.reporter", ALL, kinds.BOOLEAN, "true", "Java metrics", METRICS),
-    _idle("config.providers", ALL, kinds.LIST, None, "config providers of one client", "write config.providers at the top level"),
-    _idle("retries", "pa", kinds.INT, "2147483647", "how often a request is sent again", "Ferry limits retries by time"),
-    _idle("interceptor.classes", "cp", kinds.LIST, None, "Java interceptors", NO_JAVA),
+    _idle("bootstrap.controllers", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers", roles="a"),
+    _idle("default.api.timeout.ms", kinds.INT, "60000", "time limit of a client call", "Ferry sets its own time limits", roles="ca"),
+    _idle("enable.metrics.push", kinds.BOOLEAN, "true", "whether client metrics go to the brokers (KIP-714)", METRICS),
+    _idle("metadata.recovery.rebootstrap.trigger.ms", kinds.LONG, "300000", "when a client starts again", FIRST_SERVERS),
+    _idle("metadata.recovery.strategy", kinds.STRING, "rebootstrap", "how a client starts again", FIRST_SERVERS),
+    _idle("metric.reporters", kinds.LIST, None, "Java metric reporters", METRICS),
+    _idle("metrics.num.samples", kinds.INT, "2", "Java metrics", METRICS),
+    _idle("metrics.recording.level", kinds.STRING, "INFO", "Java metrics", METRICS),
+    _idle("metrics.sample.window.ms", kinds.LONG, "30000", "Java metrics", METRICS),
+    _idle("auto.include.jmx.reporter", kinds.BOOLEAN, "true", "Java metrics", METRICS),
+    _idle("config.providers", kinds.LIST, None, "config providers of one client", "write config.providers at the top level"),
+    _idle("retries", kinds.INT, "2147483647", "how often a request is sent again", "Ferry limits retries by time", roles="pa"),
+    _idle("interceptor.classes", kinds.LIST, None, "Java interceptors", NO_JAVA, roles="cp"),
 )
 
 CONSUMER = (
-    _idle("allow.auto.create.topics", "c", kinds.BOOLEAN, "true", "whether reading creates topics", "reading never creates topics"),
-    _idle("auto.commit.interval.ms", "c", kinds.INT, "5000", "offset commits of the group", NO_GROUP),
-    _idle("check.crcs", "c", kinds.BOOLEAN, "true", "whether checksums are checked", "Ferry always checks them"),
-    _idle("client.rack", "c", kinds.STRING, None, "rack to fetch from", "leaders know the last stable offset first"),
-    _idle("enable.auto.commit", "c", kinds.BOOLEAN, "true", "offset commits of the group", NO_GROUP),
-    _idle("exclude.internal.topics", "c", kinds.BOOLEAN, "true", "subscription", NO_GROUP),
-    _idle("fetch.max.bytes", "c", kinds.AT_LEAST_0, "52428800", "size of a fetch", "Ferry chooses the size of its fetches"),
-    _idle("fetch.max.wait.ms", "c", kinds.AT_LEAST_0, "500", "wait of a fetch", "Ferry chooses the size of its fetches"),
-    _idle("fetch.min.bytes", "c", kinds.AT_LEAST_0, "1", "size of a fetch", "Ferry chooses the size of its fetches"),
-    _idle("group.id", "c", kinds.STRING, None, "the group", NO_GROUP),
-    _idle("group.instance.id", "c", kinds.STRING, None, "the group", NO_GROUP),
-    _idle("group.protocol", "c", kinds.STRING, "classic", "the group", NO_GROUP),
-    _idle("group.remote.assignor", "c", kinds.STRING, None, "the group", NO_GROUP),
-    _idle("heartbeat.interval.ms", "c", kinds.INT, "3000", "the group", NO_GROUP),
-    _idle(
+    _consumer("allow.auto.create.topics", kinds.BOOLEAN, "true", "whether reading creates topics", "reading never creates topics"),
+    _consumer("auto.commit.interval.ms", kinds.INT, "5000", "offset commits of the group", NO_GROUP),
+    _consumer("check.crcs", kinds.BOOLEAN, "true", "whether checksums are checked", "Ferry always checks them"),
+    _consumer("client.rack", kinds.STRING, None, "rack to fetch from", "leaders know the last stable offset first"),
+    _consumer("enable.auto.commit", kinds.BOOLEAN, "true", "offset commits of the group", NO_GROUP),
+    _consumer("exclude.internal.topics", kinds.BOOLEAN, "true", "subscription", NO_GROUP),
+    _consumer("fetch.max.bytes", kinds.AT_LEAST_0, "52428800", "size of a fetch", "Ferry chooses the size of its fetches"),
+    _consumer("fetch.max.wait.ms", kinds.AT_LEAST_0, "500", "wait of a fetch", "Ferry chooses the size of its fetches"),
+    _consumer("fetch.min.bytes", kinds.AT_LEAST_0, "1", "size of a fetch", "Ferry chooses the size of its fetches"),
+    _consumer("group.id", kinds.STRING, None, "the group", NO_GROUP),
+    _consumer("group.instance.id", kinds.STRING, None, "the group", NO_GROUP),
+    _consumer("group.protocol", kinds.STRING, "classic", "the group", NO_GROUP),
+    _consumer("group.remote.assignor", kinds.STRING, None, "the group", NO_GROUP),
+    _consumer("heartbeat.interval.ms", kinds.INT, "3000", "the group", NO_GROUP),
+    _consumer(
         "isolation.level",
-        "c",
         kinds.choice("read_committed", "read_uncommitted"),
         "read_committed",
         "whether records of open and aborted transactions are read",
         "Ferry always reads committed records only",
     ),
-    _idle("key.deserializer", "c", kinds.CLASS, None, "how keys are read", RAW),
-    _idle("value.deserializer", "c", kinds.CLASS, None, "how values are read", RAW),
-    _idle("max.partition.fetch.bytes", "c", kinds.AT_LEAST_0, "1048576", "size of a fetch", "Ferry chooses the size of its fetches"),
-    _idle("max.poll.interval.ms", "c", kinds.AT_LEAST_1, "300000", "the group", NO_GROUP),
-    _idle("max.poll.records", "c", kinds.AT_LEAST_1, "500", "records of a poll", RAW),
-    _idle("partition.assignment.strategy", "c", kinds.LIST, None, "the group", NO_GROUP),
-    _idle("session.timeout.ms", "c", kinds.INT, "45000", "the group", NO_GROUP),
-    _idle("share.acknowledgement.mode", "c", kinds.STRING, "implicit", "share groups", NO_GROUP),
-    _idle("share.acquire.mode", "c", kinds.STRING, "batch_optimized", "share groups", NO_GROUP),
+    _consumer("key.deserializer", kinds.CLASS, None, "how keys are read", RAW),
+    _consumer("value.deserializer", kinds.CLASS, None, "how values are read", RAW),
+    _consumer("max.partition.fetch.bytes", kinds.AT_LEAST_0, "1048576", "size of a fetch", "Ferry chooses the size of its fetches"),
+    _consumer("max.poll.interval.ms", kinds.AT_LEAST_1, "300000", "the group", NO_GROUP),
+    _consumer("max.poll.records", kinds.AT_LEAST_1, "500", "records of a poll", RAW),
+    _consumer("partition.assignment.strategy", kinds.LIST, None, "the group", NO_GROUP),
+    _consumer("session.timeout.ms", kinds.INT, "45000", "the group", NO_GROUP),
+    _consumer("share.acknowledgement.mode", kinds.STRING, "implicit", "share groups", NO_GROUP),
+    _consumer("share.acquire.mode", kinds.STRING, "batch_optimized", "share groups", NO_GROUP),
 )
 
 PRODUCER = (
-    _idle("acks", "p", kinds.choice("all", "-1", "0", "1"), "all", "which replicas confirm", FIXED),
-    _idle("batch.size", "p", kinds.AT_LEAST_0, "16384", "size of a batch", RAW),
-    _idle("buffer.memory", "p", kinds.LONG_AT_LEAST_0, "33554432", "memory for batches", RAW),
-    _idle("compression.gzip.level", "p", kinds.INT, "-1", "compression", RAW),
-    _idle("compression.lz4.level", "p", kinds.INT, "9", "compression", RAW),
-    _idle("compression.type", "p", kinds.choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression", RAW),
-    _idle("compression.zstd.level", "p", kinds.INT, "3", "compression", RAW),
-    _idle("enable.idempotence", "p", kinds.BOOLEAN, "true", "whether retries can duplicate", FIXED),
-    _idle("key.serializer", "p", kinds.CLASS, None, "how keys are written", RAW),
-    _idle("value.serializer", "p", kinds.CLASS, None, "how values are written", RAW),
-    _idle("linger.ms", "p", kinds.LONG_AT_LEAST_0, "5", "how long a batch waits for more records", RAW),
-    _idle("max.block.ms", "p", kinds.LONG_AT_LEAST_0, "60000", "how long sending may block", "Ferry sets its own time limits"),
-    _idle("max.in.flight.requests.per.connection", "p", kinds.AT_LEAST_1, "5", "number of requests in flight", FIXED),
-    _idle("metadata.max.idle.ms", "p", kinds.LONG, "300000", "how long a client keeps metadata of unused topics", RAW),
-    _idle(
-        "partitioner.adaptive.partitioning.enable",
-        "p",
-        kinds.BOOLEAN,
-        "true",
-        "choice of the partition",
-        "records keep their partition",
-    ),
-    _idle("partitioner.availability.timeout.ms", "p", kinds.LONG, "0", "choice of the partition", "records keep their partition"),
-    _idle("partitioner.class", "p", kinds.CLASS, None, "choice of the partition", "records keep their partition"),
-    _idle("partitioner.ignore.keys", "p", kinds.BOOLEAN, "false", "choice of the partition", "records keep their partition"),
-    _idle("transaction.timeout.ms", "p", kinds.INT, "60000", "time after which the broker aborts", FIXED),
-    _idle("transaction.two.phase.commit.enable", "p", kinds.BOOLEAN, "false", "two-phase commit", FIXED),
-    _idle("transactional.id", "p", kinds.STRING, None, "name of the transactional producer", "each lane of a flow has its own"),
+    _producer("acks", kinds.choice("all", "-1", "0", "1"), "all", "which replicas confirm", FIXED),
+    _producer("batch.size", kinds.AT_LEAST_0, "16384", "size of a batch", RAW),
+    _producer("buffer.memory", kinds.LONG_AT_LEAST_0, "33554432", "memory for batches", RAW),
+    _producer("compression.gzip.level", kinds.INT, "-1", "compression", RAW),
+    _producer("compression.lz4.level", kinds.INT, "9", "compression", RAW),
+    _producer("compression.type", kinds.choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression", RAW),
+    _producer("compression.zstd.level", kinds.INT, "3", "compression", RAW),
+    _producer("enable.idempotence", kinds.BOOLEAN, "true", "whether retries can duplicate", FIXED),
+    _producer("key.serializer", kinds.CLASS, None, "how keys are written", RAW),
+    _producer("value.serializer", kinds.CLASS, None, "how values are written", RAW),
+    _producer("linger.ms", kinds.LONG_AT_LEAST_0, "5", "how long a batch waits for more records", RAW),
+    _producer("max.block.ms", kinds.LONG_AT_LEAST_0, "60000", "how long sending may block", "Ferry sets its own time limits"),
+    _producer("max.in.flight.requests.per.connection", kinds.AT_LEAST_1, "5", "number of requests in flight", FIXED),
+    _producer("metadata.max.idle.ms", kinds.LONG, "300000", "how long a client keeps metadata of unused topics", RAW),
+    _producer("partitioner.adaptive.partitioning.enable", kinds.BOOLEAN, "true", "choice of the partition", SAME_PARTITION),
+    _producer("partitioner.availability.timeout.ms", kinds.LONG, "0", "choice of the partition", SAME_PARTITION),
+    _producer("partitioner.class", kinds.CLASS, None, "choice of the partition", SAME_PARTITION),
+    _producer("partitioner.ignore.keys", kinds.BOOLEAN, "false", "choice of the partition", SAME_PARTITION),
+    _producer("transaction.timeout.ms", kinds.INT, "60000", "time after which the broker aborts", FIXED),
+    _producer("transaction.two.phase.commit.enable", kinds.BOOLEAN, "false", "two-phase commit", FIXED),
+    _producer("transactional.id", kinds.STRING, None, "name of the transactional producer", "each lane of a flow has its own"),
 )
 
 CLIENTS: tuple[Property, ...] = CONNECTION + LOGIN + LOGIN_WITHOUT_EFFECT + LOGIN_REFUSED + OTHERS + CONSUMER + PRODUCER

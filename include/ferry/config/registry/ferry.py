@@ -88,10 +88,7 @@ FERRY: tuple[Property, ...] = (
         "target",
     ),
     _ferry(
-        "ferry.message.handler",
-        kinds.WORD,
-        None,
-        "package.module:Class or function that gets every record, see [handlers](handlers.md)",
+        "ferry.message.handler", kinds.WORD, None, "package.module:Class or function that gets every record, see [handlers](handlers.md)"
     ),
     _ferry("ferry.message.handler.args", kinds.STRING, None, "text that the constructor of the handler's class gets"),
     _ferry("ferry.handler.reroute", kinds.BOOLEAN, "false", "true is refused: a handler cannot change a record's topic or partition"),
@@ -109,17 +106,11 @@ FERRY: tuple[Property, ...] = (
         "true: a record that the target refuses permanently stops its partition. false: Ferry skips the record and reports it as lost",
     ),
     _ferry(
-        "ferry.sync.acls.prefixed",
-        kinds.BOOLEAN,
-        "false",
-        "whether ACLs of prefixed topic names are copied too, with the prefix renamed",
+        "ferry.sync.acls.prefixed", kinds.BOOLEAN, "false", "whether ACLs of prefixed topic names are copied too, with the prefix renamed"
     ),
     _ferry("ferry.sync.acls.groups", kinds.BOOLEAN, "false", "whether ACLs of consumer groups are copied too, under the same names"),
     _ferry(
-        "ferry.sync.acls.transactional.ids",
-        kinds.BOOLEAN,
-        "false",
-        "whether ACLs of transactional ids are copied too, with their names",
+        "ferry.sync.acls.transactional.ids", kinds.BOOLEAN, "false", "whether ACLs of transactional ids are copied too, with their names"
     ),
     _ferry(
         "ferry.sync.acls.write",

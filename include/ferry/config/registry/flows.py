@@ -19,6 +19,9 @@ EVERY_RUN = "every run does this, and the flow's schedule says how often"
 NO_CONNECT = "Ferry does not run on Kafka Connect"
 RAW = "Ferry copies keys and values as bytes"
 NO_TASK_STATE = "only MM2's own tasks read it"
+NO_SKIP = "Ferry never skips such records"
+NO_TRANSFORMS = "Java classes of Connect; Ferry copies records unchanged: remove the key"
+COMPACTED = "the topic is compacted, as in MM2"
 
 
 def _flow(name: str, kind: Kind, default: str | None, meaning: str) -> Property:
@@ -43,12 +46,13 @@ SOURCE = (
     _flow("topics.exclude", kinds.LIST, TOPICS_EXCLUDE, "topics that are not copied; wins over topics"),
     _flow(
         "replication.policy.class",
-        kinds.plugin(
+        kinds.java_class(
             MM2 + "DefaultReplicationPolicy",
             MM2 + "IdentityReplicationPolicy",
             # KIP-382's name of the identity policy, in the two packages that it gives.
             MM2 + "LegacyReplicationPolicy",
             "org.apache.kafka.mirror.LegacyReplicationPolicy",
+            own=True,
         ),
         MM2 + "DefaultReplicationPolicy",
         "gives names to remote topics. LegacyReplicationPolicy is the same as IdentityReplicationPolicy",
@@ -109,18 +113,13 @@ HEARTBEATS = (
 )
 
 FILTERS = (
-    _flow("topic.filter.class", kinds.plugin(MM2 + "DefaultTopicFilter"), MM2 + "DefaultTopicFilter", "decides which topics are copied"),
-    _flow(
-        "group.filter.class",
-        kinds.plugin(MM2 + "DefaultGroupFilter"),
-        MM2 + "DefaultGroupFilter",
-        "decides which groups are checkpointed",
-    ),
-    _flow(
-        "config.property.filter.class",
-        kinds.plugin(MM2 + "DefaultConfigPropertyFilter"),
-        MM2 + "DefaultConfigPropertyFilter",
-        "decides which topic configs are synced",
+    *(
+        _flow(name, kinds.java_class(MM2 + default, own=True), MM2 + default, meaning)
+        for name, default, meaning in (
+            ("topic.filter.class", "DefaultTopicFilter", "decides which topics are copied"),
+            ("group.filter.class", "DefaultGroupFilter", "decides which groups are checkpointed"),
+            ("config.property.filter.class", "DefaultConfigPropertyFilter", "decides which topic configs are synced"),
+        )
     ),
     _flow(
         "forwarding.admin.class",
@@ -165,21 +164,9 @@ CONNECT = (
     ),
     _idle("errors.retry.timeout", kinds.LONG, "0", "how long Connect retries a record", "Ferry does not process records one by one"),
     _idle("errors.retry.delay.max.ms", kinds.LONG, "60000", "pause between those retries", "Ferry does not process records one by one"),
-    _idle(
-        "errors.tolerance",
-        kinds.choice("none", "all", ignore_case=True),
-        "none",
-        "whether Connect skips bad records",
-        "Ferry never skips such records",
-    ),
-    _idle("errors.log.enable", kinds.BOOLEAN, "false", "whether Connect logs bad records", "Ferry never skips such records"),
-    _idle(
-        "errors.log.include.messages",
-        kinds.BOOLEAN,
-        "false",
-        "whether Connect logs the content of bad records",
-        "Ferry never skips such records",
-    ),
+    _idle("errors.tolerance", kinds.choice("none", "all", ignore_case=True), "none", "whether Connect skips bad records", NO_SKIP),
+    _idle("errors.log.enable", kinds.BOOLEAN, "false", "whether Connect logs bad records", NO_SKIP),
+    _idle("errors.log.include.messages", kinds.BOOLEAN, "false", "whether Connect logs the content of bad records", NO_SKIP),
     _idle(
         "exactly.once.support",
         kinds.choice("requested", "required", ignore_case=True),
@@ -205,10 +192,8 @@ CONNECT = (
         "Ferry keeps positions as group offsets on the target",
         Scope.FLOW_ONLY,
     ),
-    _refused("transforms", "single message transforms", "Java classes of Connect; Ferry copies records unchanged: remove the key"),
-    _refused(
-        "predicates", "conditions of single message transforms", "Java classes of Connect; Ferry copies records unchanged: remove the key"
-    ),
+    _refused("transforms", "single message transforms", NO_TRANSFORMS),
+    _refused("predicates", "conditions of single message transforms", NO_TRANSFORMS),
     _refused("source.cluster.alias", "the source's alias", "clusters gives the alias: remove the key", Scope.FLOW_ONLY),
     _refused("target.cluster.alias", "the target's alias", "clusters gives the alias: remove the key", Scope.FLOW_ONLY),
 )
@@ -251,9 +236,9 @@ PROPOSED = (
     _idle("refresh.topics", kinds.STRING, None, "proposed in KIP-382", EVERY_RUN),
     _idle("refresh.groups", kinds.STRING, None, "proposed in KIP-382", EVERY_RUN),
     _idle("readahead.queue.capacity", kinds.STRING, None, "proposed in KIP-382", "Ferry fetches batches ahead as far as memory allows"),
-    _idle("heartbeats.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as in MM2"),
-    _idle("checkpoints.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as in MM2"),
-    _idle("offset.syncs.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", "the topic is compacted, as in MM2"),
+    _idle("heartbeats.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", COMPACTED),
+    _idle("checkpoints.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", COMPACTED),
+    _idle("offset.syncs.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", COMPACTED),
     _idle("key.converter.class", kinds.STRING, None, "proposed in KIP-382", RAW),
     _idle("value.converter.class", kinds.STRING, None, "proposed in KIP-382", RAW),
     _idle(
