@@ -16,7 +16,7 @@ from ferry.cli.new_file import write_new_file
 from ferry.cli.output import notice
 from ferry.cli.prompts import Asker, anything, one_of
 from ferry.config import load_config
-from ferry.config.first_file import PASSWORD_MODULES, PROTOCOLS, ClusterAnswers, FirstFile, first_file
+from ferry.config.first_file import PASSWORD_MECHANISMS, PROTOCOLS, ClusterAnswers, FirstFile, first_file
 from ferry.config.providers import has_reference
 from ferry.config.registry import kinds
 from ferry.doctor.cluster_checks import cluster_findings
@@ -134,7 +134,9 @@ class InitDialog:
             question = f"PEM file of the authorities that certify {name} (empty: those of the system)"
             answers = replace(answers, truststore=ask(question, f"--{side}-truststore", given.truststore, "", _existing_file))
         if protocol.startswith("SASL"):
-            mechanism = ask(f"sasl.mechanism of {name}", f"--{side}-mechanism", given.mechanism, "SCRAM-SHA-512", one_of(PASSWORD_MODULES))
+            mechanism = ask(
+                f"sasl.mechanism of {name}", f"--{side}-mechanism", given.mechanism, "SCRAM-SHA-512", one_of(PASSWORD_MECHANISMS)
+            )
             user = ask(f"User at {name}", f"--{side}-user", given.user, check=_user)
             answers = replace(answers, mechanism=mechanism, user=user, password=self._password(given, name))
         return answers

@@ -49,9 +49,7 @@ class Cluster:
 
     def _login(self, role: ClientRole) -> tuple[str, str]:
         try:
-            settings = self._resolved(role)
-            login = read_login(settings)
-            subject = _subject(settings) if login.user is None and login.encrypted else None
+            login, subject = self._identified(role)
         except ConfigError:
             return "unknown (the login cannot be read here)", ""
         how = f"{login.protocol}, {login.mechanism}" if login.mechanism else login.protocol
@@ -61,7 +59,7 @@ class Cluster:
     def principal(self) -> str | None:
         """The principal of Ferry on brokers without mapping rules; None if only the brokers know it, from a token."""
         try:
-            login, subject = self._identified()
+            login, subject = self._identified(ClientRole.ADMIN)
         except ConfigError:
             return None
         if login.credentials is None:
@@ -72,12 +70,12 @@ class Cluster:
     def by_certificate(self) -> bool:
         """Whether Ferry's principal comes from a certificate. Brokers with mapping rules may turn its subject into another name."""
         try:
-            return self._identified()[1] is not None
+            return self._identified(ClientRole.ADMIN)[1] is not None
         except ConfigError:
             return False
 
-    def _identified(self) -> tuple[Login, str | None]:
-        settings = self._resolved(ClientRole.ADMIN)
+    def _identified(self, role: ClientRole) -> tuple[Login, str | None]:
+        settings = self._resolved(role)
         login = read_login(settings)
         return login, _subject(settings) if login.credentials is None and login.encrypted else None
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ferry.config.jaas import MODULES, LoginModule
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.providers import has_reference
@@ -113,19 +114,6 @@ def _add_login(texts: dict[str, str], fields: ConnectionFields) -> None:
     password = fields.password or fields.extra.get(_PASSWORD)
     mechanism = texts.get("sasl.mechanism", "")
     if user and password and mechanism and "sasl.jaas.config" not in texts:
-        module, user_option, password_option = _module(mechanism)
-        texts["sasl.jaas.config"] = f"{module} required {user_option}={_quoted(str(user))} {password_option}={_quoted(str(password))};"
-
-
-def _module(mechanism: str) -> tuple[str, str, str]:
-    package = "org.apache.kafka.common.security."
-    if mechanism == "OAUTHBEARER":
-        return f"{package}oauthbearer.OAuthBearerLoginModule", "clientId", "clientSecret"
-    if mechanism.startswith("SCRAM"):
-        return f"{package}scram.ScramLoginModule", "username", "password"
-    return f"{package}plain.PlainLoginModule", "username", "password"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
-    return f'"{escaped}"'
+        names = ("clientId", "clientSecret") if mechanism == "OAUTHBEARER" else ("username", "password")
+        module = MODULES.get(mechanism, MODULES["PLAIN"])  # other mechanisms are refused with the login
+        texts["sasl.jaas.config"] = LoginModule(module, dict(zip(names, (str(user), str(password)), strict=True))).text

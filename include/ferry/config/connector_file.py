@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
+from ferry.config.keys import ROLES, SIDES
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry, PropertiesFile
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
@@ -23,7 +24,7 @@ RENAME = "rename.topics"
 HEARTBEATS = "emit.heartbeats.enabled"
 IDENTITY_CLASS = f"{MM2}IdentityReplicationPolicy"
 _CONSUMED = frozenset({SOURCE_ALIAS, TARGET_ALIAS, CLASS, "name", RENAME})
-_ROLES = ("consumer", "producer", "admin")
+
 _AROUND = {
     "heartbeat": (HEARTBEATS,),
     "checkpoint": ("emit.checkpoints.enabled", "sync.group.offsets.enabled"),
@@ -45,14 +46,15 @@ def read_connector_file(file: PropertiesFile) -> PropertiesFile:
     problems.raise_if_any()
     pair = f"{source.value}->{target.value}"
     entries = {"clusters": replace(source, value=f"{source.value}, {target.value}")}
-    for key, entry in sorted(file.entries.items(), key=lambda item: _strength(item[0])):
+    # Role settings without a side come first, so that those of one side replace them.
+    for key, entry in sorted(file.entries.items(), key=lambda item: item[0].partition(".")[0] not in ROLES):
         for place in () if key in _CONSUMED else _places(key, pair, source.value, target.value):
             entries[place] = entry
     entries.setdefault(f"{pair}.enabled", replace(source, value="true"))
     if rename_off(file.entries):
         entries.setdefault(f"{pair}.replication.policy.class", replace(file.entries[RENAME], value=IDENTITY_CLASS))
     notes = list(file.notes)
-    left_out = _left_out(part)
+    left_out = tuple(name for other, names in _AROUND.items() if part is not None and other != part for name in names)
     for name in left_out:
         written = entries.get(f"{pair}.{name}")
         if written is not None and written.value.strip().lower() == "true":
@@ -90,15 +92,6 @@ def _part(file: PropertiesFile, problems: Problems) -> str | None:
     return _PARTS.get(name)
 
 
-def _left_out(part: str | None) -> tuple[str, ...]:
-    return tuple(name for other, names in _AROUND.items() if part is not None and other != part for name in names)
-
-
-def _strength(key: str) -> int:
-    """0 for role settings without a side, which come first, so that those of one side replace them; otherwise 1."""
-    return 0 if key.startswith(tuple(f"{role}." for role in _ROLES)) else 1
-
-
 def _places(key: str, pair: str, source: str, target: str) -> tuple[str, ...]:
     """The keys that mm2.properties has for it."""
     if key.startswith("config.providers"):
@@ -106,24 +99,21 @@ def _places(key: str, pair: str, source: str, target: str) -> tuple[str, ...]:
     role, _, name = key.partition(".")
     if key in FLOW_PROPERTIES or key.startswith("producer.override."):
         return (f"{pair}.{key}",)
-    if role in _ROLES and name in CLIENT_PROPERTIES:
+    if role in ROLES and name in CLIENT_PROPERTIES:
         return f"{source}.{key}", f"{target}.{key}"
     for side, alias in (("source.", source), ("target.", target)):
         rest = key.removeprefix(side)
         if rest == key:
             continue
-        inner = rest.removeprefix("cluster.")
-        if inner != rest:
-            return (f"{alias}.{inner}",)
-        if rest.partition(".")[0] in _ROLES:
-            return (f"{alias}.{rest}",)
+        if rest.partition(".")[0] in ("cluster", *ROLES):
+            return (f"{alias}.{rest.removeprefix('cluster.')}",)
     return (f"{pair}.{key}",)
 
 
 def _in_words_of_the_file(text: str, pair: str, aliases: tuple[str, str]) -> str:
     """`text` with keys of mm2.properties replaced by the keys of this file."""
     text = text.replace(f"{pair}.", "")
-    for side, alias in zip(("source", "target"), aliases, strict=True):
-        text = re.sub(rf"(?<![\w.-]){re.escape(alias)}\.({'|'.join(_ROLES)})\.", rf"{side}.\1.", text)
+    for side, alias in zip(SIDES, aliases, strict=True):
+        text = re.sub(rf"(?<![\w.-]){re.escape(alias)}\.({'|'.join(ROLES)})\.", rf"{side}.\1.", text)
         text = re.sub(rf"(?<![\w.-]){re.escape(alias)}\.(?=[a-z])(?!cluster\.)", f"{side}.cluster.", text)
     return text

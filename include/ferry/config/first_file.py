@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 
 import javaproperties
 
-PASSWORD_MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
+from ferry.config.jaas import MODULES, LoginModule
+
+PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _PROVIDERS = {
     "env": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
@@ -102,13 +100,8 @@ def _cluster(side: ClusterAnswers) -> Iterator[str]:
         yield _set(f"{side.alias}.ssl.truststore.location", side.truststore)
     if side.protocol.startswith("SASL"):
         yield _set(f"{side.alias}.sasl.mechanism", side.mechanism)
-        options = f"username={_quoted(side.user)} password={_quoted(side.password)}"
-        yield _set(f"{side.alias}.sasl.jaas.config", f"{PASSWORD_MODULES[side.mechanism]} required {options};")
-
-
-def _quoted(text: str) -> str:
-    """As a JAAS option."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        module = LoginModule(MODULES[side.mechanism], {"username": side.user, "password": side.password})
+        yield _set(f"{side.alias}.sasl.jaas.config", module.text)
 
 
 def _set(key: str, value: str) -> str:

@@ -13,7 +13,7 @@ from ferry.config.properties import Entry
 from ferry.config.registry import FLOW_PROPERTIES, Effect
 from ferry.config.replicas import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, REPLICA_KEYS, WantedReplicas
 from ferry.config.settings import AclSettings, AlertSettings, HandlingSettings, MirroringSettings, read_from, values_of
-from ferry.config.sources import ClientRole, Pair, Setting, Sources
+from ferry.config.sources import ClientRole, Pair, Sources
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.filters import (
@@ -105,9 +105,9 @@ class Flow:
     def topic_filter(self) -> NameRule:
         """Decides which topics are copied. ConfigError for a custom class that cannot be made."""
         custom = self.mirroring.topic_filter_class
-        return (
-            CustomTopicFilter(custom, self.class_properties) if is_custom(custom) else DefaultTopicFilter(self.topics, self.topics_exclude)
-        )
+        if is_custom(custom):
+            return CustomTopicFilter(custom, self.class_properties)
+        return DefaultTopicFilter(self.topics, self.topics_exclude)
 
     @property
     def group_filter(self) -> NameRule:
@@ -283,14 +283,10 @@ class FlowReader:
         if own is not None:
             return own
         setting = next((setting for setting in source.of_role(ClientRole.CONSUMER) if setting.name == "auto.offset.reset"), None)
-        return "earliest" if setting is None else self._reset(setting)
-
-    def _reset(self, setting: Setting) -> Literal["earliest", "latest"]:
-        match setting.value.reveal().strip().lower():
-            case "earliest":
-                return "earliest"
-            case "latest":
-                return "latest"
+        if setting is None or (reset := setting.value.reveal().strip().lower()) == "earliest":
+            return "earliest"
+        if reset == "latest":
+            return "latest"
         what = "must be earliest or latest. For a time write ferry.start=<ISO time>. Ferry never resets a lost position silently"
         self.problems.add(what, setting)
         return "earliest"

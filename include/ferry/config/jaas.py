@@ -20,6 +20,14 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
 _CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
+MODULES_PACKAGE = "org.apache.kafka.common.security."
+# The login modules of the mechanisms that Ferry offers.
+MODULES = {
+    "PLAIN": f"{MODULES_PACKAGE}plain.PlainLoginModule",
+    "SCRAM-SHA-256": f"{MODULES_PACKAGE}scram.ScramLoginModule",
+    "SCRAM-SHA-512": f"{MODULES_PACKAGE}scram.ScramLoginModule",
+    "OAUTHBEARER": f"{MODULES_PACKAGE}oauthbearer.OAuthBearerLoginModule",
+}
 
 
 @dataclass(frozen=True)
@@ -30,9 +38,14 @@ class LoginModule:
     options: Mapping[str, str] = field(repr=False)
 
     @property
-    def simple_name(self) -> str:
-        """The class without its package."""
-        return self.java_class.rpartition(".")[2]
+    def text(self) -> str:
+        """The value of `sasl.jaas.config`."""
+        return f"{self.java_class} required {' '.join(f'{name}={_quoted(value)}' for name, value in self.options.items())};"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'"{escaped}"'
 
 
 def parse_jaas(text: str) -> LoginModule:

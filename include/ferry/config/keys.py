@@ -19,9 +19,9 @@ from ferry.config.registry import (
 )
 from ferry.config.registry.flows import NO_CONNECT
 from ferry.config.registry.kinds import STRING
-from ferry.config.sources import ClientRole, Pair
+from ferry.config.sources import Pair
 
-ROLES = tuple(role.value for role in ClientRole)
+ROLES = ("consumer", "producer", "admin")
 SIDES = ("source", "target")
 _TRANSFORMS = FLOW_PROPERTIES["transforms"]
 _TOPIC_CREATION = Property("topic.creation", STRING, None, "topics made by Connect", Scope.FLOW_ONLY, Effect.NO_EFFECT, NO_CONNECT)
@@ -182,4 +182,4 @@ def _role_key(rest: str) -> Recognised | None:
 
 def _a_role(known: Property) -> str:
     """The role that advice names: the first that knows the property."""
-    return next(role for role in ("consumer", "producer", "admin") if role in known.roles)
+    return next(role for role in ROLES if role in known.roles)

@@ -23,7 +23,7 @@ from ferry.config.loops import find_loops
 from ferry.config.nearest import nearest_name
 from ferry.config.pasted_pem import GOES_ON, begins_pem
 from ferry.config.problems import NO_LINE, Problems, PropertyError
-from ferry.config.properties import Entry, PropertiesFile, read_properties
+from ferry.config.properties import PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, read_providers
 from ferry.config.registry import kinds
 from ferry.config.settings import MirroringSettings, properties_of
@@ -101,7 +101,9 @@ class _Loader:
         self._check_servers(sources, clusters)
         flows = tuple(self._flows(sources, aliases, providers))
         if not flows:
-            self._problems.add(_no_flows(aliases))
+            one = "clusters names one cluster only, a flow needs two"
+            hint = one if len(aliases) < 2 else f"add {aliases[0]}->{aliases[1]}.enabled=true"
+            self._problems.add(f"No source->target replication flows: {hint}")
         self._problems.raise_if_any()
         self._check_loops(sources, flows)
         return FerryConfig(self._file.path, clusters, flows, self._problems.warnings, self._top_level(sources, clusters))
@@ -121,16 +123,14 @@ class _Loader:
         return aliases
 
     def _sources(self, aliases: tuple[str, ...], providers: Providers) -> Sources:
-        keys = Keys(aliases, tuple(provider.name for provider in providers.providers), self._custom_classes())
+        written = self._file.entries.items()
+        custom = frozenset(name for name in CLASS_KEYS for key, entry in written if key.endswith(name) and is_custom(entry.value.strip()))
+        keys = Keys(aliases, tuple(provider.name for provider in providers.providers), custom)
         checks = EntryChecks(keys, providers, self._problems, self._file.words)
-        entries = {key: checks.checked(key, entry) for key, entry in self._file.entries.items()}
+        entries = {key: checks.checked(key, entry) for key, entry in written}
         named = {alias: entries[f"{alias}.{CONNECTION_KEY}"] for alias in aliases if f"{alias}.{CONNECTION_KEY}" in entries}
         read = {alias: read_connection(entry, self._lookup, self._problems) for alias, entry in named.items()}
         return Sources(entries, {alias: settings for alias, settings in read.items() if settings is not None})
-
-    def _custom_classes(self) -> frozenset[str]:
-        entries = self._file.entries.items()
-        return frozenset(name for name in CLASS_KEYS for key, entry in entries if key.endswith(name) and is_custom(entry.value.strip()))
 
     def _cluster(self, sources: Sources, alias: str, providers: Providers, pair: Pair | None) -> Cluster:
         settings = tuple((role, sources.of_client(alias, role, pair)) for role in ClientRole)
@@ -177,8 +177,7 @@ class _Loader:
                 continue
             servers = frozenset(server.strip() for server in setting.value.reveal().split(","))
             if servers in seen:
-                what = f"is the same as cluster {seen[servers]}'s: a flow must not copy a cluster to itself"
-                self._problems.add(what, setting)
+                self._problems.add(f"is the same as cluster {seen[servers]}'s: a flow must not copy a cluster to itself", setting)
             seen.setdefault(servers, alias)
 
     def _add_missing_servers(self, sources: Sources, alias: str) -> None:
@@ -198,9 +197,8 @@ class _Loader:
                 self._check_aliases(pair)
                 source, target = (self._cluster(sources, alias, providers, pair) for alias in (pair.source, pair.target))
                 flow = reader.read(source, target)
-                left_out: dict[str, Any] = {
-                    name: False for name, key in properties_of(MirroringSettings).items() if key in self._file.left_out
-                }
+                names = [name for name, key in properties_of(MirroringSettings).items() if key in self._file.left_out]
+                left_out: dict[str, Any] = dict.fromkeys(names, False)
                 flows.append(replace(flow, copies=self._file.copies, mirroring=replace(flow.mirroring, **left_out)))
         return flows
 
@@ -209,22 +207,13 @@ class _Loader:
         return {alias: reader.read(cluster, cluster) for alias, cluster in clusters.items()}
 
     def _check_loops(self, sources: Sources, flows: tuple[Flow, ...]) -> None:
-        for problem in find_loops(flows):
-            pair = Pair(problem.flow.source.alias, problem.flow.target.alias)
-            entry = sources.of_flow(pair, problem.key)
-            line = entry.line if entry else NO_LINE
-            self._problems.add(problem.what, key=f"{pair.name}.{problem.key}", line=line)
+        for flow, key, what in find_loops(flows):
+            entry = sources.of_flow(Pair(flow.source.alias, flow.target.alias), key)
+            self._problems.add(what, key=f"{flow.name}.{key}", line=entry.line if entry else NO_LINE)
         self._problems.raise_if_any()
 
     def _check_aliases(self, pair: Pair) -> None:
-        entry: Entry = self._file.entries["clusters"]
         for alias in (pair.source, pair.target):
             if not _ALIAS.fullmatch(alias):
                 what = f"alias {alias} becomes part of topic names: use letters, digits, dots, dashes and underscores, at most 200"
-                self._problems.add(what, entry)
-
-
-def _no_flows(aliases: tuple[str, ...]) -> str:
-    if len(aliases) < 2:
-        return "No source->target replication flows: clusters names one cluster only, a flow needs two"
-    return f"No source->target replication flows: add {aliases[0]}->{aliases[1]}.enabled=true"
+                self._problems.add(what, self._file.entries["clusters"])

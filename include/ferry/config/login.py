@@ -8,16 +8,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from ferry.config.client_settings import ClientSettings
-from ferry.config.jaas import LoginModule, parse_jaas
+from ferry.config.jaas import MODULES, MODULES_PACKAGE, LoginModule, parse_jaas
 from ferry.config.secret import Secret
 
-_MODULES = {
-    "PLAIN": "PlainLoginModule",
-    "SCRAM-SHA-256": "ScramLoginModule",
-    "SCRAM-SHA-512": "ScramLoginModule",
-    "OAUTHBEARER": "OAuthBearerLoginModule",
-}
-_MODULE_PACKAGES = ("org.apache.kafka.common.security.", "org.apache.kafka.common.security.oauthbearer.")
 _EXTENSION = "extension_"
 _UNSECURED = "unsecuredLogin"
 _URL = "sasl.oauthbearer.token.endpoint.url"
@@ -101,27 +94,27 @@ def read_login(settings: ClientSettings) -> Login:
     mechanism = (settings.text("sasl.mechanism") or "").strip()
     if not mechanism:
         raise settings.problem("sasl.mechanism", f"is not set, and Kafka's default is GSSAPI, which Ferry does not offer: set {_offered()}")
-    if mechanism not in _MODULES:
+    if mechanism not in MODULES:
         raise settings.problem("sasl.mechanism", f"{mechanism} is not offered: use {_offered()}")
     module = _login_module(settings, mechanism)
     return Login(protocol, mechanism, _token(settings, module) if mechanism == "OAUTHBEARER" else _password(settings, module))
 
 
 def _offered() -> str:
-    *others, last = _MODULES
+    *others, last = MODULES
     return f"{', '.join(others)} or {last}"
 
 
 def _login_module(settings: ClientSettings, mechanism: str) -> LoginModule:
     text = settings.text("sasl.jaas.config")
-    wanted = _MODULES[mechanism]
+    wanted = MODULES[mechanism].rpartition(".")[2]
     if text is None:
         raise settings.problem("sasl.jaas.config", f"is not set: {mechanism} needs {wanted} with its options")
     try:
         module = parse_jaas(text)
     except ValueError as problem:
         raise settings.problem("sasl.jaas.config", str(problem)) from None
-    if module.simple_name != wanted or not module.java_class.startswith(_MODULE_PACKAGES):
+    if module.java_class.rpartition(".")[2] != wanted or not module.java_class.startswith(MODULES_PACKAGE):
         raise settings.problem("sasl.jaas.config", f"names another login module than Kafka's {wanted}, which {mechanism} needs")
     return module
 

@@ -11,7 +11,6 @@ matched the same topic.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from ferry.config import Flow
 
@@ -19,22 +18,15 @@ _PLAIN_NAME = re.compile(r"(?:[a-zA-Z0-9_.-]|\\\.)+")
 ANY_TOPIC = ""
 
 Edge = tuple[str, str]  # aliases of source and target
-
-
-@dataclass(frozen=True)
-class LoopProblem:
-    """A problem, and the flow and property that cause it."""
-
-    flow: Flow
-    key: str
-    what: str
+LoopProblem = tuple[Flow, str, str]  # the flow and the property that cause a problem, and what it is
 
 
 def find_loops(flows: Iterable[Flow]) -> list[LoopProblem]:
     """All problems of these flows, each ring and each pair once."""
     keeping = [flow for flow in flows if not flow.policy.renames]
     found: dict[tuple[str, frozenset[str]], LoopProblem] = {}
-    for topic in (ANY_TOPIC, *sorted(_written_out(keeping))):
+    written_out = {entry.replace("\\.", ".") for flow in keeping for entry in flow.topics if _PLAIN_NAME.fullmatch(entry)}
+    for topic in (ANY_TOPIC, *sorted(written_out)):
         edges = {(flow.source.alias, flow.target.alias): flow for flow in keeping if _copies(flow, topic)}
         for edge, flow in edges.items():
             ring = _ring(edge, edges)
@@ -44,10 +36,6 @@ def find_loops(flows: Iterable[Flow]) -> list[LoopProblem]:
             if other is not None and not flow.exactly_once:
                 found.setdefault(("pair", frozenset({flow.name})), _pair_problem(flow, other, topic))
     return list(found.values())
-
-
-def _written_out(flows: Iterable[Flow]) -> set[str]:
-    return {entry.replace("\\.", ".") for flow in flows for entry in flow.topics if _PLAIN_NAME.fullmatch(entry)}
 
 
 def _copies(flow: Flow, topic: str) -> bool:
@@ -81,7 +69,7 @@ def _ring_problem(flow: Flow, ring: tuple[str, ...], topic: str) -> LoopProblem:
         f"keeps topic names, and so do all flows of the ring {', '.join(ring)}: records of {which} would go round for ever; disable one of "
         "these flows, leave the topics out of one with topics.exclude, or use DefaultReplicationPolicy"
     )
-    return LoopProblem(flow, "replication.policy.class", what)
+    return flow, "replication.policy.class", what
 
 
 def _pair_problem(flow: Flow, other: Flow, topic: str) -> LoopProblem:
@@ -90,4 +78,4 @@ def _pair_problem(flow: Flow, other: Flow, topic: str) -> LoopProblem:
         f"is false, but {other.name} copies {which} back under the same names: records of {flow.name} that stand in no ledger would come "
         f"back; set {flow.name}.transaction.producer = true, or disable {other.name}"
     )
-    return LoopProblem(flow, "transaction.producer", what)
+    return flow, "transaction.producer", what

@@ -18,14 +18,15 @@ _ALIAS_LIKENESS = 0.6
 def nearest_key(keys: Keys, key: str) -> str | None:
     """The known key of this file that is most similar to `key`; None if none is similar."""
     scopes = [(f"{pair.name}.", _FLOW) for pair in keys.pairs] + [(f"{alias}.", _CLUSTER) for alias in keys.aliases]
-    prefix, names = max(((prefix, names) for prefix, names in scopes if key.startswith(prefix)), key=_length, default=("", _TOP_LEVEL))
+    fitting = [scope for scope in scopes if key.startswith(scope[0])]
+    prefix, names = max(fitting, key=lambda scope: len(scope[0]), default=("", _TOP_LEVEL))
     if not prefix:
         stray = stray_prefix(keys, key)
         if stray is not None:
             owner = _closest_ignoring_case(stray, [prefix.removesuffix(".") for prefix, _ in scopes])
             return owner and owner + key.removeprefix(stray)
-    match = _closest(key.removeprefix(prefix), names)
-    return match and prefix + match
+    match = difflib.get_close_matches(key.removeprefix(prefix), names, n=1)
+    return prefix + match[0] if match else None
 
 
 def nearest_name(name: str, names: Iterable[str]) -> str:
@@ -42,14 +43,6 @@ def stray_prefix(keys: Keys, key: str) -> str | None:
         if name in known and prefix not in (*keys.aliases, *ROLES):
             return prefix
     return None
-
-
-def _length(scope: tuple[str, list[str]]) -> int:
-    return len(scope[0])
-
-
-def _closest(name: str, names: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name, list(names), n=1)), None)
 
 
 def _closest_ignoring_case(name: str, names: list[str]) -> str | None:

@@ -4,12 +4,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from ferry.config.pasted_pem import without_pem
+from ferry.config.properties import Entry
 from ferry.config.secret import HIDDEN
+from ferry.config.sources import Setting
 from ferry.errors import ConfigError
 
+Place = Entry | Setting
 NO_LINE = 0
 # After a backslash at the end of a line, the next line is part of the value too: a message could then quote a password.
 _SECRET = re.compile(r"""((?:password|secret)\S*\s*[=:]\s*)(?:\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|\S+)""", re.IGNORECASE)
@@ -38,15 +40,6 @@ class PropertyError(ConfigError):
 
     def __str__(self) -> str:
         return located(self.path, self.line, self.key, self.what)
-
-
-class Place(Protocol):
-    """Where something stands in a file, as entries and settings know it."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def line(self) -> int: ...
 
 
 @dataclass
