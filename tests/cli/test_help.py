@@ -34,6 +34,13 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
 COMMANDS = dict(commands(get_command(app), "ferry"))
 
 
+def test_help_and_completion_load_no_client_library() -> None:
+    loaded = "import sys, ferry.cli.main; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout.split()
+    assert "ferry.cli.main" in modules
+    assert not {"ferry.config", "kafka", "confluent_kafka", "pyspark", "airflow"} & set(modules)
+
+
 def test_commands_stand_in_panels_in_the_order_of_use() -> None:
     shown = CliRunner().invoke(app, [], env={"COLUMNS": "120"}).output
     panels = re.findall(r"^╭─ (.+?) ─", shown, flags=re.MULTILINE)

@@ -62,17 +62,12 @@ def seed(
 
 
 def _given(flow: Flow, file: Path | None, group: str | None, offsets_topic: str | None, connector: str | None) -> GivenPositions:
-    if file is not None:
-        from ferry.recovery.positions import read_seed_file  # noqa: PLC0415 - see seed
-
-        return read_seed_file(file)
-    if group is not None:
-        from ferry.recovery.positions import read_group_positions  # noqa: PLC0415 - see seed
-
-        return read_group_positions(flow, group)
     from ferry.recovery.mm2_positions import read_mm2_positions  # noqa: PLC0415 - see seed
+    from ferry.recovery.positions import read_group_positions, read_seed_file  # noqa: PLC0415 - see seed
 
-    return read_mm2_positions(flow, offsets_topic, connector)
+    if file is not None:
+        return read_seed_file(file)
+    return read_mm2_positions(flow, offsets_topic, connector) if group is None else read_group_positions(flow, group)
 
 
 def _show_seeds(outcome: SeedOutcome) -> None:
@@ -81,7 +76,7 @@ def _show_seeds(outcome: SeedOutcome) -> None:
             entry.topic,
             entry.partition,
             entry.remote_topic,
-            "" if entry.before is None else entry.before,
+            entry.before,
             entry.position,
             entry.reason,
             ", ".join(f"below {downstream}: [{start}, {end})" for start, end, downstream in entry.foreign),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -53,9 +53,10 @@ class Asked:
         """The answer as JSON."""
         document({"version": CLIENT_VERSION, "cluster": self.cluster, **answer})
 
-    def names(self, key: str, names: Iterable[str], *, as_json: bool, **asked: object) -> None:
-        """Print names, each on a line."""
-        found = sorted(names)
+    def names(self, key: str, ask: Callable[[MirrorClient], Iterable[str]], *, as_json: bool, **asked: str | None) -> None:
+        """Print the names that a client answers, each on a line."""
+        with self.connect(asked.get("source")) as client:
+            found = sorted(ask(client))
         if as_json:
             self.document(**asked, **{key: found})
             return
@@ -96,25 +97,19 @@ def replication_hops(context: typer.Context, source: Source, as_json: AsJson = F
 @app.command("heartbeat-topics")
 def heartbeat_topics(context: typer.Context, as_json: AsJson = False) -> None:
     """Topics with heartbeats: the cluster's own, and copies of those of other clusters."""
-    asked: Asked = context.obj
-    with asked.connect() as client:
-        asked.names("topics", client.heartbeat_topics(), as_json=as_json)
+    context.obj.names("topics", lambda client: client.heartbeat_topics(), as_json=as_json)
 
 
 @app.command("checkpoint-topics")
 def checkpoint_topics(context: typer.Context, as_json: AsJson = False) -> None:
     """Topics with checkpoints."""
-    asked: Asked = context.obj
-    with asked.connect() as client:
-        asked.names("topics", client.checkpoint_topics(), as_json=as_json)
+    context.obj.names("topics", lambda client: client.checkpoint_topics(), as_json=as_json)
 
 
 @app.command("upstream-clusters")
 def upstream_clusters(context: typer.Context, as_json: AsJson = False) -> None:
     """Clusters whose heartbeats arrive here, over any number of hops."""
-    asked: Asked = context.obj
-    with asked.connect() as client:
-        asked.names("clusters", client.upstream_clusters(), as_json=as_json)
+    context.obj.names("clusters", lambda client: client.upstream_clusters(), as_json=as_json)
 
 
 @app.command("remote-topics")
@@ -124,9 +119,7 @@ def remote_topics(
     as_json: AsJson = False,
 ) -> None:
     """Topics that are copies of other clusters' topics."""
-    asked: Asked = context.obj
-    with asked.connect(source) as client:
-        asked.names("topics", client.remote_topics(source), as_json=as_json, source=source)
+    context.obj.names("topics", lambda client: client.remote_topics(source), as_json=as_json, source=source)
 
 
 @app.command("translate-offsets")

@@ -104,11 +104,7 @@ def topic_names(context: typer.Context, incomplete: str) -> list[str]:
     asked = context.params.get("flow")
     flows = [flow for flow in loaded.flows if asked in {None, flow.name}]
     named = sorted({name for flow in flows for name in flow.topics if _PLAIN_TOPIC.fullmatch(name) and name.startswith(incomplete)})
-    return named or list(_begun(incomplete, _topics_of_all(flows)))
-
-
-def _begun(incomplete: str, names: Iterable[str]) -> Iterator[str]:
-    return iter(sorted({name for name in names if name.startswith(incomplete)})[:MOST_TOPICS])
+    return named or sorted({name for name in _topics_of_all(flows) if name.startswith(incomplete)})[:MOST_TOPICS]
 
 
 def _topics_of_all(flows: Iterable[Flow]) -> Iterator[str]:

@@ -70,14 +70,8 @@ def backfill(
     as_json: AsJson = False,
 ) -> None:
     """Copy what the ledger does not cover in an interval of record time. A second backfill of the interval copies nothing."""
-    request = RunRequest(
-        flow,
-        run_id("backfill"),
-        since=moment("--from", since),
-        until=moment("--until", until),
-        backfill=True,
-        topics=tuple(topic or ()),
-    )
+    start, end = moment("--from", since), moment("--until", until)
+    request = RunRequest(flow, run_id("backfill"), since=start, until=end, backfill=True, topics=tuple(topic or ()))
     carry_out(config, request, master, report, as_json=as_json)
 
 
@@ -111,7 +105,7 @@ def carry_out(
         check_report_file(report_file)
     codes: list[ExitCode] = []
     with Run(flow, request) as run:
-        master = master or _local_master(flow)
+        master = master or f"local[{'*' if flow.tasks_max is None else flow.tasks_max}]"
         if run.plan.needs_copy and master != INLINE:
             from ferry.spark.submit import check_master  # noqa: PLC0415 - only runs that copy need Spark
 
@@ -220,10 +214,6 @@ def _tell_limits(flow: Flow, outcome: RunReport, broken: tuple[BrokenLimit, ...]
     for trouble in deliver(flow.alerts, limit_alerts(flow.name, broken, run_id=outcome.run_id)):
         notice(f"warning: {trouble}")
     return problem.exit_code
-
-
-def _local_master(flow: Flow) -> str:
-    return f"local[{'*' if flow.tasks_max is None else flow.tasks_max}]"
 
 
 def _copy(config: Path, run: Run, master: str) -> ExitCode:

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
 
 from ferry.cli.copies import AnyFlow, AsJson
-from ferry.cli.output import complain, document, line, notice
+from ferry.cli.output import complain, document, draw, line, notice
 
 if TYPE_CHECKING:
     from ferry.doctor.finding import Finding
@@ -46,16 +49,6 @@ def doctor(config: OptionalConfig = None, flow: AnyFlow = None, as_json: AsJson 
 
 
 def _show(findings: list[Finding]) -> None:
-    import sys  # noqa: PLC0415 - see doctor
-
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - see doctor
-    from rich.console import Console  # noqa: PLC0415 - see doctor
-    from rich.table import Table  # noqa: PLC0415 - see doctor
-    from rich.text import Text  # noqa: PLC0415 - see doctor
-
-    from ferry.cli.output import PIPED_WIDTH  # noqa: PLC0415 - beside its use
-
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     for where in dict.fromkeys(entry.where for entry in findings):
         drawn = Table(title=where, title_justify="left", header_style="bold", box=SIMPLE_HEAD, expand=False)
         drawn.add_column("")
@@ -66,4 +59,4 @@ def _show(findings: list[Finding]) -> None:
             if entry.fix:
                 told.append(f"\n→ {entry.fix}", style="cyan")
             drawn.add_row(Text(entry.verdict.value, style=_COLOURS[entry.verdict.value]), entry.check, told)
-        console.print(drawn)
+        draw(drawn)

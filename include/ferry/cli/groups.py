@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from ferry.translation.model import TranslatedPosition
 
 EXPLANATION_VERSION, TRANSLATION_VERSION = 1, 1
+_ONLY_GROUP = "Only this consumer group, even if the group filter excludes it; may be repeated. Default: all."
+Groups = Annotated[list[str] | None, typer.Option("--group", "-g", help=_ONLY_GROUP)]
 
 
 def explain(
@@ -45,12 +48,12 @@ def _show(found: GroupExplanation) -> None:
         (
             entry.topic,
             entry.partition,
-            _shown(entry.source_offset),
-            _shown(entry.source_lag),
+            entry.source_offset,
+            entry.source_lag,
             entry.remote_topic,
-            _shown(entry.translated),
-            _shown(entry.target_offset),
-            _shown(entry.target_lag),
+            entry.translated,
+            entry.target_offset,
+            entry.target_lag,
             entry.decision,
             entry.reason,
         )
@@ -67,19 +70,10 @@ def _state(side: GroupSide) -> str:
     return f"{side.state}, {side.type}" + (f", members: {', '.join(side.members)}" if side.members else ", no members")
 
 
-def _shown(number: int | None) -> int | str:
-    return "" if number is None else number
-
-
 def translate(
     config: Config,
     flow: FlowName,
-    group: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--group", "-g", help="Only this consumer group, even if the group filter excludes it; may be repeated. Default: all."
-        ),
-    ] = None,
+    group: Groups = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Translate offsets of the target's groups to the source.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -89,17 +83,8 @@ def translate(
     found = translated_groups(load_flow(config, flow), group, reverse=reverse)
     rows = [_row(position, reverse=reverse) for position in found.positions]
     if as_json:
-        left_out = [{"group": entry.group, "reason": entry.reason, "error": entry.error} for entry in found.left_out]
-        document(
-            {
-                "version": TRANSLATION_VERSION,
-                "flow": flow,
-                "reverse": reverse,
-                "groups": found.groups,
-                "positions": rows,
-                "left_out": left_out,
-            }
-        )
+        content = {"flow": flow, "reverse": reverse, "groups": found.groups, "positions": rows}
+        document({"version": TRANSLATION_VERSION, **content, "left_out": [asdict(entry) for entry in found.left_out]})
     else:
         _show_translation(found, rows)
     raise typer.Exit(ExitCode.PARTLY_FAILED if any(entry.error for entry in found.left_out) else ExitCode.DONE)
@@ -127,10 +112,10 @@ def _row(position: TranslatedPosition, *, reverse: bool) -> dict[str, Any]:
 def _show_translation(found: TranslatedGroups, rows: list[dict[str, Any]]) -> None:
     for entry in found.left_out:
         notice(f"group {entry.group}: left out: {entry.reason}")
-    read = {row["group"] for row in rows}
     for group in found.groups:
-        if group not in read:
+        if all(row["group"] != group for row in rows):
             notice(f"group {group}: it has no offsets")
     columns = ("group", "topic", "partition", "upstream_offset", "downstream_offset", "exact", "reason")
-    cells = [["" if row[column] is None else row[column] for column in columns] for row in rows]
-    table(f"{found.flow}: offsets" + (" (reverse)" if found.reverse else ""), columns, cells)
+    table(
+        f"{found.flow}: offsets" + (" (reverse)" if found.reverse else ""), columns, [[row[column] for column in columns] for row in rows]
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from ferry.cli.copies import AsJson
 from ferry.cli.output import document, line, notice
 from ferry.cli.prompts import Asker
 from ferry.ending import interrupted_by_signals
-
-if TYPE_CHECKING:
-    from ferry.cli.init_dialog import InitDialog
 
 INIT_VERSION = 1
 DEFAULT_FILE = Path("mm2.properties")
@@ -54,6 +51,7 @@ def init(
     """Ask for two clusters, try both connections, and write a first mm2.properties with comments. Ctrl-C leaves no file."""
     from ferry.cli.init_dialog import InitDialog, SideOptions  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.cli.new_file import check_new_file, write_new_file  # noqa: PLC0415 - see above
+    from ferry.config import load_config  # noqa: PLC0415 - see above
     from ferry.config.first_file import first_file  # noqa: PLC0415 - see above
 
     check_new_file(file, force=force)
@@ -64,18 +62,14 @@ def init(
         answers = dialog.ask(left, right, topics, schedule)
         dialog.look_at_rights(answers)
         write_new_file(file, first_file(answers), force=force)
-    warnings = dialog.warnings_of(file)
+    warnings = load_config(file).warnings
     if as_json:
         told = [entry.document() for entry in dialog.findings]
         document({"version": INIT_VERSION, "file": file, "flow": answers.flow, "findings": told, "warnings": warnings})
         return
-    _show(dialog, file, answers.flow)
-
-
-def _show(dialog: InitDialog, file: Path, flow: str) -> None:
-    for text in dialog.warnings_of(file):
+    for text in warnings:
         notice(f"warning: {text}")
     line(f"{file}: written, readable by you only")
     line(f"next: ferry doctor {file}")
-    line(f"      ferry plan {file} --flow '{flow}'")
-    line(f"      ferry run {file} --flow '{flow}' --master inline")
+    line(f"      ferry plan {file} --flow '{answers.flow}'")
+    line(f"      ferry run {file} --flow '{answers.flow}' --master inline")

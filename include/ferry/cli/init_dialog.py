@@ -1,7 +1,5 @@
 """The questions of `ferry init`: for each cluster until a connection works, then for topics and schedule."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile
@@ -10,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ferry.cli.new_file import write_new_file
 from ferry.cli.output import notice
 from ferry.cli.prompts import Asker, anything, one_of
-from ferry.config import load_config
+from ferry.clusters.admin import ClusterAdmin
+from ferry.config import FerryConfig, load_config
 from ferry.config.first_file import PASSWORD_MECHANISMS, PROTOCOLS, ClusterAnswers, FirstFile, first_file
 from ferry.config.providers import has_reference
 from ferry.config.registry import kinds
@@ -26,9 +24,6 @@ from ferry.doctor.flow_checks import rights_findings
 from ferry.doctor.flow_facts import rights_of, source_rights
 from ferry.errors import ConfigError, FerryError
 from ferry.permissions.required import required_rights
-
-if TYPE_CHECKING:
-    from ferry.config import FerryConfig, Flow
 
 _SERVERS = re.compile(r"[^\s,:]+:\d{1,5}(\s*,\s*[^\s,:]+:\d{1,5})*|(\[[0-9a-fA-F:]+\]:\d{1,5}(\s*,\s*)?)+")
 _ALIAS = re.compile(r"[a-zA-Z0-9._-]{1,100}")
@@ -77,9 +72,7 @@ class InitDialog:
         with self._loaded(answers):
             pass
         names = self._offer_topics(answers) if self.tests else ()
-        chosen = self.asker.ask(
-            "Topics to copy (names and expressions)", "--topics", topics, ".*", lambda text: self._topics(answers, text)
-        )
+        chosen = self.asker.ask("Topics to copy (names and expressions)", "--topics", topics, ".*", partial(self._topics, answers))
         answers = replace(answers, topics=chosen)
         if names:
             self._tell_matching(answers, names)
@@ -100,10 +93,6 @@ class InitDialog:
                     notice(f"  rights at the {check}: {self._own(problem)}")
                 else:
                     self._tell([replace(entry, fix=self._own(entry.fix)) for entry in found])
-
-    def warnings_of(self, file: Path) -> tuple[str, ...]:
-        """The warnings of the written file."""
-        return load_config(file).warnings
 
     def _cluster(self, given: SideOptions, default_alias: str, other: ClusterAnswers | None) -> tuple[ClusterAnswers, ClusterFacts]:
         while True:
@@ -169,10 +158,8 @@ class InitDialog:
         return facts
 
     def _offer_topics(self, answers: FirstFile) -> tuple[str, ...]:
-        from ferry.clusters.admin import ClusterAdmin  # noqa: PLC0415 - beside its use
-
         with self._loaded(answers) as loaded:
-            flow: Flow = loaded.flows[0]
+            flow = loaded.flows[0]
             try:
                 with ClusterAdmin(flow.source) as admin:
                     names = tuple(name for name in admin.topic_names() if flow.topic_rules.why_not(name) is None)
@@ -200,7 +187,7 @@ class InitDialog:
     def _again(self, problem: FerryError, *, keep: bool = False) -> bool:
         """Tell what is wrong, and return whether to ask once more. Raises with --no-input."""
         if self.asker.no_input:
-            kind = ConfigError if isinstance(problem, ConfigError) else type(problem)
+            kind = ConfigError if isinstance(problem, ConfigError) else type(problem)  # those of properties take more than a text
             raise kind(self._own(problem)) from problem
         notice(f"  {self._own(problem)}")
         return not (keep and self.asker.agree("Write the file anyway?", "--no-test", default=False))

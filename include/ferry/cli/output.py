@@ -35,14 +35,19 @@ def document(content: Mapping[str, Any]) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table on stdout, with numbers aligned to the right."""
-    content = [list(row) for row in rows]
+    """A table on stdout, with numbers aligned to the right. A cell of None stays empty."""
+    content = [["" if cell is None else cell for cell in row] for row in rows]
     drawn = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
     for index, column in enumerate(columns):
         numeric = bool(content) and all(isinstance(row[index], int | float) or row[index] == "" for row in content)
         drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in content:
         drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell) for cell in row))
+    draw(drawn)
+
+
+def draw(drawn: Table) -> None:
+    """A drawn table on stdout."""
     Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH).print(drawn)
 
 

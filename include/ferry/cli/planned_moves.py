@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ferry.cli.copies import INLINE, AsJson, Config, FlowName, copied
+from ferry.cli.copies import INLINE, AsJson, Config, FlowName
 from ferry.cli.output import notice
-from ferry.cli.recoveries import (
-    Abandon,
-    Backwards,
-    DryRun,
-    Groups,
-    Master,
-    Rehearse,
-    ReportFile,
-    Yes,
-    ask,
-    begin,
-    confirm,
-    end,
-    end_look,
-    read_options,
-)
+from ferry.cli.recoveries import Abandon, Backwards, Call, DryRun, Groups, Master, Rehearse, ReportFile, Yes, ask
 
 if TYPE_CHECKING:
-    from ferry.config import Flow
-    from ferry.copying.request import RunRequest
-    from ferry.ledger.run_report import RunReport
     from ferry.recovery.report import RecoveryOptions, RecoveryPlan
     from ferry.recovery.switch_over import SwitchOver
 
@@ -45,22 +26,6 @@ class Tail(StrEnum):
 
 Compare = Annotated[bool, typer.Option("--verify/--no-verify", help="Compare both sides record by record before groups are moved.")]
 Quiet = Annotated[float, typer.Option("--quiet-seconds", min=0, help="Producers count as stopped when nothing arrives for so long.")]
-
-
-@dataclass(frozen=True)
-class _Call:
-    """The options that both commands have."""
-
-    config: Path
-    master: str
-    yes: bool
-    compare: bool
-    quiet: float
-    report: Path | None
-    as_json: bool
-
-    def copy(self, flow: Flow, request: RunRequest) -> RunReport:
-        return copied(self.config, flow, request, self.master)
 
 
 def failback(
@@ -89,19 +54,24 @@ def failback(
     from ferry.recovery.report import check_quiet  # noqa: PLC0415 - see above
     from ferry.recovery.reverse import require_reverse  # noqa: PLC0415 - see above
 
-    options = read_options("failback", dry_run=dry_run, rehearse=rehearse, only=groups, backwards=backwards)
     check_quiet(quiet)
-    settings, reverse = begin(config, flow, options, report, yes=yes, abandon=abandon)
+    call = Call("failback", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
+    options, settings, reverse = call.begin()
     switch = planned_move.failback(settings, require_reverse(settings, reverse))
-    call = _Call(config, master, yes, compare, quiet, report, as_json)
     checked = planned_move.check_switch_over(switch, options, rebuilt=rebuilt)
-    checked = replace(checked, notices=(*checked.notices, *_tail_notices(settings, options, tail)))
+    what = "copied to the target first" if tail is Tail.COPY else "left where they are, as --tail leave says"
+    never_copied = [
+        f"{entry.topic}-{entry.partition} [{entry.start}, {entry.end}): records of {settings.source.alias} that were never copied: "
+        f"{entry.reason or what}"
+        for entry in planned_move.tail(settings, options)
+    ]
+    checked = replace(checked, notices=(*checked.notices, *never_copied))
     if options.writes:
         for text in planned_move.settle_start(switch, options):
             notice(text)
         if tail is Tail.COPY:
             notice(planned_move.copy_ahead(settings, options, call.copy, "tail"))
-    _move(switch, options, checked, call)
+    _move(switch, options, checked, call, quiet, compare=compare)
 
 
 def cutover(
@@ -123,15 +93,14 @@ def cutover(
     from ferry.recovery import switch_over as planned_move  # noqa: PLC0415 - see failback
     from ferry.recovery.report import check_quiet  # noqa: PLC0415 - see failback
 
-    options = read_options("cutover", dry_run=dry_run, rehearse=rehearse, only=groups, backwards=backwards)
     check_quiet(quiet)
-    settings, reverse = begin(config, flow, options, report, yes=yes, abandon=abandon)
+    call = Call("cutover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
+    options, settings, reverse = call.begin()
     switch = planned_move.cutover(settings, reverse)
-    call = _Call(config, master, yes, compare, quiet, report, as_json)
-    _move(switch, options, planned_move.check_switch_over(switch, options), call)
+    _move(switch, options, planned_move.check_switch_over(switch, options), call, quiet, compare=compare)
 
 
-def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, call: _Call) -> None:
+def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, call: Call, quiet: float, *, compare: bool) -> None:
     from ferry.recovery import switch_over as planned_move  # noqa: PLC0415 - see failback
     from ferry.recovery.not_copied import refuse_movement  # noqa: PLC0415 - see failback
     from ferry.recovery.report import Stopwatch  # noqa: PLC0415 - see failback
@@ -144,24 +113,11 @@ def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, c
         where = active.source.alias
         ask(f"are all producers on {where}, and all consumers of the groups there, stopped?", yes=call.yes)
         with watch.step("measure that nothing arrives"):
-            refuse_movement(active, call.quiet)
+            refuse_movement(active, quiet)
         with watch.step("drain and verify"):
-            told, proven = planned_move.drain_and_verify(switch, options, call.copy, notice, compare=call.compare)
+            told, proven = planned_move.drain_and_verify(switch, options, call.copy, notice, compare=compare)
         notice(told)
         notice(f"verified: {proven}")
     plan = planned_move.plan_switch_over(switch, options, replace(checked, steps=(*checked.steps, *watch.steps)))
-    if not options.writes:
-        end_look(plan, options, call.report, as_json=call.as_json)
-    confirmed = confirm(plan, options, yes=call.yes, as_json=call.as_json)
-    end(planned_move.carry_out_switch_over(switch, options, plan, confirmed, proven), call.report, as_json=call.as_json)
-
-
-def _tail_notices(flow: Flow, options: RecoveryOptions, tail: Tail) -> tuple[str, ...]:
-    from ferry.recovery.switch_over import tail as tail_of  # noqa: PLC0415 - see failback
-
-    what = "copied to the target first" if tail is Tail.COPY else "left where they are, as --tail leave says"
-    return tuple(
-        f"{entry.topic}-{entry.partition} [{entry.start}, {entry.end}): records of {flow.source.alias} that were never copied: "
-        f"{entry.reason or what}"
-        for entry in tail_of(flow, options)
-    )
+    confirmed = call.confirm(plan)
+    call.end(planned_move.carry_out_switch_over(switch, options, plan, confirmed, proven))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import socket
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -36,6 +37,81 @@ Master = Annotated[str, typer.Option(help="Spark master of copies: local[N], spa
 ReportFile = Annotated[Path | None, typer.Option("--report", help="Also write the JSON document to this file.")]
 
 
+@dataclass(frozen=True)
+class Call:
+    """A command, with the options that all three commands have."""
+
+    command: str
+    config: Path
+    flow: str
+    dry_run: bool
+    rehearse: bool
+    yes: bool
+    groups: str | None
+    backwards: bool
+    abandon: bool
+    master: str
+    report: Path | None
+    as_json: bool
+
+    def begin(self) -> tuple[RecoveryOptions, Flow, Flow | None]:
+        """Check the options, and load the flow and the one in the other direction. ArgumentError. With --abandon the command ends here."""
+        from ferry.recovery.report import Mode, RecoveryOptions  # noqa: PLC0415 - see failover
+
+        if self.dry_run and self.rehearse:
+            raise ArgumentError("--dry-run and --rehearse exclude each other")
+        mode = Mode.DRY_RUN if self.dry_run else Mode.REHEARSAL if self.rehearse else Mode.REAL
+        options = RecoveryOptions(self.command, run_id(self.command), mode, self.groups, self.backwards)
+        if options.writes and not self.yes and not self.abandon and not sys.stdin.isatty():
+            raise ArgumentError("stdin is no terminal, so nobody can confirm: give --yes, or --dry-run to see the plan")
+        if self.report is not None:
+            check_report_file(self.report)
+        flow, reverse = load_both(self.config, self.flow)
+        if self.abandon:
+            _give_up(flow, options)
+        return options, flow, reverse
+
+    def copy(self, flow: Flow, request: RunRequest) -> RunReport:
+        """One copy without syncs."""
+        return copied(self.config, flow, request, self.master)
+
+    def confirm(self, plan: RecoveryPlan) -> Confirmation:
+        """Show the plan and ask for confirmation. RecoveryStopped when the person says no. A dry run or rehearsal ends here."""
+        from ferry.recovery.report import Confirmation  # noqa: PLC0415 - see failover
+
+        if self.dry_run or self.rehearse:
+            self._end_look(plan)
+        _show_plan(plan, backwards=self.backwards, aside=self.as_json)
+        by = ask(f"{plan.flow}: write these groups?", yes=self.yes)
+        return Confirmation(by, plan.ahead if self.backwards else ())
+
+    def _end_look(self, plan: RecoveryPlan) -> NoReturn:
+        from ferry.recovery.failover import exit_code_of, rehearsed  # noqa: PLC0415 - see failover
+
+        code = exit_code_of(plan)
+        content = {**plan.document(), "exit_code": int(code)}
+        if self.as_json:
+            document(content)
+        else:
+            _show_plan(plan, backwards=self.backwards)
+            for text in rehearsed(plan):
+                line(text)
+            line("nothing was touched")
+        write_report_file(self.report, content)
+        raise typer.Exit(code)
+
+    def end(self, outcome: RecoveryReport) -> NoReturn:
+        """Show what was done, and end the command."""
+        if self.as_json:
+            document(outcome.document())
+        else:
+            _show_outcome(outcome)
+        write_report_file(self.report, outcome.document())
+        for problem in (*outcome.undone, *outcome.problems):
+            complain(problem)
+        raise typer.Exit(outcome.exit_code)
+
+
 def failover(
     config: Config,
     flow: FlowName,
@@ -56,51 +132,13 @@ def failover(
     """Move all groups to the target, to exactly the records that they would have read next. Also works when the source is gone."""
     from ferry.recovery import failover as steps  # noqa: PLC0415 - keeps `ferry --help` quick
 
-    options = read_options("failover", dry_run=dry_run, rehearse=rehearse, only=groups, backwards=backwards)
-    settings, reverse = begin(config, flow, options, report, yes=yes, abandon=abandon)
-
-    def copy(of: Flow, request: RunRequest) -> RunReport:
-        return copied(config, of, request, master)
-
-    checked = steps.last_copy(
-        settings, options, steps.check_failover(settings, options, without_source=without_source), copy if last_copy else None
-    )
+    call = Call("failover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
+    options, settings, reverse = call.begin()
+    checked = steps.check_failover(settings, options, without_source=without_source)
+    checked = steps.last_copy(settings, options, checked, call.copy if last_copy else None)
     plan = steps.plan_failover(settings, reverse, options, checked)
-    if not options.writes:
-        end_look(plan, options, report, as_json=as_json)
-    confirmed = confirm(plan, options, yes=yes, as_json=as_json)
-    end(steps.carry_out_failover(settings, reverse, options, plan, confirmed), report, as_json=as_json)
-
-
-def read_options(command: str, *, dry_run: bool, rehearse: bool, only: str | None, backwards: bool) -> RecoveryOptions:
-    """The options of a command. ArgumentError for options that exclude each other."""
-    from ferry.recovery.report import Mode, RecoveryOptions  # noqa: PLC0415 - see failover
-
-    if dry_run and rehearse:
-        raise ArgumentError("--dry-run and --rehearse exclude each other")
-    mode = Mode.DRY_RUN if dry_run else Mode.REHEARSAL if rehearse else Mode.REAL
-    return RecoveryOptions(command, run_id(command), mode, only, backwards)
-
-
-def begin(config: Path, flow: str, options: RecoveryOptions, report: Path | None, *, yes: bool, abandon: bool) -> tuple[Flow, Flow | None]:
-    """Check the options, and load the flow and the one in the other direction. ArgumentError. With `abandon` the command ends here."""
-    if options.writes and not yes and not abandon and not sys.stdin.isatty():
-        raise ArgumentError("stdin is no terminal, so nobody can confirm: give --yes, or --dry-run to see the plan")
-    if report is not None:
-        check_report_file(report)
-    settings, reverse = load_both(config, flow)
-    if abandon:
-        _give_up(settings, options)
-    return settings, reverse
-
-
-def confirm(plan: RecoveryPlan, options: RecoveryOptions, *, yes: bool, as_json: bool) -> Confirmation:
-    """Show the plan and ask for confirmation. RecoveryStopped when the person says no."""
-    from ferry.recovery.report import Confirmation  # noqa: PLC0415 - see failover
-
-    show_plan(plan, backwards=options.backwards, aside=as_json)
-    by = ask(f"{plan.flow}: write these groups?", yes=yes)
-    return Confirmation(by, plan.ahead if options.backwards else ())
+    confirmed = call.confirm(plan)
+    call.end(steps.carry_out_failover(settings, reverse, options, plan, confirmed))
 
 
 def ask(question: str, *, yes: bool) -> str:
@@ -111,35 +149,6 @@ def ask(question: str, *, yes: bool) -> str:
     if not typer.confirm(question, default=False, err=True):
         raise RecoveryStopped("not confirmed: no group was written")
     return who
-
-
-def end_look(plan: RecoveryPlan, options: RecoveryOptions, report: Path | None, *, as_json: bool) -> None:
-    """Show the plan of a dry run or rehearsal, and end the command."""
-    from ferry.recovery.failover import exit_code_of, rehearsed  # noqa: PLC0415 - see failover
-
-    code = exit_code_of(plan)
-    content = {**plan.document(), "exit_code": int(code)}
-    if as_json:
-        document(content)
-    else:
-        show_plan(plan, backwards=options.backwards)
-        for text in rehearsed(plan):
-            line(text)
-        line("nothing was touched")
-    write_report_file(report, content)
-    raise typer.Exit(code)
-
-
-def end(outcome: RecoveryReport, report: Path | None, *, as_json: bool) -> None:
-    """Show what was done, and end the command."""
-    if as_json:
-        document(outcome.document())
-    else:
-        _show_outcome(outcome)
-    write_report_file(report, outcome.document())
-    for problem in (*outcome.undone, *outcome.problems):
-        complain(problem)
-    raise typer.Exit(outcome.exit_code)
 
 
 def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
@@ -155,8 +164,8 @@ def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
     raise typer.Exit(ExitCode.DONE)
 
 
-def show_plan(plan: RecoveryPlan, *, backwards: bool, aside: bool = False) -> None:
-    """The tables that a person confirms; with `aside` on stderr, because stdout is for the document."""
+def _show_plan(plan: RecoveryPlan, *, backwards: bool, aside: bool = False) -> None:
+    """The tables that a person confirms; with `aside` on stderr."""
     from ferry.recovery.report import GROUP_COLUMNS, MISSING_COLUMNS, group_rows, missing_rows, notes  # noqa: PLC0415 - see failover
 
     for text in notes(plan):

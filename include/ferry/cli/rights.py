@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,6 @@ from ferry.errors import ArgumentError
 
 if TYPE_CHECKING:
     from ferry.config import Cluster
-    from ferry.permissions.model import Right
 
 RIGHTS_VERSION = 1
 
@@ -41,58 +39,41 @@ def acls(
     as_json: AsJson = False,
 ) -> None:
     """Print the rights that the flow needs on both clusters, as kafka-acls commands. Asks no cluster."""
-    from ferry.permissions.commands import in_one_line  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.permissions.commands import commands, in_one_line  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.permissions.required import required_rights  # noqa: PLC0415 - see above
 
     settings = load_flow(config, flow)
     needed = required_rights(settings, recovery=recovery)
-    sides = {
-        "source": ClusterRights(settings.source, _principal(settings.source, source_principal, "--source-principal"), needed.source),
-        "target": ClusterRights(settings.target, _principal(settings.target, target_principal, "--target-principal"), needed.target),
-    }
+    sides: dict[str, dict[str, Any]] = {}
+    for name, cluster, given, rights in (
+        ("source", settings.source, source_principal, needed.source),
+        ("target", settings.target, target_principal, needed.target),
+    ):
+        principal = _principal(cluster, given, f"--{name}-principal")
+        told = commands(cluster.bootstrap, principal, rights, command_config)
+        sides[name] = {
+            "cluster": cluster.alias,
+            "bootstrap": cluster.bootstrap,
+            "principal": principal,
+            "rights": [{**asdict(right.resource), "operation": right.operation, "needed_for": right.needed_for} for right in rights],
+            "commands": [{"comment": comment, "command": command} for comment, command in told],
+        }
     if as_json:
-        told = {name: side.document(command_config) for name, side in sides.items()}
-        document({"version": RIGHTS_VERSION, "flow": flow, **told, "notes": list(needed.notes)})
+        document({"version": RIGHTS_VERSION, "flow": flow, **sides, "notes": list(needed.notes)})
         return
     for name, side in sides.items():
-        _show(name, side, command_config)
+        line(in_one_line(f"# {name} {side['cluster']}, for {side['principal']}"))
+        for entry in side["commands"]:
+            line(entry["comment"])
+            line(entry["command"])
     for text in needed.notes:
         line(in_one_line(f"# note: {text}"))
-
-
-class ClusterRights:
-    """The rights that a principal needs on one cluster."""
-
-    def __init__(self, cluster: Cluster, principal: str, rights: Iterable[Right]) -> None:
-        from ferry.permissions.commands import commands  # noqa: PLC0415 - see acls
-
-        self.cluster, self.principal, self.rights = cluster, principal, tuple(rights)
-        self._commands = commands
-
-    def commands(self, command_config: str | None) -> list[tuple[str, str]]:
-        return list(self._commands(self.cluster.bootstrap, self.principal, self.rights, command_config))
-
-    def document(self, command_config: str | None) -> dict[str, Any]:
-        rights = [{**asdict(right.resource), "operation": right.operation, "needed_for": right.needed_for} for right in self.rights]
-        told = [{"comment": comment, "command": command} for comment, command in self.commands(command_config)]
-        where = {"cluster": self.cluster.alias, "bootstrap": self.cluster.bootstrap, "principal": self.principal}
-        return {**where, "rights": rights, "commands": told}
 
 
 def _principal(cluster: Cluster, given: str | None, option: str) -> str:
     from ferry.permissions.commands import checked_principal  # noqa: PLC0415 - see acls
 
-    if given is not None:
-        return checked_principal(given, option)
-    if cluster.principal is None:
+    principal = cluster.principal if given is None else given
+    if principal is None:
         raise ArgumentError(f"the config does not say by which principal {cluster.alias} knows Ferry: give {option}, like User:ferry")
-    return checked_principal(cluster.principal, option)
-
-
-def _show(name: str, side: ClusterRights, command_config: str | None) -> None:
-    from ferry.permissions.commands import in_one_line  # noqa: PLC0415 - see acls
-
-    line(in_one_line(f"# {name} {side.cluster.alias}, for {side.principal}"))
-    for comment, command in side.commands(command_config):
-        line(comment)
-        line(command)
+    return checked_principal(principal, option)

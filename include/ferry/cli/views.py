@@ -33,11 +33,7 @@ class RecordKind(StrEnum):
     STATE = "state"
 
 
-def status(
-    config: Config,
-    flow: AnyFlow = None,
-    as_json: AsJson = False,
-) -> None:
+def status(config: Config, flow: AnyFlow = None, as_json: AsJson = False) -> None:
     """Show lag, retention headroom, losses, open transactions, and partitions that the next run will not copy."""
     from ferry.config import load_config  # noqa: PLC0415 - keeps `ferry --help` quick
     from ferry.monitoring.status import flow_status  # noqa: PLC0415 - see above
@@ -50,18 +46,12 @@ def status(
         for entry in found:
             _show_status(entry)
     lost = [ExitCode.DATA_LOST for entry in found if entry.losses]
-    stuck = [ExitCode.PARTLY_FAILED for entry in found if any(held.overdue for held in entry.last_stable_lags)]
-    beyond = [ExitCode.PARTLY_FAILED for entry in found if entry.broken]
-    stopped = [ExitCode.PARTLY_FAILED for entry in found if entry.stopped]
-    raise typer.Exit(worst_exit_code([*lost, *stuck, *beyond, *stopped]))
+    held = [ExitCode.PARTLY_FAILED for entry in found if any(lag.overdue for lag in entry.last_stable_lags)]
+    beyond = [ExitCode.PARTLY_FAILED for entry in found if entry.broken or entry.stopped]
+    raise typer.Exit(worst_exit_code([*lost, *held, *beyond]))
 
 
-def ledger(
-    config: Config,
-    flow: FlowName,
-    topic: OneTopic = None,
-    as_json: AsJson = False,
-) -> None:
+def ledger(config: Config, flow: FlowName, topic: OneTopic = None, as_json: AsJson = False) -> None:
     """Show which ranges of the source were copied, backfilled, lost, skipped or seeded."""
     from ferry.config.nearest import nearest_name  # noqa: PLC0415 - see status
     from ferry.ledger.reading import read_receipts  # noqa: PLC0415 - see status
@@ -146,7 +136,7 @@ def _show_status(found: FlowStatus) -> None:
             entry.lag_records,
             "" if entry.lag_bytes < 0 else entry.lag_bytes,
             "" if entry.lag_seconds < 0 else round(entry.lag_seconds, 1),
-            "" if entry.headroom_seconds is None else round(entry.headroom_seconds),
+            None if entry.headroom_seconds is None else round(entry.headroom_seconds),
             _note(entry, errors),
         )
         for entry in found.partitions

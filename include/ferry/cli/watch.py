@@ -6,6 +6,7 @@ document, for each look.
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import sys
@@ -17,6 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from ferry.cli.copies import AnyFlow, AsJson, Config, load
 from ferry.cli.output import line
@@ -61,7 +63,6 @@ def watch(config: Config, flow: AnyFlow = None, interval: Interval = DEFAULT_INT
 
 
 def _draw(watcher: Watcher, interval: float) -> None:
-    from rich.console import Console  # noqa: PLC0415 - see watch
     from rich.live import Live  # noqa: PLC0415 - see watch
 
     from ferry.cli.watch_screen import screen  # noqa: PLC0415 - see watch
@@ -86,8 +87,6 @@ def _tell(watcher: Watcher, *, as_json: bool) -> None:
 
 
 def _print(entry: FlowFrame, *, as_json: bool) -> None:
-    import json  # noqa: PLC0415 - see watch
-
     from ferry.cli.watch_screen import one_line  # noqa: PLC0415 - see watch
 
     line(json.dumps({"version": WATCH_VERSION, **entry.document()}) if as_json else one_line(entry))

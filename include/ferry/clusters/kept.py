@@ -8,14 +8,17 @@ IDLE_SECONDS, because the other end may have closed its connections meanwhile.
 This module imports no client library: every command opens a scope, `ferry --help` too.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from ferry.config import Cluster
+if TYPE_CHECKING:
+    from ferry.config import Cluster
 
 # A broker that restarts is back after about as long: an older connection is more likely to be dead than worth keeping.
 IDLE_SECONDS = 30.0

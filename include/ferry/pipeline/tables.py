@@ -1,11 +1,14 @@
 """What people read about a plan, a report and a sync: tables and lines. The CLI and Airflow's tasks only render them (pure)."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from __future__ import annotations
 
-from ferry.ledger.run_report import RunReport
-from ferry.ledger.sync_outcome import SyncOutcome
-from ferry.pipeline.plan import RunPlan
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:  # `ferry --help` loads this module
+    from ferry.ledger.run_report import RunReport
+    from ferry.ledger.sync_outcome import SyncOutcome
+    from ferry.pipeline.plan import RunPlan
 
 
 class Table(NamedTuple):

@@ -1,10 +1,14 @@
 """Which syncs a flow has, in the order of a run, and whether its settings want them (pure: DAG files read this while they are parsed)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from ferry.config import Flow
+if TYPE_CHECKING:
+    from ferry.config import Flow
 
 
 class SyncName(StrEnum):
