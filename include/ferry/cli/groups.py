@@ -116,6 +116,5 @@ def _show_translation(found: TranslatedGroups, rows: list[dict[str, Any]]) -> No
         if all(row["group"] != group for row in rows):
             notice(f"group {group}: it has no offsets")
     columns = ("group", "topic", "partition", "upstream_offset", "downstream_offset", "exact", "reason")
-    table(
-        f"{found.flow}: offsets" + (" (reverse)" if found.reverse else ""), columns, [[row[column] for column in columns] for row in rows]
-    )
+    cells = [[row[column] for column in columns] for row in rows]
+    table(f"{found.flow}: offsets" + (" (reverse)" if found.reverse else ""), columns, cells)
