@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ferry.wire import compression, legacy
 from ferry.wire.batch import BatchHeader, MalformedBatch, OversizedBatch, iterate_batches, read_header
-from ferry.wire.reframe import Piece, assemble, reframe
+from ferry.wire.reframe import Reframer, assemble
 
 pytestmark = pytest.mark.unit
 FIELDS = st.none() | st.binary(max_size=80)
@@ -18,7 +18,8 @@ def converted(kafka: Any, data: bytes) -> list[Any]:
     rows = []
     for header, view in iterate_batches(memoryview(data)):
         new, records = legacy.convert(header, view)
-        reframed = reframe([Piece(new, records, 0, 1 << 62)])
+        reframed = Reframer()
+        reframed.add(new, records, 0, 1 << 62)
         offsets = [start + step for start, count in reframed.runs for step in range(count)]
         found = kafka.read(kafka.seal(assemble(reframed, 0)))
         assert (new.base_offset, new.last_offset, new.count, new.codec) == (offsets[0], offsets[-1], len(offsets), header.codec)

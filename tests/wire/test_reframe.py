@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -7,17 +8,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.wire.batch import BatchHeader, MalformedBatch, read_header
-from ferry.wire.reframe import Piece, Reframer, SmallBatches, assemble, reframe
+from ferry.wire.reframe import Reframer, SmallBatches, assemble
+from ferry.wire.varint import Buffer
 
 pytestmark = pytest.mark.unit
 EVERYTHING = 1 << 62
+Piece = tuple[BatchHeader, Buffer, int, int]
 TIMES = st.integers(0, 1 << 45) | st.integers(1_700_000_000_000, 1_700_000_100_000)
 FIELDS = st.none() | st.binary(max_size=4) | st.binary(min_size=50, max_size=70) | st.binary(min_size=1, max_size=1).map(lambda b: b * 9000)
 HEADERS = st.lists(st.tuples(st.sampled_from(["a", "b", "ключ"]), st.none() | st.binary(max_size=3)), max_size=3).map(tuple)
 
 
 def piece(batch: bytes, lower: int = 0, upper: int = EVERYTHING) -> Piece:
-    return Piece(read_header(memoryview(batch)), memoryview(batch)[61:], lower, upper)
+    return read_header(memoryview(batch)), memoryview(batch)[61:], lower, upper
+
+
+def reframe(pieces: Iterable[Piece]) -> Reframer:
+    reframer = Reframer()
+    for one in pieces:
+        reframer.add(*one)
+    return reframer
 
 
 def reread(kafka: Any, reframed: Any, codec: int = 0) -> list[Any]:
@@ -51,7 +61,7 @@ def test_keeps_exactly_the_wanted_records(kafka: Any, log: Any, lower: int, widt
         assert reframed.base_timestamp == wanted[0].timestamp
         assert reframed.max_timestamp == max(row.timestamp for row in wanted)
     else:
-        assert (reframed.base_timestamp, reframed.max_timestamp, reframed.runs) == (-1, -1, ())
+        assert (reframed.base_timestamp, reframed.max_timestamp, reframed.runs) == (-1, -1, [])
 
 
 @st.composite
@@ -76,8 +86,8 @@ def test_taking_a_row_is_the_same_as_adding_one_by_one(kafka: Any, log: Any, lim
     for batch in batches:
         stops.append(stops[-1] + len(batch))
     row = batches[: stops.index(taken.stop)]
-    assert gathering.finish() == reframe(map(piece, row))
-    assert kafka.read(kafka.seal(assemble(gathering.finish(), 0))) == [
+    assert gathering == reframe(map(piece, row))
+    assert kafka.read(kafka.seal(assemble(gathering, 0))) == [
         kafka.Row(index, *record[1:]) for index, record in enumerate(record for batch in log[: len(row)] for record in batch)
     ]
     assert (taken.leader_epoch, taken.next_offset) == (7, read_header(memoryview(row[-1])).next_offset)
@@ -128,8 +138,8 @@ def test_what_was_taken_before_a_malformed_batch_stays(kafka: Any, rows_at: Any,
     reframer = Reframer()
     assert reframer.take_small(memoryview(row), 0, SmallBatches(5, 10, 300, 3), 10_000).stop == len(good)
     with pytest.raises(MalformedBatch, match="offset 6"):
-        reframer.add(piece(row[len(good) :]))
-    assert reframer.finish() == reframe([piece(good)])
+        reframer.add(*piece(row[len(good) :]))
+    assert reframer == reframe([piece(good)])
 
 
 @pytest.mark.parametrize("offsets", [[0, 1], [0, 2], [0, 64], [0, 8192]])
@@ -157,8 +167,8 @@ def test_taking_leaves_out_a_single_record_of_another_length_than_its_batch(kafk
         reframer = Reframer()
         assert reframer.take_small(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5), 10_000).stop == 0
         with pytest.raises(MalformedBatch, match="offset 0"):
-            reframer.add(piece(kafka.seal(batch)))
-        assert reframer.finish() == Reframer().finish()
+            reframer.add(*piece(kafka.seal(batch)))
+        assert reframer == Reframer()
 
 
 def test_timestamps_beyond_64_bits_are_malformed(kafka: Any) -> None:
@@ -204,7 +214,7 @@ def test_a_delete_horizon_is_no_records_time(kafka: Any, rows_at: Any) -> None:
     del holding[61 : 61 + body_of_first]
     holding[57:61] = (2).to_bytes(4, "big")
     reframed = reframe([piece(kafka.seal(holding))])
-    assert (reframed.base_timestamp, reframed.runs) == (100, ((1, 2),))
+    assert (reframed.base_timestamp, reframed.runs) == (100, [(1, 2)])
     assert [row.timestamp for row in reread(kafka, reframed)] == [100, 103]
 
 
@@ -214,7 +224,7 @@ def test_a_delete_horizon_of_a_batch_without_holes(kafka: Any) -> None:
     del batch[61 : len(kafka.build(rows[:1]))]
     batch[57:61] = (2).to_bytes(4, "big")
     reframed = reframe([piece(kafka.seal(batch))])
-    assert (reframed.base_timestamp, reframed.runs) == (100, ((5, 2),))
+    assert (reframed.base_timestamp, reframed.runs) == (100, [(5, 2)])
     assert [row.timestamp for row in reread(kafka, reframed)] == [100, 103]
 
 
@@ -228,7 +238,7 @@ def test_a_single_record_with_deltas_of_its_own(kafka: Any, size: int, moved: st
     batch[57:61] = (1).to_bytes(4, "big")
     reframer = Reframer()
     assert reframer.take_small(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5), 10_000).next_offset == 6
-    assert [row.timestamp for row in reread(kafka, reframer.finish())] == [rows[1].timestamp]
+    assert [row.timestamp for row in reread(kafka, reframer)] == [rows[1].timestamp]
 
 
 @pytest.mark.parametrize(("count", "later"), [(1 << 14, 0), (1, 1 << 14)])
@@ -236,10 +246,10 @@ def test_taking_where_the_tables_end(kafka: Any, count: int, later: int) -> None
     rows = [kafka.Row(offset, 1_000) for offset in range(count)]
     late = [kafka.Row(offset, 1_000 + later, None, b"v" * 8_100) for offset in (count, count + 1)]
     reframer = Reframer()
-    reframer.add(piece(kafka.build(rows)))
+    reframer.add(*piece(kafka.build(rows)))
     row = memoryview(b"".join(kafka.build([entry]) for entry in late))
     assert reframer.take_small(row, 0, SmallBatches(0, EVERYTHING, 1 << 20, 5), 1 << 20).next_offset == late[-1].offset + 1
-    assert reread(kafka, reframer.finish()) == [*rows, *late]
+    assert reread(kafka, reframer) == [*rows, *late]
 
 
 def test_records_without_a_timestamp_keep_minus_one(kafka: Any) -> None:
@@ -266,7 +276,7 @@ def test_a_record_shorter_than_its_own_fields_is_malformed(kafka: Any, rows_at: 
     body = bytes.fromhex("02 00 0c 00 00 00 01 01 00")
     header = read_header(memoryview(kafka.build(rows_at([0]))))._replace(count=2, last_offset_delta=1 + extra)
     with pytest.raises(MalformedBatch, match="shorter"):
-        reframe([Piece(header, body, 0, EVERYTHING)])
+        reframe([(header, body, 0, EVERYTHING)])
 
 
 @pytest.mark.parametrize(
@@ -283,14 +293,14 @@ def test_a_record_shorter_than_its_own_fields_is_malformed(kafka: Any, rows_at: 
 def test_records_that_contradict_their_header_are_malformed(kafka: Any, rows_at: Any, damage: Any, offsets: list[int]) -> None:
     batch = damage(kafka.build(rows_at(offsets)))
     with pytest.raises(MalformedBatch, match="offset 0"):
-        reframe([Piece(read_header(memoryview(kafka.build(rows_at(offsets))))._replace(count=batch[60]), memoryview(batch)[61:], 0, 9)])
+        reframe([(read_header(memoryview(kafka.build(rows_at(offsets))))._replace(count=batch[60]), memoryview(batch)[61:], 0, 9)])
 
 
 @given(body=st.binary(max_size=60), count=st.integers(1, 5), extra=st.integers(0, 1))
 def test_random_records_are_malformed_at_worst(kafka: Any, rows_at: Any, body: bytes, count: int, extra: int) -> None:
     header = read_header(memoryview(kafka.build(rows_at([0]))))._replace(count=count, last_offset_delta=count - 1 + extra)
     try:
-        reframed = reframe([Piece(header, memoryview(body), 0, EVERYTHING)])
+        reframed = reframe([(header, memoryview(body), 0, EVERYTHING)])
     except MalformedBatch:
         return
     assert reframed.count == count or extra

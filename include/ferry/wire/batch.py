@@ -21,8 +21,6 @@ LENGTH_OVERHEAD = 12
 MAGIC_AT = 16
 # Magic 2: the CRC-32C covers everything from the attributes on.
 CRC_FROM = 21
-# Magic 0 and 1: the CRC-32 covers everything from the magic byte on.
-LEGACY_CRC_FROM = MAGIC_AT
 # CRC, magic, attributes, key length, value length; magic 1 has a timestamp too.
 LEGACY_MINIMUM_LENGTH = (14, 22)
 
@@ -158,5 +156,5 @@ def crc_is_valid(view: memoryview) -> bool:
     """Whether the entry matches its checksum. `view`: one whole entry of any magic."""
     if view[MAGIC_AT] < 2:
         stored: int = _LEGACY.unpack_from(view, LENGTH_OVERHEAD)[0]
-        return zlib.crc32(view[LEGACY_CRC_FROM:]) == stored
+        return zlib.crc32(view[MAGIC_AT:]) == stored  # of everything from the magic byte on
     return bool(crc32c.crc32c(view[CRC_FROM:]) == _CRC.unpack_from(view, 17)[0])

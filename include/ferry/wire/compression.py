@@ -87,18 +87,6 @@ def _bounded(whole: Callable[[Buffer], Any], into: Callable[[Buffer, Any], int],
     return decompress_bounded
 
 
-def _as_is(data: Buffer) -> Buffer:
-    return data
-
-
-def _compress_gzip(data: Buffer) -> Buffer:
-    return memoryview(cramjam.gzip.compress(data))
-
-
-def _compress_zstd(data: Buffer) -> Buffer:
-    return memoryview(cramjam.zstd.compress(data))
-
-
 def _compress_snappy(data: Buffer) -> Buffer:
     view = memoryview(data)
     parts: list[Buffer] = [_XERIAL_HEADER]
@@ -177,7 +165,13 @@ def _xxh32_short(data: Buffer) -> int:
     return total ^ (total >> 16)
 
 
-_COMPRESS: tuple[Callable[[Buffer], Buffer], ...] = (_as_is, _compress_gzip, _compress_snappy, _compress_lz4, _compress_zstd)
+_COMPRESS: tuple[Callable[[Buffer], Buffer], ...] = (
+    lambda data: data,
+    lambda data: memoryview(cramjam.gzip.compress(data)),
+    _compress_snappy,
+    _compress_lz4,
+    lambda data: memoryview(cramjam.zstd.compress(data)),
+)
 # The most that a codec can make of one byte: deflate 1,032, an LZ4 block 255, a zstd block of 4 bytes 128 KiB.
 _DECOMPRESS: dict[int, Callable[[Buffer, int], Any]] = {
     GZIP: _bounded(cramjam.gzip.decompress, cramjam.gzip.decompress_into, 1_032),

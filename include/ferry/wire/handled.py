@@ -15,7 +15,7 @@ from ferry.wire.batch import BatchHeader, MalformedBatch
 from ferry.wire.legacy import opened
 from ferry.wire.produce_batch import BatchBuilder
 from ferry.wire.ranges import Ranges
-from ferry.wire.reframe import GROWTH_PER_RECORD, Reframed, assemble
+from ferry.wire.reframe import GROWTH_PER_RECORD, Reframer, assemble
 from ferry.wire.varint import Buffer
 
 _LONGEST_TIME = (1 << 63) - 1
@@ -56,10 +56,8 @@ class HandlingBuilder(BatchBuilder):
         self._body_limit = body_limit
         self._handling = handling
         self._codec = compression.NONE
-        self._body = bytearray()
-        self._count = 0
-        self._base = self._latest = self._earliest = -1
-        self._runs: list[tuple[int, int]] = []
+        self._records = Reframer()
+        self._earliest = -1
         self._places: list[int] = []
         self._dropped = 0
 
@@ -82,7 +80,7 @@ class HandlingBuilder(BatchBuilder):
 
     def finish(self) -> int:
         """End the open batch. The number of dropped records that no batch counts."""
-        if self._count:
+        if self._records.count:
             self._flush()
         return self._dropped
 
@@ -92,7 +90,7 @@ class HandlingBuilder(BatchBuilder):
             return
         encoded = [_encoded(offset, output) for output in outputs]
         size = sum(len(fields) + GROWTH_PER_RECORD for fields in encoded)
-        if self._count and (codec != self._codec or len(self._body) + size > self._body_limit):
+        if self._records.count and (codec != self._codec or len(self._records.body) + size > self._body_limit):
             self._flush()
         self._codec = codec
         self._note(offset)
@@ -101,30 +99,30 @@ class HandlingBuilder(BatchBuilder):
 
     def _note(self, offset: int) -> None:
         """The record at `offset` gets the next place in the batch. It extends the last run if both offset and place are the next ones."""
-        if self._runs:
-            first, count = self._runs[-1]
-            if first + count == offset and self._places[-1] + count == self._count:
-                self._runs[-1] = (first, count + 1)
+        runs = self._records.runs
+        if runs:
+            first, count = runs[-1]
+            if first + count == offset and self._places[-1] + count == self._records.count:
+                runs[-1] = (first, count + 1)
                 return
-        self._runs.append((offset, 1))
-        self._places.append(self._count)
+        runs.append((offset, 1))
+        self._places.append(self._records.count)
 
     def _append(self, timestamp: int, fields: bytes) -> None:
-        if not self._count:
-            self._base = self._earliest = timestamp
-        record = b"\0" + varint.encode(timestamp - self._base) + varint.encode(self._count) + fields
-        self._body += varint.encode(len(record))
-        self._body += record
-        self._latest, self._earliest = max(self._latest, timestamp), min(self._earliest, timestamp)
-        self._count += 1
+        into = self._records
+        if not into.count:
+            into.base_timestamp = self._earliest = timestamp
+        record = b"\0" + varint.encode(timestamp - into.base_timestamp) + varint.encode(into.count) + fields
+        into.body += varint.encode(len(record))
+        into.body += record
+        into.max_timestamp, self._earliest = max(into.max_timestamp, timestamp), min(self._earliest, timestamp)
+        into.count += 1
 
     def _flush(self) -> None:
-        runs = tuple(self._runs)
-        batch = assemble(Reframed(self._body, self._count, self._base, self._latest, runs), self._codec)
-        self._keep("handled", memoryview(batch), self._count, runs, self._earliest, self._latest, tuple(self._places), self._dropped)
-        self._body, self._count, self._dropped = bytearray(), 0, 0
-        self._base = self._latest = self._earliest = -1
-        self._runs, self._places = [], []
+        done, self._records = self._records, Reframer()
+        payload, runs, places = memoryview(assemble(done, self._codec)), tuple(done.runs), tuple(self._places)
+        self._keep("handled", payload, done.count, runs, self._earliest, done.max_timestamp, places, self._dropped)
+        self._earliest, self._places, self._dropped = -1, [], 0
 
 
 def _nullable(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:

@@ -12,23 +12,13 @@ delete-horizon bit says (MemoryRecordsBuilder.java), or the batch's max timestam
 
 import struct
 from bisect import bisect_left
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import crc32c
 
 from ferry.wire import compression
-from ferry.wire.batch import (
-    CRC_FROM,
-    DELETE_HORIZON,
-    HEADER,
-    HEADER_SIZE,
-    LENGTH_OVERHEAD,
-    TRANSACTIONAL,
-    BatchHeader,
-    MalformedBatch,
-)
+from ferry.wire.batch import CRC_FROM, DELETE_HORIZON, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, TRANSACTIONAL, BatchHeader, MalformedBatch
 from ferry.wire.records import STAMPS, append_all, locate
 from ferry.wire.varint import SMALL, Buffer
 
@@ -43,30 +33,6 @@ _SHORTEST = HEADER_SIZE - LENGTH_OVERHEAD + 7
 # A batch's length minus its only record's, if that one's own length takes one byte or two.
 _ONE_BYTE_LENGTH = HEADER_SIZE - LENGTH_OVERHEAD + 1
 _TWO_BYTE_LENGTH = HEADER_SIZE - LENGTH_OVERHEAD + 2
-
-
-class Piece(NamedTuple):
-    """Some of the records of one batch: those with lower <= upstream offset < upper. `records` is decompressed."""
-
-    header: BatchHeader
-    records: Buffer
-    lower: int
-    upper: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reframed:
-    """Records with offset deltas 0 .. count-1 and timestamp deltas relative to `base_timestamp` (ms), not compressed.
-
-    `base_timestamp` is the first record's, `max_timestamp` the greatest; both -1 when there are no records. `runs` says which upstream
-    offsets the records have, in order: (first upstream offset, number of records), neighbours joined.
-    """
-
-    body: bytearray
-    count: int
-    base_timestamp: int
-    max_timestamp: int
-    runs: tuple[tuple[int, int], ...]
 
 
 class TakenRow(NamedTuple):
@@ -86,31 +52,38 @@ class SmallBatches(NamedTuple):
     records_below: int
 
 
+@dataclass(slots=True)
 class Reframer:
-    """Collects records into one body. Pieces are magic 2, not control batches, in upstream order."""
+    """Collects records into one body, not compressed: offset deltas are 0 .. count-1, timestamp deltas relative to `base_timestamp` (ms).
 
-    __slots__ = ("_base", "_max_timestamp", "_runs", "body", "count")
+    `base_timestamp` is the first record's, `max_timestamp` the greatest; both -1 when there are no records. `runs` says which upstream
+    offsets the records have, in order: (first upstream offset, number of records), neighbours joined.
+    """
 
-    def __init__(self) -> None:
-        self.body = bytearray()
-        self.count = 0
-        self._base = -1
-        self._max_timestamp = -1
-        self._runs: list[tuple[int, int]] = []
+    body: bytearray = field(default_factory=bytearray)
+    count: int = 0
+    base_timestamp: int = -1
+    max_timestamp: int = -1
+    runs: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, piece: Piece) -> None:
-        """Appends the kept records of `piece`.
+    def add(self, header: BatchHeader, records: Buffer, lower: int, upper: int) -> None:
+        """Appends the records of one batch with lower <= upstream offset < upper. Batches come in upstream order.
 
-        Raises MalformedBatch when its records and its header contradict each other; nothing of the piece is kept then.
+        `records`: decompressed, of magic 2, and not those of a control batch. Raises MalformedBatch when they and the header contradict
+        each other; then nothing of the batch is kept.
         """
-        header = piece.header
         size_before = len(self.body)
-        inside = piece.lower <= header.base_offset and header.next_offset <= piece.upper
+        inside = lower <= header.base_offset and header.next_offset <= upper
+        data = bytes(records)
         try:
             if inside and header.contiguous and not header.attributes & DELETE_HORIZON:
-                self._add_whole(header, bytes(piece.records))
+                first, scale = _times(header)
+                base = self.base_timestamp if self.count else first
+                append_all(self.body, data, header.count, self.count, shift=first - base, scale=scale)
+                _join(self.runs, header.base_offset, header.count)
+                self._count_in(base, header.count, header.max_timestamp)
             else:
-                self._add_selected(piece)
+                self._add_selected(header, data, lower, upper)
         except (IndexError, ValueError) as error:
             del self.body[size_before:]
             raise MalformedBatch(f"unreadable records in the batch at offset {header.base_offset}: {error}") from error
@@ -124,8 +97,8 @@ class Reframer:
         """
         unpack, checksum, stamps, table, limit = _START.unpack_from, crc32c.crc32c, STAMPS, SMALL, len(SMALL)
         lower, upper, length_below, records_below = small
-        body, runs = self.body, self._runs
-        base, highest, index = self._base, self._max_timestamp, self.count
+        body, runs = self.body, self.runs
+        base, highest, index = self.base_timestamp, self.max_timestamp, self.count
         size = len(data)
         last = size - _START.size
         epoch = run_start = run_stop = -1
@@ -180,42 +153,29 @@ class Reframer:
             at = stop
         if run_stop >= 0:
             _join(runs, run_start, run_stop - run_start)
-            self._base, self._max_timestamp, self.count = base, highest, index
+            self.base_timestamp, self.max_timestamp, self.count = base, highest, index
         return TakenRow(at, epoch, run_stop)
 
-    def finish(self) -> Reframed:
-        """All that was collected."""
-        return Reframed(self.body, self.count, self._base, self._max_timestamp, tuple(self._runs))
-
-    def _add_whole(self, header: BatchHeader, data: bytes) -> None:
-        first, scale = _times(header)
-        base = self._base if self.count else first
-        append_all(self.body, data, header.count, self.count, shift=first - base, scale=scale)
-        _join(self._runs, header.base_offset, header.count)
-        self._count_in(base, header.count, header.max_timestamp)
-
-    def _add_selected(self, piece: Piece) -> None:
-        """Appends those records of `piece` that lie within its bounds: some neighbours, perhaps with holes between their offsets."""
-        header, records, lower, upper = piece
-        data = bytes(records)
+    def _add_selected(self, header: BatchHeader, data: bytes, lower: int, upper: int) -> None:
+        """Appends the records that lie within the bounds: some neighbours, perhaps with holes between their offsets."""
         starts, timestamps, offsets, _ = locate(data, header.count)
         low, high = bisect_left(offsets, lower - header.base_offset), bisect_left(offsets, upper - header.base_offset)
         if low >= high:
             return
         first, scale = _times(header)
-        base = self._base if self.count else first + timestamps[low] * scale
+        base = self.base_timestamp if self.count else first + timestamps[low] * scale
         greatest = first + max(timestamps[low:high]) * scale
         if abs(base) >> 63 or abs(greatest) >> 63:
             raise ValueError("timestamps that do not fit 64 bits")
         runs = _runs_of(offsets[low:high])
         append_all(self.body, data[starts[low] : starts[high]], high - low, self.count, shift=first - base, scale=scale)
         for start, count in runs:
-            _join(self._runs, header.base_offset + start, count)
+            _join(self.runs, header.base_offset + start, count)
         self._count_in(base, high - low, greatest)
 
     def _count_in(self, base: int, count: int, greatest: int) -> None:
-        self._base = base
-        self._max_timestamp = max(self._max_timestamp, greatest)
+        self.base_timestamp = base
+        self.max_timestamp = max(self.max_timestamp, greatest)
         self.count += count
 
 
@@ -224,15 +184,7 @@ def _times(header: BatchHeader) -> tuple[int, int]:
     return (header.max_timestamp, 0) if header.is_log_append_time else (header.base_timestamp, 1)
 
 
-def reframe(pieces: Iterable[Piece]) -> Reframed:
-    """The kept records of all pieces as one body. Pieces and errors: see `Reframer`."""
-    reframer = Reframer()
-    for piece in pieces:
-        reframer.add(piece)
-    return reframer.finish()
-
-
-def assemble(reframed: Reframed, codec: int) -> bytearray:
+def assemble(reframed: Reframer, codec: int) -> bytearray:
     """A whole magic-2 CreateTime batch of the records, compressed with `codec`, at base offset 0, without producer and without CRC.
 
     `ProduceBatch.encode` writes producer and CRC.

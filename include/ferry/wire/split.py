@@ -3,7 +3,7 @@
 from ferry.wire import compression
 from ferry.wire.batch import HEADER_SIZE, read_header
 from ferry.wire.produce_batch import ProduceBatch
-from ferry.wire.reframe import Piece, assemble, reframe
+from ferry.wire.reframe import Reframer, assemble
 
 Runs = tuple[tuple[int, int], ...]
 
@@ -34,7 +34,8 @@ def _halves(batch: ProduceBatch, limit: int, middle: int, first_runs: Runs, seco
     batch_start = header.base_offset
 
     def half(lower: int, upper: int, runs: Runs, start: int, stop: int, epoch: int) -> ProduceBatch:  # noqa: PLR0917 - bounds in the batch, then upstream
-        reframed = reframe([Piece(header, records, batch_start + lower, batch_start + upper)])
+        reframed = Reframer()
+        reframed.add(header, records, batch_start + lower, batch_start + upper)
         return ProduceBatch(
             kind="handled" if batch.places else "reframed",
             payload=memoryview(assemble(reframed, header.codec)),

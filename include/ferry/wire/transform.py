@@ -36,7 +36,7 @@ from ferry.wire.handled import HandlingBuilder
 from ferry.wire.legacy import opened
 from ferry.wire.produce_batch import BatchBuilder, Transformed
 from ferry.wire.ranges import Range, Ranges, next_start
-from ferry.wire.reframe import GROWTH_PER_RECORD, Piece, Reframer, SmallBatches, assemble
+from ferry.wire.reframe import GROWTH_PER_RECORD, Reframer, SmallBatches, assemble
 from ferry.wire.varint import Buffer
 
 # Compressed batches are worth merging only when they are smaller by this factor, by codec: decompressing and above all compressing again
@@ -203,7 +203,7 @@ class _MergingBuilder(BatchBuilder):
         if header.codec != self._codec or len(self._group.body) + size > self._limits.merged_bytes:
             self._flush()
         for lower, upper in wanted:
-            self._group.add(Piece(header, records, lower, upper))
+            self._group.add(header, records, lower, upper)
         self._forwardable = forwardable if not self._open else None
         self._open = True
         self._codec = header.codec
@@ -235,9 +235,9 @@ class _MergingBuilder(BatchBuilder):
         if self._forwardable is not None:
             self._forward(*self._forwardable)
         elif self._group.count:
-            done = self._group.finish()
+            done = self._group
             payload = memoryview(assemble(done, self._codec))
-            self._keep("reframed", payload, done.count, done.runs, done.base_timestamp, done.max_timestamp)
+            self._keep("reframed", payload, done.count, tuple(done.runs), done.base_timestamp, done.max_timestamp)
         # Without records there is nothing to produce: all of the group lay in holes or outside the bounds.
         self._group = Reframer()
         self._forwardable = None
