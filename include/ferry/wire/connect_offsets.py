@@ -10,26 +10,15 @@ No value means that the offset was removed. (MirrorUtils.wrapPartition, OffsetSt
 
 import json
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ferry.wire.documents import number, read_document, text
 
 SOURCE_CONNECTOR = "MirrorSourceConnector"
 
 
-class OffsetRecord(Protocol):
-    """One record of an offsets topic; `timestamp` in ms."""
-
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def key(self) -> bytes: ...
-    @property
-    def value(self) -> bytes | None: ...
+# A record of an offsets topic, as InternalRecord: partition, offset, time in ms, key, value, leader epoch.
+OffsetRecord = tuple[int, int, int, bytes, bytes | None, int]
 
 
 class SourcePartition(NamedTuple):
@@ -55,14 +44,9 @@ def decode_source_offset(value: bytes | None) -> int | None:
     """The last offset copied; None where it was removed, or where MM2 would not go by it (negative). ValueError for anything else."""
     try:
         offset = None if value is None else read_document(value)["offset"]
+        return None if offset is None or number(offset) < 0 else number(offset)
     except (KeyError, TypeError) as problem:
         raise ValueError(f"it has no offset: {problem}") from problem
-    if offset is None:
-        return None
-    try:
-        return number(offset) if number(offset) >= 0 else None
-    except TypeError as problem:
-        raise ValueError(f"its offset is {offset!r:.40}") from problem
 
 
 def encode_source_key(where: SourcePartition) -> bytes:
@@ -82,15 +66,15 @@ def latest_source_offsets(records: Iterable[OffsetRecord], topic: str) -> dict[S
     keys do, the later timestamp counts, and of equal ones the smaller offset. ValueError names a value that is none.
     """
     last: dict[tuple[SourcePartition, int], tuple[int, int | None]] = {}
-    for record in records:
-        where = decode_source_key(record.key)
+    for partition, at, timestamp, key, value, _ in records:
+        where = decode_source_key(key)
         if where is None:
             continue
         try:
-            last[where, record.partition] = (record.timestamp, decode_source_offset(record.value))
+            last[where, partition] = (timestamp, decode_source_offset(value))
         except ValueError as problem:
-            at = f"{topic}-{record.partition} offset {record.offset}"
-            raise ValueError(f"{at}: {record.value!r} is not an offset of {where.topic}-{where.partition}: {problem}") from problem
+            told = f"{topic}-{partition} offset {at}: {value!r} is not an offset of {where.topic}-{where.partition}: {problem}"
+            raise ValueError(told) from problem
     found: dict[SourcePartition, tuple[int, int | None]] = {}
     for (where, _), (timestamp, offset) in last.items():
         found[where] = max(found.get(where, (timestamp, offset)), (timestamp, offset), key=_recency)

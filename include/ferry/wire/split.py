@@ -19,15 +19,12 @@ def halved(batch: ProduceBatch, limit: int = compression.LARGEST_BYTES) -> tuple
     Indivisible for a batch of one source record: nothing smaller can be sent. Raises MalformedBatch for unreadable records, and for those
     that take more than `limit` bytes when they are decompressed.
     """
+    middle = number = batch.count // 2
     if batch.places:
-        return _halves(batch, limit, *_divided(batch))
-    if batch.count < 2:
+        middle, number = _divided(batch)
+    elif not middle:
         raise Indivisible(f"the batch at upstream offset {batch.upstream_start} has {batch.count} record: it cannot be split")
-    middle = batch.count // 2
-    return _halves(batch, limit, middle, *_split_runs(batch.runs, middle))
-
-
-def _halves(batch: ProduceBatch, limit: int, middle: int, first_runs: Runs, second_runs: Runs) -> tuple[ProduceBatch, ProduceBatch]:
+    first_runs, second_runs = _split_runs(batch.runs, number)
     header = read_header(batch.payload)
     records = compression.decompress(header.codec, batch.payload[HEADER_SIZE:], limit)
     boundary = second_runs[0][0]
@@ -56,13 +53,13 @@ def _halves(batch: ProduceBatch, limit: int, middle: int, first_runs: Runs, seco
     )
 
 
-def _divided(batch: ProduceBatch) -> tuple[int, Runs, Runs]:
-    """The index in the batch at which a handled batch is divided, and the runs of both sides."""
+def _divided(batch: ProduceBatch) -> tuple[int, int]:
+    """Where a handled batch is divided: the index in the batch, and the number of source records before it."""
     begins = [place + index for place, (_, count) in zip(batch.places, batch.runs, strict=True) for index in range(count)]
     if len(begins) < 2:
         raise Indivisible(f"all {batch.count} records that the handler made of the one at offset {batch.runs[0][0]} must be in one batch")
     number = min(range(1, len(begins)), key=lambda index: abs(begins[index] - batch.count // 2))
-    return begins[number], *_split_runs(batch.runs, number)
+    return begins[number], number
 
 
 def _places(batch: ProduceBatch, lower: int, upper: int) -> list[int]:

@@ -171,29 +171,22 @@ class _MergingBuilder(BatchBuilder):
 
     def add(self, header: BatchHeader, view: memoryview) -> None:
         """Take one batch of which some records are wanted, unless they are excluded."""
-        if self._excluded and not self._wholly_wanted(header):
-            self._add_wanted(header, view)
-            return
-        forwardable = self._can_forward(header)
+        whole = not self._excluded or self._wholly_wanted(header)
+        if not whole and header.count >= 0 and not self._wanted(header):
+            return  # mostly so, and then the batch is not decompressed
+        forwardable = whole and self._can_forward(header)
         if forwardable and not self._is_small(header):
             self._flush()
             self._forward(header, view)
             return
         converted, records = opened(header, view, self._max_opened)
-        self._reframe(converted, records, [(self.position, self._end)], (header, view) if forwardable else None)
+        wanted = ((self.position, self._end),) if whole else self._wanted(converted)
+        if wanted:
+            self._reframe(converted, records, wanted, (header, view) if forwardable else None)
 
     def _wholly_wanted(self, header: BatchHeader) -> bool:
         """Whether no record of the batch is excluded. The header of a legacy wrapper does not say where it begins."""
         return header.count >= 0 and next_start(self._excluded, header.base_offset) >= header.next_offset
-
-    def _add_wanted(self, header: BatchHeader, view: memoryview) -> None:
-        """Take what is not excluded of a batch. Mostly that is nothing, and then the batch is not decompressed."""
-        if header.count >= 0 and not self._wanted(header):
-            return
-        converted, records = opened(header, view, self._max_opened)
-        wanted = self._wanted(converted)
-        if wanted:
-            self._reframe(converted, records, wanted, None)
 
     def _reframe(
         self, header: BatchHeader, records: Buffer, wanted: Iterable[Range], forwardable: tuple[BatchHeader, memoryview] | None
