@@ -4,6 +4,8 @@ SHELL := /bin/bash
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
+# Or every worker would rewrite the assertions of all tests anew, ten seconds of a core.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON_DIRECTORIES := include demo tools tests dags plugins spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
 ALL := not parity and not migration and not bounces and not rights and not matrix and not drill and not spark_drill

@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import secrets
+import signal
 import socket
 import struct
 import time
@@ -33,6 +34,10 @@ ALIASES = re.compile(r"^([AB])(?:->([AB]))?(?=\.)")
 # On two cores that other work shares, a drawn example now and then takes longer than hypothesis' 200 ms.
 settings.register_profile("ferry", deadline=None, max_examples=int(os.environ.get("FERRY_HYPOTHESIS_EXAMPLES", "100")))
 settings.load_profile("ferry")
+
+# A shell ignores Ctrl-C in what it starts in the background. The tests of Ctrl-C would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ClusterFactory = Callable[..., SandboxCluster]
 TopicFactory = Callable[..., str]

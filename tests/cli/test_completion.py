@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ from types import SimpleNamespace
 
 import confluent_kafka.admin
 import pytest
+from tests.cli.inside import ferry
 from tests.cli.terminal import Terminal
 
 from ferry.cli import completing
@@ -44,8 +44,8 @@ def config(tmp_path: Path) -> Path:
 def offered(shell: str, words: str, **environment: str) -> list[str]:
     """What `shell` is offered for the command line `words`, without descriptions."""
     asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)} if shell == "bash" else {"_TYPER_COMPLETE_ARGS": words}
-    variables = {**os.environ, **asked, "_FERRY_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args", **environment}
-    done = subprocess.run([FERRY], env=variables, capture_output=True, text=True, timeout=60, check=False)
+    variables = {**asked, "_FERRY_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args", **environment}
+    done = ferry(environment=variables)
     assert done.stderr == ""
     lines = [line.partition("\t")[0] for line in done.stdout.splitlines() if line]
     if shell == "zsh":
@@ -127,8 +127,7 @@ def test_several_sources_that_do_not_answer_take_the_time_of_one(tmp_path: Path,
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_script(shell: str) -> None:
-    plain = subprocess.run([FERRY, "completion", shell], capture_output=True, text=True, timeout=60, check=True).stdout
-    told = subprocess.run([FERRY, "completion", shell, "--json"], capture_output=True, text=True, timeout=60, check=True).stdout
+    plain, told = ferry("completion", shell).stdout, ferry("completion", shell, "--json").stdout
     assert f"_FERRY_COMPLETE=complete_{shell}" in plain
     assert json.loads(told) == {"version": 1, "shell": shell, "script": plain.rstrip("\n")}
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.inside import ferry
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -18,7 +17,6 @@ from ferry.config.nearest import nearest_name
 
 pytestmark = pytest.mark.unit
 
-FERRY = Path(sys.executable).with_name("ferry")
 CONFIG = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\nA->B.topics = orders\n"
 
 
@@ -73,8 +71,7 @@ def test_everything_is_explained(name: str) -> None:
 def test_spelling_mistakes(arguments: list[str], told: str, tmp_path: Path) -> None:
     config = tmp_path / "mm2.properties"
     config.write_text(CONFIG)
-    command = [str(FERRY), *(argument.format(config=config) for argument in arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = ferry(*(argument.format(config=config) for argument in arguments))
     assert (done.returncode, told in " ".join(done.stderr.replace("│", " ").split())) == (2, True), done.stderr
 
 

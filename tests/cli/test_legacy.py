@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.cli import inside
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import load_config
@@ -85,7 +86,7 @@ def test_two_runs_the_second_in_spark_with_a_handler(
 @pytest.mark.unit
 def test_saved_options_are_a_config_for_every_command(options: Callable[..., list[str]], tmp_path: Path) -> None:
     saved = tmp_path / "mirror one.properties"
-    done = ferry(*options("west:9092", "east:9092"), "--include", r"or\d+=x, pay.*", "--num.streams", "4", "--save", str(saved))
+    done = inside.ferry(*options("west:9092", "east:9092"), "--include", r"or\d+=x, pay.*", "--num.streams", "4", "--save", str(saved))
     assert done.returncode == ExitCode.DONE, done.stderr
     (flow,) = load_config(saved).flows
     assert (flow.topics, flow.tasks_max, flow.source.bootstrap) == ((r"or\d+=x", "pay.*"), 4, "west:9092")
@@ -106,7 +107,7 @@ def test_saved_options_are_a_config_for_every_command(options: Callable[..., lis
     ],
 )
 def test_bad_options(options: Callable[..., list[str]], tmp_path: Path, extra: tuple[str, ...], problem: str) -> None:
-    done = ferry(*options("west:9092", "east:9092"), *extra, "--save", str(tmp_path / "saved"))
+    done = inside.ferry(*options("west:9092", "east:9092"), *extra, "--save", str(tmp_path / "saved"))
     assert done.returncode == ExitCode.BAD_INPUT
     assert problem in done.stderr
     assert not (tmp_path / "saved").exists()
@@ -115,7 +116,7 @@ def test_bad_options(options: Callable[..., list[str]], tmp_path: Path, extra: t
 @pytest.mark.unit
 @pytest.mark.parametrize("option", ["--save", "--report"])
 def test_a_file_that_cannot_be_written(options: Callable[..., list[str]], tmp_path: Path, option: str) -> None:
-    done = ferry(*options("west:9092", "east:9092"), "--include", "x", option, str(tmp_path / "none" / "file"))
+    done = inside.ferry(*options("west:9092", "east:9092"), "--include", "x", option, str(tmp_path / "none" / "file"))
     assert done.returncode == ExitCode.BAD_INPUT
     assert (
         done.stderr.splitlines()[-1] == f"ferry: ArgumentError: {option} {tmp_path}/none/file: cannot be written: No such file or directory"
@@ -125,6 +126,6 @@ def test_a_file_that_cannot_be_written(options: Callable[..., list[str]], tmp_pa
 @pytest.mark.unit
 def test_a_bad_client_file_is_named(options: Callable[..., list[str]], tmp_path: Path) -> None:
     arguments = options("west:9092", "east")
-    done = ferry(*arguments, "--include", "x")
+    done = inside.ferry(*arguments, "--include", "x")
     assert done.returncode == ExitCode.BAD_INPUT
     assert done.stderr.splitlines()[-1].startswith(f"ferry: ConfigError: {tmp_path}/producer.properties:1: bootstrap.servers: must be")

@@ -41,9 +41,11 @@ SCREENSHOTS = "FERRY_PAGE_SCREENSHOTS"
 numbers = itertools.count()
 
 
-def screenshots(default: Path) -> Path:
-    """Where pictures go."""
-    found = Path(os.environ.get(SCREENSHOTS, default))
+def screenshots() -> Path | None:
+    """Where pictures go, if somebody wants them: each takes tenths of a second of a core."""
+    if SCREENSHOTS not in os.environ:
+        return None
+    found = Path(os.environ[SCREENSHOTS])
     found.mkdir(parents=True, exist_ok=True)
     return found
 
@@ -105,7 +107,7 @@ class FixtureServer:
 class Visit:
     """One tab of a browser of its own."""
 
-    def __init__(self, context: BrowserContext, url: str, pictures: Path) -> None:
+    def __init__(self, context: BrowserContext, url: str, pictures: Path | None) -> None:
         self.context, self.url = context, url
         self._pictures = pictures
         self._tolerated: list[str] = []
@@ -128,7 +130,8 @@ class Visit:
 
     def picture(self, name: str) -> None:
         """Keep what is to be seen."""
-        self.page.screenshot(path=self._pictures / f"{name}.png", full_page=True)
+        if self._pictures is not None:
+            self.page.screenshot(path=self._pictures / f"{name}.png", full_page=True)
 
     def theme(self, name: str) -> None:
         """`light` or `dark`, as the system says."""
