@@ -8,7 +8,6 @@ holds for a code without a row: Ferry repeats a read until the caller's time is 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -52,13 +51,8 @@ ASKED_AGAIN = frozenset({Action.AGAIN, Action.LEADER, Action.COORDINATOR})
 TOO_MANY_OFFSETS = frozenset({CODES["UNKNOWN_SERVER_ERROR"], CODES["INVALID_COMMIT_OFFSET_SIZE"]})
 # A leader answers Produce with these also if it has appended the batch but its replicas have not (DelayedProduce,
 # Partition.checkEnoughReplicasReachOffset). If the batch comes again with its sequence number, the leader recognises it.
-PERHAPS_APPENDED = frozenset(
-    CODES[name]
-    for name in (
-        *("UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT", "NETWORK_EXCEPTION"),
-        *("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "KAFKA_STORAGE_ERROR"),
-    )
-)
+_APPENDED = "UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER REQUEST_TIMED_OUT NETWORK_EXCEPTION NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+PERHAPS_APPENDED = frozenset(CODES[name] for name in f"{_APPENDED} KAFKA_STORAGE_ERROR".split())
 # An answer holds a code for each partition; the most serious one decides.
 _GRAVEST_FIRST = (
     *(Action.FENCED, Action.DENIED, Action.REFUSED, Action.GONE, Action.UNKNOWN),
@@ -78,18 +72,22 @@ class Meaning(NamedTuple):
     error: type[FerryError] = FerryError
 
 
-@dataclass(frozen=True)
+class Row(NamedTuple):
+    """The meaning of some codes: their names in one text, then as in Meaning."""
+
+    codes: str
+    action: Action
+    told: str = ""
+    error: type[FerryError] = FerryError
+
+
 class RequestKind:
-    """One kind of request. `rows`: meanings by code names, several names in one text; `otherwise`: the action for every other code."""
+    """One kind of request. `otherwise`: the action for every code without a row. A code counts with its last row."""
 
-    name: str
-    otherwise: Action
-    rows: Mapping[str, Meaning]
-    meanings: Mapping[int, Meaning] = field(init=False)
-
-    def __post_init__(self) -> None:
-        by_code = {CODES[name]: meaning for names, meaning in self.rows.items() for name in names.split()}
-        object.__setattr__(self, "meanings", {0: Meaning(Action.GO_ON), **by_code})
+    def __init__(self, name: str, otherwise: Action, *rows: Row) -> None:
+        self.name, self.otherwise, self.rows = name, otherwise, rows
+        by_code = {CODES[code]: Meaning(*meaning) for codes, *meaning in rows for code in codes.split()}
+        self.meanings: Mapping[int, Meaning] = {0: Meaning(Action.GO_ON), **by_code}
 
     def meaning(self, code: int) -> Meaning:
         """The row of `code`, or `otherwise`."""
@@ -116,39 +114,42 @@ class RequestKind:
 _MOVED = "COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR"
 # Java retries these too (RetriableException), but asks the same coordinator, which may answer the same for ever if it lags behind.
 _ANY_MOVED = f"{_MOVED} LEADER_NOT_AVAILABLE NOT_LEADER_OR_FOLLOWER REQUEST_TIMED_OUT NETWORK_EXCEPTION"
+_NOT_THE_LEADER = (
+    "NOT_LEADER_OR_FOLLOWER REPLICA_NOT_AVAILABLE KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE"
+)
 _FENCED = "INVALID_PRODUCER_EPOCH PRODUCER_FENCED INVALID_PRODUCER_ID_MAPPING"
 _MEMBERS = "ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS FENCED_INSTANCE_ID FENCED_MEMBER_EPOCH STALE_MEMBER_EPOCH"
-_NO_ID = Meaning(Action.DENIED, "Write on transactional id {id}")
-_NO_GROUP_READ = Meaning(Action.DENIED, "Read on group {group}")
-_NO_GROUP = Meaning(Action.DENIED, "Describe on group {group}")
-_IN_A_TRANSACTION = {
-    _ANY_MOVED: Meaning(Action.COORDINATOR),
-    "CONCURRENT_TRANSACTIONS": Meaning(Action.AGAIN),
-    _FENCED: Meaning(Action.FENCED),
-    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NO_ID,
-    "INVALID_TXN_STATE TRANSACTION_ABORTABLE UNKNOWN_SERVER_ERROR": Meaning(Action.UNKNOWN),
-}
+_NO_ID = (Action.DENIED, "Write on transactional id {id}")
+_NO_GROUP_READ = (Action.DENIED, "Read on group {group}")
+_NO_GROUP = (Action.DENIED, "Describe on group {group}")
+_IN_A_TRANSACTION = (
+    Row(_ANY_MOVED, Action.COORDINATOR),
+    Row("CONCURRENT_TRANSACTIONS", Action.AGAIN),
+    Row(_FENCED, Action.FENCED),
+    Row("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", *_NO_ID),
+    Row("INVALID_TXN_STATE TRANSACTION_ABORTABLE UNKNOWN_SERVER_ERROR", Action.UNKNOWN),
+)
 _TOO_MANY = "not even one offset fits a batch of __consumer_offsets: raise max.message.bytes (and segment.bytes) of that topic"
 _METADATA = "the text beside an offset is longer than offset.metadata.max.bytes of the brokers: raise that"
+_OLD_FORMAT = "message.format.version of __consumer_offsets is older than 0.11: raise it"
+_CONSUMER = "a consumer uses group {group}, which holds Ferry's positions: stop the members of that group"
+_TIMESTAMPS = "widen message.timestamp.before.max.ms / message.timestamp.after.max.ms of the remote topic"
+_NO_SASL_NOW = "the listener does not expect a login by SASL now: check security.protocol"
 _COORDINATOR_LOG = f"the coordinator's log says why; from Kafka 3.7 on it may be that {_TOO_MANY}"
 
 # Broker: KafkaApis.handleApiVersionsRequest, SaslServerAuthenticator.handleApiVersionsRequest.
 # Java: NetworkClient.handleApiVersionsResponse, which closes the connection and asks on the next one. kafka-python does the same at the
 # beginning of each connection; this table is for Ferry's own request.
-API_VERSIONS = RequestKind("ApiVersions", Action.AGAIN, {"UNSUPPORTED_VERSION INVALID_REQUEST REBOOTSTRAP_REQUIRED": Meaning(Action.AGAIN)})
+API_VERSIONS = RequestKind("ApiVersions", Action.AGAIN, Row("UNSUPPORTED_VERSION INVALID_REQUEST REBOOTSTRAP_REQUIRED", Action.AGAIN))
 
 # Broker: SaslServerAuthenticator, and KafkaApis on listeners without SASL. Java: SaslClientAuthenticator, which treats any code as a
 # refused login. kafka-python logs in and gives Ferry the code; it turns any error of SaslAuthenticate into SASL_AUTHENTICATION_FAILED.
 SASL = RequestKind(
     "SaslHandshake and SaslAuthenticate",
     Action.AGAIN,
-    {
-        "UNSUPPORTED_SASL_MECHANISM": Meaning(Action.REFUSED, "the listener does not offer this mechanism", AuthenticationFailed),
-        "ILLEGAL_SASL_STATE": Meaning(
-            Action.REFUSED, "the listener does not expect a login by SASL now: check security.protocol", AuthenticationFailed
-        ),
-        "SASL_AUTHENTICATION_FAILED": Meaning(Action.REFUSED, error=AuthenticationFailed),
-    },
+    Row("UNSUPPORTED_SASL_MECHANISM", Action.REFUSED, "the listener does not offer this mechanism", AuthenticationFailed),
+    Row("ILLEGAL_SASL_STATE", Action.REFUSED, _NO_SASL_NOW, AuthenticationFailed),
+    Row("SASL_AUTHENTICATION_FAILED", Action.REFUSED, error=AuthenticationFailed),
 )
 
 # Broker: ReplicaManager.readFromLog, KafkaApis.handleFetchRequest, FetchResponse. Java: FetchCollector.handleInitializeErrors, which ends
@@ -158,14 +159,11 @@ SASL = RequestKind(
 FETCH = RequestKind(
     "Fetch",
     Action.LEADER,
-    {
-        "NOT_LEADER_OR_FOLLOWER REPLICA_NOT_AVAILABLE KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE "
-        "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID UNKNOWN_SERVER_ERROR FETCH_SESSION_ID_NOT_FOUND "
-        "INVALID_FETCH_SESSION_EPOCH FETCH_SESSION_TOPIC_ID_ERROR": Meaning(Action.LEADER),
-        "OFFSET_OUT_OF_RANGE": Meaning(Action.BOUNDS),
-        "CORRUPT_MESSAGE": Meaning(Action.REFUSED, "the log is corrupt there", UnreadableBatch),
-        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Read on topic {topic}"),
-    },
+    Row(f"{_NOT_THE_LEADER} UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID UNKNOWN_SERVER_ERROR", Action.LEADER),
+    Row("FETCH_SESSION_ID_NOT_FOUND INVALID_FETCH_SESSION_EPOCH FETCH_SESSION_TOPIC_ID_ERROR", Action.LEADER),
+    Row("OFFSET_OUT_OF_RANGE", Action.BOUNDS),
+    Row("CORRUPT_MESSAGE", Action.REFUSED, "the log is corrupt there", UnreadableBatch),
+    Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Read on topic {topic}"),
 )
 
 # Broker: ReplicaManager.fetchOffset, KafkaApis.handleListOffsetRequest, ListOffsetsResponse.
@@ -173,25 +171,21 @@ FETCH = RequestKind(
 LIST_OFFSETS = RequestKind(
     "ListOffsets",
     Action.LEADER,
-    {
-        "NOT_LEADER_OR_FOLLOWER REPLICA_NOT_AVAILABLE KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE "
-        "LEADER_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_SERVER_ERROR REQUEST_TIMED_OUT NETWORK_EXCEPTION": Meaning(Action.LEADER),
-        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on topic {topic}"),
-        # Java takes this for "no record is that young". A run would then begin at the wrong offset.
-        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Meaning(Action.REFUSED, "records of this old message format have no timestamps"),
-    },
+    Row(f"{_NOT_THE_LEADER} LEADER_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_SERVER_ERROR", Action.LEADER),
+    Row("REQUEST_TIMED_OUT NETWORK_EXCEPTION", Action.LEADER),
+    Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Describe on topic {topic}"),
+    # Java takes this for "no record is that young". A run would then begin at the wrong offset.
+    Row("UNSUPPORTED_FOR_MESSAGE_FORMAT", Action.REFUSED, "records of this old message format have no timestamps"),
 )
 
 # Broker: KafkaApis.handleTopicMetadataRequest, MetadataCache. Java: PartitionLeaderStrategy.
 METADATA = RequestKind(
     "Metadata",
     Action.LEADER,
-    {
-        "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID": Meaning(Action.GONE),
-        "LEADER_NOT_AVAILABLE LISTENER_NOT_FOUND REPLICA_NOT_AVAILABLE BROKER_NOT_AVAILABLE": Meaning(Action.LEADER),
-        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on topic {topic}"),
-        "INVALID_TOPIC_EXCEPTION": Meaning(Action.REFUSED),
-    },
+    Row("UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID", Action.GONE),
+    Row("LEADER_NOT_AVAILABLE LISTENER_NOT_FOUND REPLICA_NOT_AVAILABLE BROKER_NOT_AVAILABLE", Action.LEADER),
+    Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Describe on topic {topic}"),
+    Row("INVALID_TOPIC_EXCEPTION", Action.REFUSED),
 )
 
 # Broker: ReplicaManager.appendRecords, Partition.appendRecordsToLeader, ProducerAppendInfo, LogValidator, AddPartitionsToTxnManager,
@@ -199,45 +193,36 @@ METADATA = RequestKind(
 PRODUCE = RequestKind(
     "Produce",
     Action.UNKNOWN,
-    {
-        "UNKNOWN_TOPIC_OR_PARTITION LEADER_NOT_AVAILABLE NOT_LEADER_OR_FOLLOWER REQUEST_TIMED_OUT REPLICA_NOT_AVAILABLE NETWORK_EXCEPTION "
-        "COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR NOT_ENOUGH_REPLICAS NOT_ENOUGH_REPLICAS_AFTER_APPEND "
-        "CONCURRENT_TRANSACTIONS KAFKA_STORAGE_ERROR LISTENER_NOT_FOUND FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH THROTTLING_QUOTA_EXCEEDED "
-        "UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID": Meaning(Action.LEADER),
-        "CORRUPT_MESSAGE": Meaning(Action.LEADER, "the broker finds the batch damaged"),
-        "OUT_OF_ORDER_SEQUENCE_NUMBER": Meaning(Action.OUT_OF_ORDER),
-        "MESSAGE_TOO_LARGE": Meaning(Action.TOO_LARGE, "raise max.message.bytes of the remote topic"),
-        "RECORD_LIST_TOO_LARGE": Meaning(Action.TOO_LARGE, "raise segment.bytes of the remote topic"),
-        "INVALID_TIMESTAMP": Meaning(
-            Action.RECORD_REFUSED, "widen message.timestamp.before.max.ms / message.timestamp.after.max.ms of the remote topic"
-        ),
-        "POLICY_VIOLATION": Meaning(Action.RECORD_REFUSED, "a policy of the target refuses it"),
-        "INVALID_RECORD": Meaning(Action.RECORD_REFUSED, "the remote topic does not accept such records (a compacted topic needs keys)"),
-        "INVALID_TOPIC_EXCEPTION": Meaning(Action.REFUSED, "the broker does not let clients write to this topic"),
-        "UNSUPPORTED_COMPRESSION_TYPE": Meaning(Action.REFUSED, "the target does not know this codec"),
-        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Meaning(Action.REFUSED, "raise message.format.version of the remote topic to 0.11 or newer"),
-        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Write on topic {topic}"),
-        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NO_ID,
-        "CLUSTER_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "IdempotentWrite on the cluster"),
-        # After INVALID_PRODUCER_EPOCH Java aborts and continues. A lane does not share its id: whoever raised the epoch has replaced it.
-        _FENCED: Meaning(Action.FENCED),
-        # Java treats DUPLICATE_SEQUENCE_NUMBER as success. The answer then lacks the offset, which a receipt needs.
-        "DUPLICATE_SEQUENCE_NUMBER UNKNOWN_PRODUCER_ID INVALID_TXN_STATE TRANSACTION_ABORTABLE UNKNOWN_SERVER_ERROR": Meaning(
-            Action.UNKNOWN
-        ),
-    },
+    Row(f"{_ANY_MOVED} UNKNOWN_TOPIC_OR_PARTITION REPLICA_NOT_AVAILABLE NOT_ENOUGH_REPLICAS", Action.LEADER),
+    Row("NOT_ENOUGH_REPLICAS_AFTER_APPEND CONCURRENT_TRANSACTIONS KAFKA_STORAGE_ERROR LISTENER_NOT_FOUND", Action.LEADER),
+    Row("FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH THROTTLING_QUOTA_EXCEEDED UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID", Action.LEADER),
+    Row("CORRUPT_MESSAGE", Action.LEADER, "the broker finds the batch damaged"),
+    Row("OUT_OF_ORDER_SEQUENCE_NUMBER", Action.OUT_OF_ORDER),
+    Row("MESSAGE_TOO_LARGE", Action.TOO_LARGE, "raise max.message.bytes of the remote topic"),
+    Row("RECORD_LIST_TOO_LARGE", Action.TOO_LARGE, "raise segment.bytes of the remote topic"),
+    Row("INVALID_TIMESTAMP", Action.RECORD_REFUSED, _TIMESTAMPS),
+    Row("POLICY_VIOLATION", Action.RECORD_REFUSED, "a policy of the target refuses it"),
+    Row("INVALID_RECORD", Action.RECORD_REFUSED, "the remote topic does not accept such records (a compacted topic needs keys)"),
+    Row("INVALID_TOPIC_EXCEPTION", Action.REFUSED, "the broker does not let clients write to this topic"),
+    Row("UNSUPPORTED_COMPRESSION_TYPE", Action.REFUSED, "the target does not know this codec"),
+    Row("UNSUPPORTED_FOR_MESSAGE_FORMAT", Action.REFUSED, "raise message.format.version of the remote topic to 0.11 or newer"),
+    Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Write on topic {topic}"),
+    Row("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", *_NO_ID),
+    Row("CLUSTER_AUTHORIZATION_FAILED", Action.DENIED, "IdempotentWrite on the cluster"),
+    # After INVALID_PRODUCER_EPOCH Java aborts and continues. A lane does not share its id: whoever raised the epoch has replaced it.
+    Row(_FENCED, Action.FENCED),
+    # Java treats DUPLICATE_SEQUENCE_NUMBER as success. The answer then lacks the offset, which a receipt needs.
+    Row("DUPLICATE_SEQUENCE_NUMBER UNKNOWN_PRODUCER_ID INVALID_TXN_STATE TRANSACTION_ABORTABLE UNKNOWN_SERVER_ERROR", Action.UNKNOWN),
 )
 
 # Broker: KafkaApis.getCoordinator. Java: CoordinatorStrategy, TransactionManager.FindCoordinatorHandler.
 FIND_COORDINATOR = RequestKind(
     "FindCoordinator",
     Action.COORDINATOR,
-    {
-        _MOVED: Meaning(Action.COORDINATOR),
-        "GROUP_AUTHORIZATION_FAILED": _NO_GROUP_READ,
-        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NO_ID,
-        "INVALID_REQUEST INVALID_GROUP_ID": Meaning(Action.REFUSED, error=GroupFailed),
-    },
+    Row(_MOVED, Action.COORDINATOR),
+    Row("GROUP_AUTHORIZATION_FAILED", *_NO_GROUP_READ),
+    Row("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", *_NO_ID),
+    Row("INVALID_REQUEST INVALID_GROUP_ID", Action.REFUSED, error=GroupFailed),
 )
 
 # Broker: TransactionCoordinator.handleInitProducerId, TransactionStateManager, ProducerIdManager. Java: InitProducerIdHandler, which ends
@@ -245,14 +230,12 @@ FIND_COORDINATOR = RequestKind(
 INIT_PRODUCER_ID = RequestKind(
     "InitProducerId",
     Action.AGAIN,
-    {
-        _ANY_MOVED: Meaning(Action.COORDINATOR),
-        "CONCURRENT_TRANSACTIONS": Meaning(Action.AGAIN),
-        _FENCED: Meaning(Action.FENCED),
-        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NO_ID,
-        "CLUSTER_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "IdempotentWrite on the cluster"),
-        "INVALID_TRANSACTION_TIMEOUT": Meaning(Action.REFUSED, "transaction.max.timeout.ms is below {timeout} ms: raise it", ConfigError),
-    },
+    Row(_ANY_MOVED, Action.COORDINATOR),
+    Row("CONCURRENT_TRANSACTIONS", Action.AGAIN),
+    Row(_FENCED, Action.FENCED),
+    Row("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", *_NO_ID),
+    Row("CLUSTER_AUTHORIZATION_FAILED", Action.DENIED, "IdempotentWrite on the cluster"),
+    Row("INVALID_TRANSACTION_TIMEOUT", Action.REFUSED, "transaction.max.timeout.ms is below {timeout} ms: raise it", ConfigError),
 )
 
 # Broker: KafkaApis.handleAddPartitionsToTxnRequest, TransactionCoordinator.handleAddPartitionsToTransaction.
@@ -260,23 +243,19 @@ INIT_PRODUCER_ID = RequestKind(
 ADD_PARTITIONS_TO_TXN = RequestKind(
     "AddPartitionsToTxn",
     Action.UNKNOWN,
-    {
-        **_IN_A_TRANSACTION,
-        # OPERATION_NOT_ATTEMPTED comes beside the code of the partition that caused the failure.
-        "OPERATION_NOT_ATTEMPTED": Meaning(Action.AGAIN),
-        "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID": Meaning(Action.GONE),
-        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Write on topic {topic}"),
-    },
+    *_IN_A_TRANSACTION,
+    # OPERATION_NOT_ATTEMPTED comes beside the code of the partition that caused the failure.
+    Row("OPERATION_NOT_ATTEMPTED", Action.AGAIN),
+    Row("UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID", Action.GONE),
+    Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Write on topic {topic}"),
 )
 
 # Broker: KafkaApis.handleAddOffsetsToTxnRequest, TransactionCoordinator. Java: AddOffsetsToTxnHandler.
 ADD_OFFSETS_TO_TXN = RequestKind(
     "AddOffsetsToTxn",
     Action.UNKNOWN,
-    {
-        **_IN_A_TRANSACTION,
-        "GROUP_AUTHORIZATION_FAILED": _NO_GROUP_READ,
-    },
+    *_IN_A_TRANSACTION,
+    Row("GROUP_AUTHORIZATION_FAILED", *_NO_GROUP_READ),
 )
 
 # Broker: KafkaApis.handleTxnOffsetCommitRequest, OffsetMetadataManager, CoordinatorOperationExceptionHelper, before 4.0 GroupCoordinator
@@ -284,41 +263,33 @@ ADD_OFFSETS_TO_TXN = RequestKind(
 TXN_OFFSET_COMMIT = RequestKind(
     "TxnOffsetCommit",
     Action.UNKNOWN,
-    {
-        **_IN_A_TRANSACTION,
-        # Java asks again until its time is over; in Ferry the other partitions would have to wait.
-        "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID": Meaning(Action.GONE),
-        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Read on topic {topic}"),
-        "GROUP_AUTHORIZATION_FAILED": _NO_GROUP_READ,
-        _MEMBERS: Meaning(
-            Action.REFUSED, "a consumer uses group {group}, which holds Ferry's positions: stop the members of that group", ReplicatorActive
-        ),
-        "OFFSET_METADATA_TOO_LARGE": Meaning(Action.REFUSED, _METADATA, ConfigError),
-        "INVALID_COMMIT_OFFSET_SIZE": Meaning(Action.REFUSED, _TOO_MANY, ConfigError),
-        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Meaning(
-            Action.REFUSED, "message.format.version of __consumer_offsets is older than 0.11: raise it", ConfigError
-        ),
-        "UNKNOWN_SERVER_ERROR": Meaning(Action.UNKNOWN, _COORDINATOR_LOG),
-    },
+    *_IN_A_TRANSACTION,
+    # Java asks again until its time is over; in Ferry the other partitions would have to wait.
+    Row("UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID", Action.GONE),
+    Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Read on topic {topic}"),
+    Row("GROUP_AUTHORIZATION_FAILED", *_NO_GROUP_READ),
+    Row(_MEMBERS, Action.REFUSED, _CONSUMER, ReplicatorActive),
+    Row("OFFSET_METADATA_TOO_LARGE", Action.REFUSED, _METADATA, ConfigError),
+    Row("INVALID_COMMIT_OFFSET_SIZE", Action.REFUSED, _TOO_MANY, ConfigError),
+    Row("UNSUPPORTED_FOR_MESSAGE_FORMAT", Action.REFUSED, _OLD_FORMAT, ConfigError),
+    Row("UNKNOWN_SERVER_ERROR", Action.UNKNOWN, _COORDINATOR_LOG),
 )
 
 # Broker: TransactionCoordinator.handleEndTransaction, TransactionStateManager. Java: EndTxnHandler. INVALID_TXN_STATE: nothing is open.
-END_TXN = RequestKind("EndTxn", Action.UNKNOWN, _IN_A_TRANSACTION)
+END_TXN = RequestKind("EndTxn", Action.UNKNOWN, *_IN_A_TRANSACTION)
 
 # Broker: GroupCoordinatorService.fetchOffsets, GroupCoordinator.doFetchOffsets.
 # Java: ListConsumerGroupOffsetsHandler, CommitRequestManager.
 OFFSET_FETCH = RequestKind(
     "OffsetFetch",
     Action.AGAIN,
-    {
-        _ANY_MOVED: Meaning(Action.COORDINATOR),
-        "UNSTABLE_OFFSET_COMMIT": Meaning(Action.AGAIN),
-        # The offsets of a deleted partition are deleted too.
-        "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID GROUP_ID_NOT_FOUND": Meaning(Action.NOTHING),
-        "GROUP_AUTHORIZATION_FAILED": _NO_GROUP,
-        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on every topic of these offsets"),
-        "INVALID_GROUP_ID UNKNOWN_MEMBER_ID STALE_MEMBER_EPOCH": Meaning(Action.REFUSED, error=GroupFailed),
-    },
+    Row(_ANY_MOVED, Action.COORDINATOR),
+    Row("UNSTABLE_OFFSET_COMMIT", Action.AGAIN),
+    # The offsets of a deleted partition are deleted too.
+    Row("UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID GROUP_ID_NOT_FOUND", Action.NOTHING),
+    Row("GROUP_AUTHORIZATION_FAILED", *_NO_GROUP),
+    Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Describe on every topic of these offsets"),
+    Row("INVALID_GROUP_ID UNKNOWN_MEMBER_ID STALE_MEMBER_EPOCH", Action.REFUSED, error=GroupFailed),
 )
 
 # Broker: OffsetMetadataManager.validateOffsetCommit, GroupCoordinator.doCommitOffsets, KafkaApis.handleOffsetCommitRequest.
@@ -326,55 +297,47 @@ OFFSET_FETCH = RequestKind(
 OFFSET_COMMIT = RequestKind(
     "OffsetCommit",
     Action.UNKNOWN,
-    {
-        _MOVED: Meaning(Action.COORDINATOR),
-        "REQUEST_TIMED_OUT UNKNOWN_SERVER_ERROR": Meaning(Action.UNKNOWN, _COORDINATOR_LOG),
-        "UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID": Meaning(Action.NOTHING),
-        _MEMBERS: Meaning(Action.REFUSED, "the group has members", ReplicatorActive),
-        "OFFSET_METADATA_TOO_LARGE": Meaning(Action.REFUSED, _METADATA, GroupFailed),
-        "INVALID_COMMIT_OFFSET_SIZE": Meaning(Action.REFUSED, _TOO_MANY, GroupFailed),
-        "INVALID_GROUP_ID GROUP_ID_NOT_FOUND": Meaning(Action.REFUSED, error=GroupFailed),
-        "GROUP_AUTHORIZATION_FAILED": _NO_GROUP_READ,
-        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Read on topic {topic}"),
-    },
+    Row(_MOVED, Action.COORDINATOR),
+    Row("REQUEST_TIMED_OUT UNKNOWN_SERVER_ERROR", Action.UNKNOWN, _COORDINATOR_LOG),
+    Row("UNKNOWN_TOPIC_OR_PARTITION UNKNOWN_TOPIC_ID", Action.NOTHING),
+    Row(_MEMBERS, Action.REFUSED, "the group has members", ReplicatorActive),
+    Row("OFFSET_METADATA_TOO_LARGE", Action.REFUSED, _METADATA, GroupFailed),
+    Row("INVALID_COMMIT_OFFSET_SIZE", Action.REFUSED, _TOO_MANY, GroupFailed),
+    Row("INVALID_GROUP_ID GROUP_ID_NOT_FOUND", Action.REFUSED, error=GroupFailed),
+    Row("GROUP_AUTHORIZATION_FAILED", *_NO_GROUP_READ),
+    Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Read on topic {topic}"),
 )
 
 # Broker: GroupCoordinatorService.listGroups. Brokers leave out groups that the user may not describe.
-LIST_GROUPS = RequestKind("ListGroups", Action.AGAIN, {_MOVED: Meaning(Action.AGAIN)})
+LIST_GROUPS = RequestKind("ListGroups", Action.AGAIN, Row(_MOVED, Action.AGAIN))
 
 # Broker: GroupCoordinatorService.describeGroups. Java: DescribeConsumerGroupsHandler.
 DESCRIBE_GROUPS = RequestKind(
     "DescribeGroups",
     Action.AGAIN,
-    {
-        _ANY_MOVED: Meaning(Action.COORDINATOR),
-        "GROUP_ID_NOT_FOUND": Meaning(Action.NOTHING),
-        "GROUP_AUTHORIZATION_FAILED": _NO_GROUP,
-        "INVALID_GROUP_ID": Meaning(Action.REFUSED, error=GroupFailed),
-    },
+    Row(_ANY_MOVED, Action.COORDINATOR),
+    Row("GROUP_ID_NOT_FOUND", Action.NOTHING),
+    Row("GROUP_AUTHORIZATION_FAILED", *_NO_GROUP),
+    Row("INVALID_GROUP_ID", Action.REFUSED, error=GroupFailed),
 )
 
 # As DescribeGroups. Brokers without the feature group.version answer UNSUPPORTED_VERSION; they have no such groups.
 CONSUMER_GROUP_DESCRIBE = RequestKind(
     "ConsumerGroupDescribe",
     Action.AGAIN,
-    {
-        **DESCRIBE_GROUPS.rows,
-        "UNSUPPORTED_VERSION": Meaning(Action.NOTHING),
-        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on every topic that its members read"),
-        "INVALID_REQUEST": Meaning(Action.REFUSED, error=GroupFailed),
-    },
+    *DESCRIBE_GROUPS.rows,
+    Row("UNSUPPORTED_VERSION", Action.NOTHING),
+    Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Describe on every topic that its members read"),
+    Row("INVALID_REQUEST", Action.REFUSED, error=GroupFailed),
 )
 
 # Broker: KafkaApis.handleDescribeProducersRequest, ReplicaManager.activeProducerState. Java: DescribeProducersHandler.
 DESCRIBE_PRODUCERS = RequestKind(
     "DescribeProducers",
     Action.LEADER,
-    {
-        "NOT_LEADER_OR_FOLLOWER UNKNOWN_TOPIC_OR_PARTITION KAFKA_STORAGE_ERROR": Meaning(Action.LEADER),
-        "TOPIC_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Read on topic {topic}"),
-        "INVALID_TOPIC_EXCEPTION": Meaning(Action.REFUSED),
-    },
+    Row("NOT_LEADER_OR_FOLLOWER UNKNOWN_TOPIC_OR_PARTITION KAFKA_STORAGE_ERROR", Action.LEADER),
+    Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Read on topic {topic}"),
+    Row("INVALID_TOPIC_EXCEPTION", Action.REFUSED),
 )
 
 # Broker: KafkaApis.handleOffsetForLeaderEpochRequest, ReplicaManager.lastOffsetForLeaderEpoch. Java: OffsetsForLeaderEpochUtils. A user who
@@ -382,40 +345,34 @@ DESCRIBE_PRODUCERS = RequestKind(
 OFFSET_FOR_LEADER_EPOCH = RequestKind(
     "OffsetForLeaderEpoch",
     Action.LEADER,
-    {
-        "NOT_LEADER_OR_FOLLOWER REPLICA_NOT_AVAILABLE KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE "
-        "LEADER_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR": Meaning(Action.LEADER),
-    },
+    Row(f"{_NOT_THE_LEADER} LEADER_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION", Action.LEADER),
+    Row("TOPIC_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR", Action.LEADER),
 )
 
 # Broker: TransactionCoordinator.handleListTransactions, handleDescribeTransactions. Ferry shows their answers beside an open transaction
 # that it has found already. If a coordinator does not answer, Ferry does not ask again until it next reads open transactions; Java asks at
 # once.
-LIST_TRANSACTIONS = RequestKind("ListTransactions", Action.NOTHING, {_MOVED: Meaning(Action.NOTHING)})
+LIST_TRANSACTIONS = RequestKind("ListTransactions", Action.NOTHING, Row(_MOVED, Action.NOTHING))
 DESCRIBE_TRANSACTIONS = RequestKind(
     "DescribeTransactions",
     Action.NOTHING,
-    {f"{_MOVED} TRANSACTIONAL_ID_NOT_FOUND TRANSACTIONAL_ID_AUTHORIZATION_FAILED INVALID_REQUEST": Meaning(Action.NOTHING)},
+    Row(f"{_MOVED} TRANSACTIONAL_ID_NOT_FOUND TRANSACTIONAL_ID_AUTHORIZATION_FAILED INVALID_REQUEST", Action.NOTHING),
 )
 
 # Broker: KafkaRaftClient.handleDescribeQuorumRequest. Ferry asks only for the cluster's clock, which a run does not need.
 DESCRIBE_QUORUM = RequestKind(
     "DescribeQuorum",
     Action.NOTHING,
-    {
-        "NOT_LEADER_OR_FOLLOWER BROKER_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION": Meaning(Action.NOTHING),
-        "CLUSTER_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on the cluster"),
-    },
+    Row("NOT_LEADER_OR_FOLLOWER BROKER_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION", Action.NOTHING),
+    Row("CLUSTER_AUTHORIZATION_FAILED", Action.DENIED, "Describe on the cluster"),
 )
 
 # Broker: AclApis.handleDescribeAcls. Each sync of ACLs asks once; the next sync asks again.
 DESCRIBE_ACLS = RequestKind(
     "DescribeAcls",
     Action.AGAIN,
-    {
-        "SECURITY_DISABLED": Meaning(Action.NOTHING),
-        "CLUSTER_AUTHORIZATION_FAILED": Meaning(Action.DENIED, "Describe on the cluster"),
-    },
+    Row("SECURITY_DISABLED", Action.NOTHING),
+    Row("CLUSTER_AUTHORIZATION_FAILED", Action.DENIED, "Describe on the cluster"),
 )
 
 # Requests of confluent-kafka's admin client, and errors of its consumers and producers; librdkafka's own codes are below -1 and not here.
@@ -424,16 +381,12 @@ DESCRIBE_ACLS = RequestKind(
 ADMIN = RequestKind(
     "requests over librdkafka",
     Action.AGAIN,
-    {
-        "TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED TRANSACTIONAL_ID_AUTHORIZATION_FAILED": Meaning(
-            Action.DENIED
-        ),
-        "INVALID_CONFIG INVALID_PARTITIONS INVALID_REPLICA_ASSIGNMENT INVALID_REQUEST POLICY_VIOLATION "
-        "SECURITY_DISABLED INVALID_TOPIC_EXCEPTION UNKNOWN_TOPIC_OR_PARTITION UNSUPPORTED_VERSION": Meaning(
-            Action.REFUSED, error=ChangeRefused
-        ),
-        "INVALID_REPLICATION_FACTOR": Meaning(Action.REFUSED, error=TooFewBrokers),
-        "REQUEST_TIMED_OUT NOT_CONTROLLER LEADER_NOT_AVAILABLE THROTTLING_QUOTA_EXCEEDED COORDINATOR_LOAD_IN_PROGRESS "
-        "COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR UNKNOWN_SERVER_ERROR": Meaning(Action.AGAIN),
-    },
+    Row("TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED", Action.DENIED),
+    Row("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", Action.DENIED),
+    Row("INVALID_CONFIG INVALID_PARTITIONS INVALID_REPLICA_ASSIGNMENT INVALID_REQUEST", Action.REFUSED, error=ChangeRefused),
+    Row("POLICY_VIOLATION SECURITY_DISABLED INVALID_TOPIC_EXCEPTION", Action.REFUSED, error=ChangeRefused),
+    Row("UNKNOWN_TOPIC_OR_PARTITION UNSUPPORTED_VERSION", Action.REFUSED, error=ChangeRefused),
+    Row("INVALID_REPLICATION_FACTOR", Action.REFUSED, error=TooFewBrokers),
+    Row(f"{_MOVED} REQUEST_TIMED_OUT NOT_CONTROLLER LEADER_NOT_AVAILABLE", Action.AGAIN),
+    Row("THROTTLING_QUOTA_EXCEEDED UNKNOWN_SERVER_ERROR", Action.AGAIN),
 )
