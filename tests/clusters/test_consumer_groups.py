@@ -71,7 +71,7 @@ def test_a_group_through_its_life(
         with group_member(target_cluster, group, topic, **{"group.protocol": kind.value, "client.id": "reader"}) as consumer:
             described = groups.describe([group])[group]
             assert isinstance(described, GroupDescription)
-            assert (described.state, described.type, described.active) == (GroupState.STABLE, kind, True)
+            assert (described.state, described.type, described.active) == ("Stable", kind, True)
             assert [entry.client_id for entry in described.members] == ["reader"]
             assert groups.commit(group, wanted) == {(topic, 0): CODES["UNKNOWN_MEMBER_ID"]}
             assert groups.offsets([group]) == {group: {}}

@@ -29,7 +29,7 @@ OFFSETS = st.one_of(st.none(), st.integers(0, 5))
 
 
 def decided(present: dict[int, int], images: dict[int, int], *, members: int = 0, reason: Inexact | None = None) -> GroupDecision:
-    state = GroupState.STABLE if members else GroupState.EMPTY
+    state = "Stable" if members else GroupState.EMPTY
     description = GroupDescription("g", state, "classic", tuple(GroupMember(f"c{n}", "h") for n in range(members)))
     there = {TopicPartition("A.t", number): CommittedOffset(offset) for number, offset in present.items()}
     positions = [TranslatedPosition("g", "t", number, "A.t", 10, Translation(10, image, reason)) for number, image in images.items()]

@@ -161,7 +161,7 @@ def test_acls_of_groups_and_transactional_ids_are_copied_unchanged_when_the_flow
 
 @given(BINDINGS)
 def test_as_json(binding: AclBinding) -> None:
-    assert AclBinding.from_list(binding.as_list()) == binding
+    assert AclBinding.of_document(binding.document()) == binding
 
 
 def test_as_text() -> None:

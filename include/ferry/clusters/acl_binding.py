@@ -19,19 +19,8 @@ class AclResource(StrEnum):
 
 
 # The operations that librdkafka can write.
-OPERATIONS = (
-    "ALL",
-    "READ",
-    "WRITE",
-    "CREATE",
-    "DELETE",
-    "ALTER",
-    "DESCRIBE",
-    "CLUSTER_ACTION",
-    "DESCRIBE_CONFIGS",
-    "ALTER_CONFIGS",
-    "IDEMPOTENT_WRITE",
-)
+_WRITABLE = "ALL READ WRITE CREATE DELETE ALTER DESCRIBE CLUSTER_ACTION DESCRIBE_CONFIGS ALTER_CONFIGS IDEMPOTENT_WRITE"
+OPERATIONS = tuple(_WRITABLE.split())
 PERMISSIONS = ("ALLOW", "DENY")
 
 

@@ -71,7 +71,6 @@ class _Clients:
         self.offsets = OffsetListing(cluster, role)
 
     def renew(self) -> None:
-        """Replace the AdminClient."""
         self.admin.__exit__(None, None, None)
         self.admin = self._new_admin()
 
@@ -106,7 +105,6 @@ class ClusterAdmin:
 
     @property
     def alias(self) -> str:
-        """The cluster's alias."""
         return self._cluster.alias
 
     def cluster_id(self) -> str:
@@ -290,7 +288,6 @@ class ClusterAdmin:
         return answers
 
     def _described(self, **options: Any) -> Any:
-        """What the cluster says about itself."""
         found: Any = None
         for seconds in self._attempts():
             found = _settled(self._clients.admin.describe_cluster(request_timeout=seconds, **options), seconds)

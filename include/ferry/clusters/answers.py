@@ -86,7 +86,7 @@ class RequestKind:
 
     def __init__(self, name: str, otherwise: Action, *rows: Row) -> None:
         self.name, self.otherwise, self.rows = name, otherwise, rows
-        by_code = {CODES[code]: Meaning(*meaning) for codes, *meaning in rows for code in codes.split()}
+        by_code = {CODES[code]: Meaning(row.action, row.told, row.error) for row in rows for code in row.codes.split()}
         self.meanings: Mapping[int, Meaning] = {0: Meaning(Action.GO_ON), **by_code}
 
     def meaning(self, code: int) -> Meaning:
@@ -94,7 +94,6 @@ class RequestKind:
         return self.meanings.get(code) or Meaning(self.otherwise)
 
     def action(self, code: int) -> Action:
-        """What to do about `code`."""
         return self.meaning(code).action
 
     def told(self, code: int, **names: object) -> str:

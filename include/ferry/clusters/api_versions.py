@@ -95,7 +95,7 @@ def lacking(cluster: Cluster, *, needs: Iterable[Feature], wishes: Iterable[Feat
     try:
         for attempt in Retrying(retry=retry_if_exception_type(NO_ANSWER), stop=stop_after_attempt(ATTEMPTS), wait=WAIT, reraise=True):
             with attempt:
-                offered = ask_cluster(cluster, _newest)
+                offered = ask_cluster(cluster, ClusterConnection.offers).newest
     except NO_ANSWER as problem:
         raise ClusterUnreachable(f"cluster {cluster.alias} ({cluster.bootstrap}) does not say what it can do: {problem}") from problem
     for need in missing(needs, offered):
@@ -116,20 +116,14 @@ def ask_capabilities(cluster: Cluster) -> Capabilities:
         raise ClusterUnreachable(f"cluster {cluster.alias} ({cluster.bootstrap}): asking what it can do failed: {problem}") from problem
 
 
-async def _newest(connection: ClusterConnection) -> dict[int, int]:
-    return {int(entry.api_key): int(entry.max_version) for entry in (await connection.offers()).api_keys}
-
-
 async def _ask(connection: ClusterConnection) -> Capabilities:
-    newest = await _newest(connection)
-    features = {feature.name: int(feature.max_version_level) for feature in (await connection.offers()).finalized_features or ()}
+    newest, features = await connection.offers()
     if newest.get(DescribeQuorumRequest.API_KEY, 0) < 1:
         return Capabilities(newest, features, None, "only clusters with KRaft, from 3.3 on, tell it")
     readings = [await _read_clock(connection) for _ in range(CLOCK_READINGS)]
     clocks = [reading for reading in readings if isinstance(reading, Clock)]
-    if clocks:
-        return Capabilities(newest, features, min(clocks, key=lambda clock: clock.within_ms))
-    return Capabilities(newest, features, None, str(readings[0]))
+    quickest = min(clocks, key=lambda clock: clock.within_ms, default=None)
+    return Capabilities(newest, features, quickest, "" if clocks else str(readings[0]))
 
 
 async def _read_clock(connection: ClusterConnection) -> Clock | str:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from copy import copy
 from itertools import cycle
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import kafka.errors as kafka_errors
 from kafka.future import Future
@@ -58,6 +58,13 @@ class RequestNotSent(Exception):
 
 class RequestLost(Exception):
     """The request may have reached the broker, but no answer came back."""
+
+
+class Offers(NamedTuple):
+    """What brokers can do: the newest version that they take of each request, by API key, and the levels of finalized features by name."""
+
+    newest: Mapping[int, int]
+    features: Mapping[str, int]
 
 
 class _Connections(KafkaConnectionManager):  # type: ignore[misc]
@@ -175,7 +182,7 @@ class ClusterConnection:
         self._outage = unreachable.Outage()
         self.coordinator_outage = unreachable.CoordinatorOutage()
         self._last_problem = ""
-        self._offers: Any = None
+        self._offers: Offers | None = None
 
     async def open(self, milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
         """Find the brokers. ClusterUnreachable if none answers, AuthenticationFailed if they refuse the login."""
@@ -190,14 +197,8 @@ class ClusterConnection:
 
     def learn_brokers(self, answer: Any) -> None:
         """Take the brokers from a Metadata answer. kafka-python itself asks only every five minutes, but a leader may have come back."""
-        known = SimpleNamespace(
-            API_VERSION=answer.API_VERSION,
-            brokers=answer.brokers,
-            controller_id=answer.controller_id,
-            cluster_id=answer.cluster_id,
-            topics=(),
-        )
-        self._manager.cluster.update_metadata(known)
+        known = {name: getattr(answer, name) for name in ("API_VERSION", "brokers", "controller_id", "cluster_id")}
+        self._manager.cluster.update_metadata(SimpleNamespace(**known, topics=()))
 
     def brokers(self) -> tuple[int, ...]:
         """The ids of the brokers that are up, as last learned."""
@@ -209,9 +210,8 @@ class ClusterConnection:
 
     def disconnect(self) -> None:
         """Drop every connection, so that nothing waits for answers about an abandoned transaction. The next request connects again."""
-        abandoned = kafka_errors.KafkaConnectionError(
-            "abandoned"
-        )  # with an error a connection ends at once, otherwise when everything is written
+        # With an error a connection ends at once, otherwise when everything is written.
+        abandoned = kafka_errors.KafkaConnectionError("abandoned")
         for connection in list(self._manager._conns.values()):  # noqa: SLF001 - the manager offers to close one node or itself, not all
             connection.close(abandoned)
 
@@ -268,7 +268,7 @@ class ClusterConnection:
 
         Without `node` any broker may answer, and Ferry may ask several: only for requests that may be executed twice.
         """
-        while self._must_wait(node):
+        while self.all_throttled() if node is None else self.throttled(node):
             await self.loop.sleep(THROTTLE_CHECK_SECONDS)
         if node is None:
             return await self._answer_of_any(request, milliseconds)
@@ -311,34 +311,27 @@ class ClusterConnection:
         return granting(self._cluster, right)
 
     def denied(self, doing: str, right: str) -> NotAuthorized:
-        """The error for a missing right."""
         return denied(self._cluster, doing, right)
 
     async def supports_transactions_v2(self) -> bool:
         """Whether the cluster's finalized `transaction.version` is 2 or more (KIP-890)."""
-        features = {feature.name: feature.max_version_level for feature in (await self.offers()).finalized_features or ()}
-        return int(features.get("transaction.version", 0)) >= 2
+        return (await self.offers()).features.get("transaction.version", 0) >= 2
 
     async def understands(self, api_key: int) -> bool:
         """Whether the brokers take this kind of request in any version."""
-        return any(entry.api_key == api_key for entry in (await self.offers()).api_keys)
+        return api_key in (await self.offers()).newest
 
-    async def offers(self) -> Any:
-        """A broker's answer to ApiVersions, cached. RequestNotSent if the answer is an error, RequestLost."""
+    async def offers(self) -> Offers:
+        """What a broker answers to ApiVersions, cached. RequestNotSent if the answer is an error, RequestLost."""
         from kafka.protocol.metadata import ApiVersionsRequest  # noqa: PLC0415 - used once per process
 
         if self._offers is None:
             answer = await self.send(ApiVersionsRequest(client_software_name="ferry", client_software_version="1"))
             if API_VERSIONS.action(answer.error_code) is not Action.GO_ON:
                 raise RequestNotSent(f"cluster {self.alias}: ApiVersions: {API_VERSIONS.told(answer.error_code)}")
-            self._offers = answer
+            newest = {int(entry.api_key): int(entry.max_version) for entry in answer.api_keys}
+            self._offers = Offers(newest, {entry.name: int(entry.max_version_level) for entry in answer.finalized_features or ()})
         return self._offers
-
-    def _must_wait(self, node: int | None) -> bool:
-        """Whether the request must wait: to `node` while it is throttled, to any broker while all are."""
-        if node is not None:
-            return self.throttled(node)
-        return self.all_throttled()
 
     def _any_node(self, asked: Collection[int]) -> int | None:
         """A broker that was not `asked` and is not throttled, if possible a connected one without requests in flight."""
@@ -380,11 +373,9 @@ class EventLoop:
         return self.selector.call_soon_with_future(coroutine, *arguments)
 
     async def sleep(self, seconds: float) -> None:
-        """Let others run for `seconds`."""
         await self.selector.sleep(seconds)
 
     def close(self) -> None:
-        """Release the selector."""
         self.selector.close()
 
 
@@ -431,7 +422,6 @@ class Connected:
             raise
 
     def run(self, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """The result of `ask(connection, *arguments)`."""
         return self.loop.run(ask, self.connection, *arguments)
 
     def close(self) -> None:

@@ -55,11 +55,9 @@ class Frame:
         return rest if count is None else bytes(rest)
 
     def seek(self, at: int) -> None:
-        """Go to a position."""
         self._at = at
 
     def tell(self) -> int:
-        """The position."""
         return self._at
 
 

@@ -14,15 +14,10 @@ class GroupType(StrEnum):
 
 
 class GroupState(StrEnum):
-    """Kafka's states of classic and consumer groups, as brokers write them."""
+    """Those of Kafka's states in which a classic or consumer group has no members, as brokers write them."""
 
     EMPTY = "Empty"
     DEAD = "Dead"  # there is no such group
-    STABLE = "Stable"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    ASSIGNING = "Assigning"
-    RECONCILING = "Reconciling"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +44,13 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """One current member of a group."""
-
     client_id: str
     host: str
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """The current state of a group. `state`: a GroupState or a newer word of Kafka; `type`: empty for a group that does not exist."""
+    """The current state of a group. `state`: a GroupState or another word of Kafka; `type`: empty for a group that does not exist."""
 
     group: str
     state: str

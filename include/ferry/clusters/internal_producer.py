@@ -32,13 +32,16 @@ def append_records(
     how long to wait for a leader, by default WRITE_SECONDS.
     """
     problems: list[KafkaError] = []
+
+    def note(error: KafkaError | None, _: object) -> None:
+        if error is not None:
+            problems.append(error)
+
     seconds = WRITE_SECONDS if seconds is None else seconds
     with lent("producer", cluster, lambda: _Appender(cluster, ClientRole.PRODUCER, in_order=in_order), in_order) as client:
         try:
             for key, value in records:
-                client.producer.produce(
-                    topic, value, key, partition, timestamp=timestamp, on_delivery=lambda error, _: _note(problems, error)
-                )
+                client.producer.produce(topic, value, key, partition, timestamp=timestamp, on_delivery=note)
                 client.producer.poll(0)
             left = client.producer.flush(seconds)
         except KafkaException as problem:
@@ -68,8 +71,3 @@ class _Appender:
 
     def close(self) -> None:
         """Nothing to do: every record was delivered or given up, and the client ends with its last reference."""
-
-
-def _note(problems: list[KafkaError], error: KafkaError | None) -> None:
-    if error is not None:
-        problems.append(error)

@@ -25,8 +25,6 @@ IDLE_SECONDS = 30.0
 
 
 class Client(Protocol):
-    """Whatever can be closed."""
-
     def close(self) -> None: ...
 
 

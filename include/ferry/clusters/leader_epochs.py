@@ -48,9 +48,7 @@ class Divergence(NamedTuple):
 
     @property
     def proven(self) -> bool:
-        """Whether leader epochs prove it. Otherwise only the end of the log indicates it, and a leader that lags behind may give such an
-        end too.
-        """
+        """Whether leader epochs prove it. If only the end of the log indicates it, a leader that lags behind may have given that end."""
         return self.epoch != NO_LATER_EPOCH
 
 
@@ -120,9 +118,7 @@ async def still_led(connection: ClusterConnection, leaders: Leaders, partitions:
 
 
 async def divergence_of(connection: ClusterConnection, leaders: Leaders, key: TopicPartition, read_to: ReadTo) -> Divergence | None:
-    """The divergence of one partition; None: it is the log that was read. RequestNotSent or RequestLost, also if the broker cannot tell
-    now.
-    """
+    """The divergence of one partition; None: it is the log that was read. RequestNotSent (the broker cannot tell now) or RequestLost."""
     told = await _divergences(connection, leaders, {key: read_to})
     if key not in told:
         raise RequestNotSent(f"OffsetForLeaderEpoch for {key.topic}-{key.partition}: no answer")

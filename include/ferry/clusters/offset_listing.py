@@ -56,7 +56,6 @@ class OffsetListing:
         self._hopeless: set[TopicPartition] = set()
 
     def close(self) -> None:
-        """Close the connection, if there is one."""
         if self._client is not None:
             self._client.close()
 
@@ -69,8 +68,7 @@ class OffsetListing:
         return {key: listed.offset for key, listed in found.items()}, problems
 
     def overlooked(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> dict[TopicPartition, Listed]:
-        """The newest record of those `partitions` that do have a (`committed`) record of the time `at` or later, although their leader said
-        no.
+        """The newest record of those `partitions` that have a (`committed`) record of the time `at` or later: their leader said no.
 
         When compaction removes all records of a producer's last batch, it keeps the empty batch with its time. A leader that searches for
         that time, or an earlier one, finds the segment with that batch but no record in it, and does not search the next segment.

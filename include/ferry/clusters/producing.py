@@ -51,8 +51,6 @@ class PartitionAnswer(NamedTuple):
 
 
 class BatchesAnswer(NamedTuple):
-    """The answer to one request."""
-
     partitions: list[PartitionAnswer]
     throttle_time_ms: int
 
@@ -86,7 +84,9 @@ class BatchesRequest:
         version = self.header.version
         if version < FLEXIBLE:
             return [self._by_kafka_python(version)]
-        pending = self.header.encode() + self._before_topics()
+        transactional_id = b"\0" if self.transactional_id is None else _compact(self.transactional_id.encode())
+        pending = self.header.encode() + transactional_id + _ACKS_AND_TIMEOUT.pack(self.acks, self.timeout_ms)
+        pending += encode_unsigned(len(self.batches) + 1)
         frame: list[Buffer] = []
         for name, topic_id, parts in self.batches:
             pending += topic_id.bytes if version >= BY_ID else _compact(name.encode())
@@ -97,10 +97,6 @@ class BatchesRequest:
             pending += NO_TAGS
         frame.append(pending + NO_TAGS)
         return [_INT32.pack(sum(map(len, frame))) + bytes(frame[0]), *frame[1:]]
-
-    def _before_topics(self) -> bytes:
-        transactional_id = b"\0" if self.transactional_id is None else _compact(self.transactional_id.encode())
-        return transactional_id + _ACKS_AND_TIMEOUT.pack(self.acks, self.timeout_ms) + encode_unsigned(len(self.batches) + 1)
 
     def _by_kafka_python(self, version: int) -> bytes:
         topic, partition = ProduceRequest.TopicProduceData, ProduceRequest.TopicProduceData.PartitionProduceData
@@ -114,14 +110,8 @@ class BatchesRequest:
         return bytes(request.encode(header=True, framed=True))
 
 
-class _Received(NamedTuple):
-    """The header of an answer."""
-
-    correlation_id: int
-
-
 class _Exchange(NamedTuple):
-    """A request in flight: its header, and the decoder of its answer."""
+    """A request in flight: its header and that of its answer, and the decoder of the answer."""
 
     correlation_id: int
     client_id: str
@@ -134,16 +124,15 @@ class _Exchange(NamedTuple):
     def get_response_class(self) -> _Exchange:
         return self
 
-    def parse_header(self, frame: Any) -> _Received:
+    def parse_header(self, frame: Any) -> _Exchange:
         """The answer's header; afterwards `frame` is at the body."""
-        received = _Received(*_INT32.unpack(frame.read(_INT32.size)))
+        received = self._replace(correlation_id=_INT32.unpack(frame.read(_INT32.size))[0])
         if self.version >= FLEXIBLE:
             start, data = frame.tell(), frame.read()
             frame.seek(start + _after_tags(data, 0))
         return received
 
     def decode(self, frame: Any) -> BatchesAnswer:
-        """The answer's body."""
         return decode_answer(frame.read(), self.version) if self.version >= FLEXIBLE else _old_answer(frame, self.version)
 
 

@@ -54,8 +54,7 @@ def with_key(problem: FerryError, wanted: WantedReplicas, target: ClusterAdmin) 
 def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int]) -> None:
     """Return when all these topics have so many partitions with leaders.
 
-    ClusterUnreachable if no further topic becomes usable for LEADERS_SECONDS; NotAuthorized for a topic that the cluster hides from the
-    user.
+    ClusterUnreachable if no further topic becomes usable for LEADERS_SECONDS; NotAuthorized for a topic that the user may not describe.
     """
     deadline, pauses = time.monotonic() + LEADERS_SECONDS, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
     waiting = dict(widths)

@@ -27,10 +27,9 @@ _BLOCKED = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWant
 async def connected_socket(
     net: Any, host: str, port: int, options: Iterable[tuple[int, int, int]], *, proxy_url: str | None, timeout_at: float | None
 ) -> socket.socket:
-    """A socket that is connected to one of the addresses of `host`; KafkaConnectionError.
+    """A socket that is connected to one of the addresses of `host`; KafkaConnectionError. `timeout_at`: of time.monotonic().
 
     Like kafka-python's `create_connection`, but it closes the sockets of failed attempts at once.
-    `timeout_at` is a time of time.monotonic().
     """
     factory = KafkaNetSocket(proxy_url)
     failure: Exception = kafka_errors.KafkaConnectionError("DNS Resolution failure")
@@ -114,9 +113,7 @@ class EncryptedTransport(KafkaSSLTransport):  # type: ignore[misc]
     meter: Meter | None = None
 
     async def handshake_until(self, timeout_at: float | None) -> None:
-        """The handshake; KafkaTimeoutError at `timeout_at` (monotonic): a peer that accepts connections but does not answer must not block
-        a run.
-        """
+        """The handshake; KafkaTimeoutError at `timeout_at` (monotonic), so that a peer that does not answer does not block a run."""
         while True:
             try:
                 self._sock.do_handshake()

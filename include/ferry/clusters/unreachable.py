@@ -24,7 +24,6 @@ class Outage:
         self._last_failure = float("-inf")
 
     def asked(self, now: float) -> None:
-        """A request was sent."""
         idle = not self._waiting and now - self._last_failure > LULL_SECONDS
         if self._since is None or idle:
             self._begin(now)
@@ -76,5 +75,4 @@ class CoordinatorOutage:
         self._since = None
 
     def seconds(self, now: float) -> float:
-        """How long the outage has lasted."""
         return 0.0 if self._since is None else now - self._since

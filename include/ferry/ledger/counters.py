@@ -22,7 +22,6 @@ class MinMeanMax:
     count: int
 
     def __add__(self, other: MinMeanMax) -> MinMeanMax:
-        """Of the values of both."""
         count = self.count + other.count
         mean = (self.mean * self.count + other.mean * other.count) / count
         return MinMeanMax(min(self.least, other.least), mean, max(self.greatest, other.greatest), count)
@@ -66,7 +65,6 @@ class Counters(NamedTuple):
     replication_latency_ms: MinMeanMax | None = None
 
     def __add__(self, other: Counters) -> Counters:  # type: ignore[override]  # sums, where other tuples are put together
-        """What both counted."""
         return Counters(*map(add, self[:-2], other[:-2]), *map(_of_both, self[-2:], other[-2:]))
 
     @property

@@ -43,7 +43,6 @@ class LossReport:
 
     @property
     def where(self) -> str:
-        """Partition and range, for people."""
         return f"{self.topic}-{self.partition} [{self.upstream_start}, {self.upstream_end})"
 
 
@@ -66,7 +65,6 @@ class PartitionFailure:
 
     @property
     def where(self) -> str:
-        """The partition, topic or run, for people."""
         if self.partition >= 0:
             return f"{self.topic}-{self.partition}"
         return f"topic {self.topic}" if self.topic else "the run"

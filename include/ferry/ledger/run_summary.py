@@ -124,13 +124,11 @@ def decode_summary(value: bytes, where: str) -> RunSummary:
 
 
 def encode_lag(run_id: str, lag: RunLag) -> tuple[bytes, bytes]:
-    """Key and value of a record of the runs topic."""
     value = json.dumps({"version": SUMMARY_VERSION, "kind": "lag", **asdict(lag)}, separators=(",", ":"))
     return LAG_PREFIX + run_id.encode(), value.encode()
 
 
 def decode_lag(value: bytes, where: str) -> RunLag:
-    """The inverse of `encode_lag`; errors as of `decode_summary`."""
     return _decoded(RunLag, "lag", value, where)
 
 

@@ -26,7 +26,6 @@ EXPIRING = {"cleanup.policy": "delete", "retention.ms": str(RUNS_RETENTION_MILLI
 
 
 def internal_topics(flow: Flow) -> frozenset[str]:
-    """Their names."""
     return frozenset({flow.ledger_topic, flow.state_topic, flow.runs_topic})
 
 

@@ -45,7 +45,6 @@ class Resource:
     pattern: AclPattern = AclPattern.LITERAL
 
     def covers(self, other: Resource) -> bool:
-        """Whether this resource includes every name of `other`."""
         if self.kind != other.kind:
             return False
         if self == other or self.is_everything:
@@ -54,7 +53,6 @@ class Resource:
 
     @property
     def is_everything(self) -> bool:
-        """Whether it is the wildcard."""
         return self.pattern is AclPattern.LITERAL and self.name == ANYTHING
 
     def __str__(self) -> str:
@@ -78,7 +76,6 @@ class Right:
     needed_for: tuple[str, ...]
 
     def covers(self, other: Right) -> bool:
-        """Whether this right includes the other one."""
         enough = self.operation == other.operation or _IMPLIED.get(self.operation) == other.operation
         return enough and self.resource.covers(other.resource)
 

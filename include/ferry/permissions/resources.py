@@ -18,7 +18,6 @@ _TOPIC_START = re.compile(r"[a-zA-Z0-9._-]{0,249}")
 
 
 def topic(name: str) -> Resource:
-    """One topic."""
     return Resource(AclResource.TOPIC, name)
 
 

@@ -22,12 +22,10 @@ def code_points(*parts: str | tuple[int, int]) -> CodePoints:
 
 
 def union(*sets: CodePoints) -> CodePoints:
-    """All code points of these sets."""
     return _merged(found for each in sets for found in each)
 
 
 def complement(points: CodePoints) -> CodePoints:
-    """All code points that are not in the set."""
     result, start = [], 0
     for first, last in points:
         if first > start:
@@ -37,7 +35,6 @@ def complement(points: CodePoints) -> CodePoints:
 
 
 def intersection(left: CodePoints, right: CodePoints) -> CodePoints:
-    """The code points that are in both sets."""
     return complement(union(complement(left), complement(right)))
 
 

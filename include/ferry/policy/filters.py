@@ -57,7 +57,6 @@ class _IncludeExclude:
         self._exclude = java_pattern(exclude, f"{self.key}.exclude")
 
     def why_not(self, name: str) -> str | None:
-        """The reason for leaving `name` out; None when it is in."""
         if self._include is None or not self._include.fullmatch(name):
             return f"not in {self.key}"
         if self._exclude is not None and self._exclude.fullmatch(name):
@@ -85,7 +84,6 @@ class DefaultConfigPropertyFilter:
         self._source_defaults = use_defaults_from == "source"
 
     def why_not(self, name: str) -> str | None:
-        """The reason for leaving a topic config out; None when it is synced."""
         excluded = self._exclude is not None and self._exclude.fullmatch(name) is not None
         return "in config.properties.exclude" if excluded else None
 
@@ -103,7 +101,6 @@ class _Custom:
         self._custom: Any = custom_object(path, self.methods, properties)
 
     def why_not(self, name: str) -> str | None:
-        """The reason for leaving `name` out; None when it is in."""
         return None if self._truth(self.methods[0], name) else f"left out by {self._path}"
 
     def _truth(self, method: str, name: str) -> bool:

@@ -24,12 +24,10 @@ class Tokens:
 
     @property
     def position(self) -> int:
-        """How many tokens have been read."""
         return self._next
 
     @property
     def ended(self) -> bool:
-        """Whether all have been read."""
         return self._next >= len(self._tokens)
 
     def sees(self, text: str, ahead: int = 0) -> bool:

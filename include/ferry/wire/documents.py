@@ -64,7 +64,6 @@ def read_as(
 
 @cache
 def _fields(kind: Any) -> Mapping[str, Read]:
-    """How to read each field."""
     types = get_type_hints(kind)
     return {field.name: _reader(types[field.name]) for field in fields(kind)}
 
