@@ -9,7 +9,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, dag, task
 
 from ferry.airflow import alerts, flows, recovering
-from ferry.airflow.recovery_operators import RecoveryCopyOperator, RecoveryVerifyOperator
+from ferry.airflow.recovering import RecoveryCopyOperator, RecoveryVerifyOperator
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, recovery_dag_id, recovery_params, recovery_runbook
 from ferry.config import Flow
 

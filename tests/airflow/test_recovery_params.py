@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ferry.airflow.recovering import markdown, who
-from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, given_params, options_of
+from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, options_of, recovery_given
 from ferry.errors import ArgumentError
 from ferry.recovery.group_moves import GroupMove, PartitionMove
 from ferry.recovery.not_copied import NotCopied
@@ -23,15 +23,15 @@ def asked(**params: Any) -> dict[str, Any]:
 
 
 def test_defaults_are_those_of_the_commands() -> None:
-    assert given_params(FAILOVER, asked()) == {
+    assert recovery_given(FAILOVER, asked()) == {
         "last_copy": True,
         "without_source": False,
         "groups": None,
         "backwards": False,
         "dry_run": False,
     }
-    assert given_params(FAILBACK, asked())["tail"] == "copy"
-    assert given_params(CUTOVER, asked(verify=False))["verify"] is False
+    assert recovery_given(FAILBACK, asked())["tail"] == "copy"
+    assert recovery_given(CUTOVER, asked(verify=False))["verify"] is False
     options = options_of(FAILOVER, asked(dry_run=True, groups="g-.*", backwards=True))
     assert (options.run_id, options.mode, options.only, options.backwards) == ("manual__1", Mode.DRY_RUN, "g-.*", True)
 
@@ -52,7 +52,7 @@ def test_defaults_are_those_of_the_commands() -> None:
 )
 def test_wrong_parameters_are_refused(command: str, params: dict[str, Any], named: str) -> None:
     with pytest.raises(ArgumentError, match=named):
-        given_params(command, asked(**params))
+        recovery_given(command, asked(**params))
 
 
 def test_the_question_shows_names_as_they_are() -> None:

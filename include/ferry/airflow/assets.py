@@ -37,7 +37,8 @@ def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     if planned is None:
         raise EarlierTaskFailed("an earlier task failed: its log names the reason")
     context = get_current_context()
-    if not planned["needs_copy"] and not _may_have_copied(planned, context):
+    # If the whole run was cleared and planned anew, an earlier try may have copied what this plan no longer holds.
+    if not planned["needs_copy"] and (planned["dry_run"] or context["ti"].try_number <= 1):
         raise AirflowSkipException("nothing was copied")
     with typed_retries():
         settings = flow_for_running(flow)
@@ -58,11 +59,6 @@ def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     if left_out:
         _tell_left_out(settings, run_id, left_out, str(context["ti"].log_url))
     return {"announced": len(told), "left_out": len(left_out)}
-
-
-def _may_have_copied(planned: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
-    """Whether an earlier try may have copied what this plan no longer holds: the whole run was cleared and planned anew."""
-    return not planned["dry_run"] and context["ti"].try_number > 1
 
 
 def _tell_left_out(flow: Flow, run_id: str, left_out: tuple[RefreshedTopic, ...], url: str) -> None:

@@ -22,7 +22,6 @@ from ferry.errors import ArgumentError
 TOPIC_PATTERN = r"^[a-zA-Z0-9._-]{1,249}$"
 # Airflow checks the schema's date-time format only if an optional package is installed.
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
-BOUNDS = ("latest", "interval")
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def trigger_params() -> dict[str, Param]:
         "bound": Param(
             "latest",
             type="string",
-            enum=list(BOUNDS),
+            enum=["latest", "interval"],
             description="latest: copy up to now. interval: copy what the ledger lacks in the data interval.",
         ),
         "dry_run": Param(False, type="boolean", description="Show the plan and what each sync would change. Writes nothing."),
@@ -61,24 +60,27 @@ def trigger_params() -> dict[str, Param]:
 
 def run_params(context: Mapping[str, Any]) -> RunParams:
     """The parameters of the run in `context`. ArgumentError for an unknown parameter or a wrong value."""
-    given = known_params(context, trigger_params())
-    bound, dry_run = given.get("bound", "latest"), given.get("dry_run", False)
-    if bound not in BOUNDS:
-        raise ArgumentError(f"parameter bound of the run must be {' or '.join(BOUNDS)}, not {bound!r}")
-    if not isinstance(dry_run, bool):
-        raise ArgumentError(f"parameter dry_run of the run must be true or false, not {dry_run!r}")
-    return RunParams(checked_topics(given), bound, dry_run)
+    given = given_params(context, trigger_params())
+    return RunParams(checked_topics(given), given["bound"], given["dry_run"])
 
 
-def known_params(context: Mapping[str, Any], known: Mapping[str, Param]) -> dict[str, Any]:
-    """The parameters of the run in `context`. ArgumentError for a name that is not in `known`."""
+def given_params(context: Mapping[str, Any], known: Mapping[str, Param]) -> dict[str, Any]:
+    """The parameters of the run in `context`, with the defaults of those that are not given.
+
+    ArgumentError for a name that is not in `known`, and for what is no boolean or not one of the choices where the form wants that.
+    """
     given = dict(context.get("params") or {})
-    for name in given:
+    for name, value in given.items():
         if name not in known:
             close = difflib.get_close_matches(str(name), known, 1)
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
             raise ArgumentError(f"parameter {name!r} of the run is not known; {hint}")
-    return given
+        schema = known[name].schema
+        if schema["type"] == "boolean" and not isinstance(value, bool):
+            raise ArgumentError(f"parameter {name} of the run must be true or false, not {value!r}")
+        if "enum" in schema and value not in schema["enum"]:
+            raise ArgumentError(f"parameter {name} of the run must be {' or '.join(schema['enum'])}, not {value!r}")
+    return {name: param.value for name, param in known.items()} | given
 
 
 def checked_topics(given: Mapping[str, Any]) -> tuple[str, ...]:

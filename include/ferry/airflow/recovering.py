@@ -1,4 +1,4 @@
-"""The bodies of the tasks of the failover, failback and cut-over DAGs.
+"""The tasks of the failover, failback and cut-over DAGs: their bodies, and the Spark jobs of the ordinary DAGs with run ids of their own.
 
 Tasks pass on little: what the check of the clusters found, the table that a person confirms (at most LISTED rows), and what may go back if
 that person agrees. Each task reads everything else anew, so it can be repeated at any time.
@@ -6,15 +6,17 @@ that person agrees. Each task reads everything else anew, so it can be repeated 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow.sdk import get_current_context
+from airflow.sdk import Context, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from ferry.airflow.connections import connection_fields
 from ferry.airflow.flows import config_path
-from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, given_params, options_of
+from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, options_of, recovery_given
+from ferry.airflow.spark_operators import FerrySparkOperator
+from ferry.airflow.steps import skip_unless_needed
 from ferry.airflow.tasks import EarlierTaskFailed, say, typed_retries
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -38,6 +40,8 @@ from ferry.recovery.report import (
 )
 from ferry.recovery.reverse import find_reverse, require_reverse
 from ferry.recovery.switch_over import SwitchOver
+from ferry.spark.submit import COPY_JOB, VERIFY_JOB
+from ferry.verify.request import VerifyRequest
 from ferry.verify.results_topic import read_report as read_verify_report
 
 # Rows in the question and entries in an XCom; `ferry … --json` shows all.
@@ -50,10 +54,10 @@ def check_clusters(flow: str, command: str) -> dict[str, Any]:
     with typed_retries():
         options = options_of(command, context)
         settings, reverse = both(flow)
+        given = recovery_given(command, context)
         if command == FAILOVER:
-            checked = failing_over.check_failover(settings, options, without_source=given_params(command, context)["without_source"])
+            checked = failing_over.check_failover(settings, options, without_source=given["without_source"])
         else:
-            given = given_params(command, context)
             switch = switch_over_of(command, settings, reverse)
             checked = planned_move.check_switch_over(switch, options, rebuilt=given.get("rebuilt", False))
     for text in (*checked.notices, *checked.problems, checked.away):
@@ -67,7 +71,7 @@ def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) ->
     context = get_current_context()
     nothing = {"needs_copy": False, "dry_run": False}
     with typed_retries():
-        given, options = given_params(command, context), options_of(command, context)
+        given, options = recovery_given(command, context), options_of(command, context)
         wanted = given["last_copy"] if command == FAILOVER else what != "tail" or given["tail"] == "copy"
         if checked["away"] or not wanted or not options.writes:
             return {**nothing, "dry_run": not options.writes}
@@ -102,7 +106,7 @@ def drain_rest(flow: str, command: str) -> dict[str, Any]:
     """Check that producers have stopped, then copy the rest in this process until nothing is left."""
     context = get_current_context()
     with typed_retries():
-        options, given = options_of(command, context), given_params(command, context)
+        options, given = options_of(command, context), recovery_given(command, context)
         switch = switch_over_of(command, *both(flow))
         refuse_movement(switch.active, float(given["quiet_seconds"]))
         records = drain(switch.active, options.run_id, _copy)
@@ -147,7 +151,7 @@ def write_groups(
             outcome = failing_over.carry_out_failover(settings, reverse, options, plan, confirmed)
         else:
             switch = switch_over_of(command, settings, reverse)
-            proven = _proven(switch, options.run_id) if given_params(command, context)["verify"] else "not asked for"
+            proven = _proven(switch, options.run_id) if recovery_given(command, context)["verify"] else "not asked for"
             outcome = planned_move.carry_out_switch_over(switch, options, plan, confirmed, proven)
     _log(outcome)
     found = shortened(outcome.document())
@@ -257,3 +261,37 @@ def _log(outcome: RecoveryReport) -> None:
         say(f"group {entry.move.group}: {'done' if entry.done else '; '.join(entry.problems)}, {entry.written} offsets written")
     for text in (*outcome.reverse, *outcome.problems):
         say(text)
+
+
+class RecoveryCopyOperator(FerrySparkOperator):
+    """One of the copies (`what`) of a recovery; skipped when there is nothing to copy."""
+
+    job = COPY_JOB
+    template_fields: Sequence[str] = ("planned",)
+
+    def __init__(self, *, command: str, what: str, planned: Any, **options: Any) -> None:
+        super().__init__(**options)
+        self.command, self.what, self.planned = command, what, planned
+
+    def request(self, context: Context) -> str:
+        """The copy's request, with a run id of its own."""
+        skip_unless_needed(self.planned)
+        flow = copied_flow(self.flow, self.command, self.what).name
+        return RunRequest(flow, copy_run_id(context["dag_run"].run_id, self.what)).to_json()
+
+
+class RecoveryVerifyOperator(FerrySparkOperator):
+    """Compares both sides after the drain."""
+
+    job = VERIFY_JOB
+
+    def __init__(self, *, command: str, **options: Any) -> None:
+        super().__init__(**options)
+        self.command = command
+
+    def request(self, context: Context) -> str:
+        """The request of the verify; another try continues where the last one ended."""
+        if not recovery_given(self.command, context)["verify"] or not options_of(self.command, context).writes:
+            raise AirflowSkipException("not asked for")
+        flow = copied_flow(self.flow, self.command, "back" if self.command == FAILBACK else "ahead").name
+        return VerifyRequest(flow, copy_run_id(context["dag_run"].run_id, "verify")).to_json()

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import Param
 
 from ferry.airflow.flows import dag_id
-from ferry.airflow.params import known_params
+from ferry.airflow.params import given_params
 from ferry.config import Flow
 from ferry.errors import ArgumentError
 from ferry.recovery.report import Mode, RecoveryOptions, check_quiet
@@ -58,14 +58,9 @@ def recovery_params(command: str) -> dict[str, Param]:
     }
 
 
-def given_params(command: str, context: Mapping[str, Any]) -> dict[str, Any]:
+def recovery_given(command: str, context: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of the run, checked once more. ArgumentError for a wrong value."""
-    known = recovery_params(command)
-    given = {name: param.value for name, param in known.items()} | known_params(context, known)
-    for name, value in given.items():
-        default = known[name].value
-        if isinstance(default, bool) and not isinstance(value, bool):
-            raise ArgumentError(f"parameter {name} of the run must be true or false, not {value!r}")
+    given = given_params(context, recovery_params(command))
     groups, quiet = given["groups"], given.get("quiet_seconds", 0)
     if groups is not None and not isinstance(groups, str):
         raise ArgumentError(f"parameter groups of the run must be a regular expression, not {groups!r}")
@@ -77,14 +72,12 @@ def given_params(command: str, context: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(quiet, bool) or not isinstance(quiet, int | float):
         raise ArgumentError(f"parameter quiet_seconds of the run must be a number of seconds, not {quiet!r}")
     check_quiet(quiet)
-    if given.get("tail", "copy") not in {"copy", "leave"}:
-        raise ArgumentError(f"parameter tail of the run must be copy or leave, not {given['tail']!r}")
     return given
 
 
 def options_of(command: str, context: Mapping[str, Any]) -> RecoveryOptions:
     """The options of the run. The run id is Airflow's: all tries have the same."""
-    given = given_params(command, context)
+    given = recovery_given(command, context)
     mode = Mode.DRY_RUN if given["dry_run"] else Mode.REAL
     return RecoveryOptions(command, context["dag_run"].run_id, mode, given["groups"] or None, given["backwards"])
 

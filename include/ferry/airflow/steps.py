@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
@@ -30,9 +30,6 @@ from ferry.pipeline.tables import Table as ShownTable
 from ferry.pipeline.tables import plan_parts, report_parts, sync_parts
 from ferry.syncs.names import SyncName
 
-if TYPE_CHECKING:
-    pass
-
 LOG_WIDTH = 160
 # The client logs every connection that it opens and closes; what fails becomes an error of Ferry's.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -47,13 +44,11 @@ def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:
     run = context["dag_run"]
     params = run_params(context)
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
-    wants_interval = run.run_type == "backfill" or params.bound == "interval"
-    topics = params.topics
-    if not wants_interval:
-        return RunRequest(flow, run.run_id, topics=topics)
+    if run.run_type != "backfill" and params.bound != "interval":
+        return RunRequest(flow, run.run_id, topics=params.topics)
     if start is None or end is None:
         raise AirflowFailException("bound=interval needs a data interval: trigger with a logical date, or choose bound=latest")
-    return RunRequest(flow, run.run_id, since=start, until=end, backfill=True, topics=topics)
+    return RunRequest(flow, run.run_id, since=start, until=end, backfill=True, topics=params.topics)
 
 
 def plan(flow: str) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from typing import Any
 from airflow.sdk import Param, get_current_context
 
 from ferry.airflow.flows import flow_for_running
-from ferry.airflow.params import checked_time, checked_topics, known_params, time_param, topics_param
+from ferry.airflow.params import checked_time, checked_topics, given_params, time_param, topics_param
 from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
 from ferry.config import Flow
-from ferry.errors import ArgumentError
 from ferry.monitoring.measurements import verify_measurements
 from ferry.verify.report import VerifyReport, said
 from ferry.verify.request import DigestKind, VerifyRequest
@@ -38,12 +37,9 @@ def verify_params() -> dict[str, Param]:
 
 def verify_request_of(flow: str, context: Mapping[str, Any]) -> VerifyRequest:
     """The request of a DAG run. ArgumentError for wrong parameters."""
-    given = known_params(context, verify_params())
+    given = given_params(context, verify_params())
     topics, since, until = checked_topics(given), checked_time(given, "from"), checked_time(given, "until")
-    digest = given.get("digest", DigestKind.STORED.value)
-    if digest not in list(DigestKind):
-        raise ArgumentError(f"parameter digest of the run must be {' or '.join(DigestKind)}, not {digest!r}")
-    return VerifyRequest(flow, context["dag_run"].run_id, topics, since=since, until=until, digest=DigestKind(digest))
+    return VerifyRequest(flow, context["dag_run"].run_id, topics, since=since, until=until, digest=DigestKind(given["digest"]))
 
 
 def report(flow: str) -> dict[str, Any]:
