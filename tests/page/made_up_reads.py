@@ -21,7 +21,7 @@ from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.runs_reading import sorted_out
 from ferry.page.coverage_reading import COMPACTED
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, missing_document, timeline
-from ferry.page.drift_reading import drift_of
+from ferry.page.flow_reading import drift_of
 from ferry.page.groups_reading import _row
 from ferry.page.overview import Overview
 from ferry.syncs.group_explanation import ExplainedPartition, GroupExplanation, GroupSide

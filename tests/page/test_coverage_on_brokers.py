@@ -19,8 +19,8 @@ from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import RunReport
 from ferry.page.coverage_reading import read_coverage_of
+from ferry.page.flow_reading import read_overview
 from ferry.page.overview import overview_from
-from ferry.page.overview_reading import read_overview
 from ferry.pipeline.plan import plan_run
 from ferry.pipeline.report import assemble_report
 from ferry.pipeline.run import Run

@@ -4,8 +4,6 @@ It tells a person which flow has which problem, how serious it is, and what to d
 errors and names of topics.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -55,8 +53,4 @@ class Alert:
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
-        return {"version": ALERT_VERSION, "key": self.key, **{name: _plain(value) for name, value in asdict(self).items()}}
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, StrEnum) else value
+        return {"version": ALERT_VERSION, "key": self.key, **asdict(self), "kind": self.kind.value, "severity": self.severity.value}

@@ -4,19 +4,14 @@ Each callback runs in a daemon thread of its own; one that hangs ends with the p
 Ferry logs this. It logs only the class of the exception, because its text may contain a webhook's address, which is a secret.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterable
 from threading import Thread
-from typing import TYPE_CHECKING
 
 from ferry.alerting.alert import Alert
 from ferry.alerting.loading import load_callback
-
-if TYPE_CHECKING:
-    from ferry.config.settings import AlertSettings
+from ferry.config.settings import AlertSettings
 
 # For all callbacks together: a receiver that does not answer must not hold a run's task and its slot.
 DELIVERY_SECONDS = 15.0

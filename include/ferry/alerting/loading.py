@@ -3,19 +3,15 @@
 Ferry recognises a notifier by its `notify` method (airflow.sdk.BaseNotifier), so it imports nothing of Airflow here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.alerting.alert import Alert
+from ferry.config.settings import AlertSettings
 from ferry.errors import ConfigError
 from ferry.handling.loading import find
-
-if TYPE_CHECKING:
-    from ferry.config.settings import AlertSettings
 
 Deliver = Callable[[Alert], Any]
 
@@ -69,9 +65,8 @@ def _rendered(notifier: Any, alert: Alert) -> Any:
 
 
 def _finished(result: Any) -> None:
+    async def awaited() -> None:
+        await result
+
     if inspect.isawaitable(result):
-        asyncio.run(_awaited(result))
-
-
-async def _awaited(result: Any) -> Any:
-    return await result
+        asyncio.run(awaited())

@@ -4,8 +4,6 @@ Knows clusters, names and the formats of internal topics.
 Begin with `mirror_client.py`.
 """
 
-from __future__ import annotations
-
 from ferry.client.mirror_client import MirrorClient, OffsetAndMetadata
 from ferry.client.remote_cluster import (
     checkpoint_topics,

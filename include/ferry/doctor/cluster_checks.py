@@ -68,9 +68,8 @@ def _clock(where: str, facts: ClusterFacts) -> Finding:
         fix = f"compare `date` on {facts.bootstrap} and here; or grant Describe on the cluster, where it runs KRaft"
         return warning(where, "clock", f"not known: {facts.capabilities.no_clock}", fix)
     surely = max(0, abs(clock.ahead_ms) - clock.within_ms)
-    told = (
-        f"{abs(clock.ahead_ms) / 1000:.3f} s {'ahead of' if clock.ahead_ms > 0 else 'behind'} this machine (to within {clock.within_ms} ms)"
-    )
+    where_to = "ahead of" if clock.ahead_ms > 0 else "behind"
+    told = f"{abs(clock.ahead_ms) / 1000:.3f} s {where_to} this machine (to within {clock.within_ms} ms)"
     fix = f"let NTP (chrony, systemd-timesyncd) set the clocks here and on {facts.bootstrap}"
     if surely >= REFUSED_SKEW:
         return failure(where, "clock", f"{told}: brokers refuse records of the future", fix)
@@ -100,17 +99,15 @@ def _transaction_log(where: str, facts: ClusterFacts) -> Iterator[Finding]:
         yield failure(where, "transaction log", found, f"start {least - facts.brokers} more brokers, or lower it in server.properties")
     elif copies == 1 and facts.brokers > 1:
         found = "transaction.state.log.replication.factor=1: transactions stop while that broker is down"
-        yield warning(
-            where, "transaction log", found, "set it to 3 in server.properties before the first transaction, or reassign the topic"
-        )
+        fix = "set it to 3 in server.properties before the first transaction, or reassign the topic"
+        yield warning(where, "transaction log", found, fix)
     else:
         yield ok(where, "transaction log", f"replication factor {copies}, min.isr {least}")
     longest = facts.config("transaction.max.timeout.ms")
     if longest is not None and longest < TRANSACTION_MILLISECONDS:
         found = f"transaction.max.timeout.ms={longest}: Ferry asks for {TRANSACTION_MILLISECONDS}"
-        yield failure(
-            where, "transaction time", found, f"set transaction.max.timeout.ms={TRANSACTION_MILLISECONDS} or more in server.properties"
-        )
+        fix = f"set transaction.max.timeout.ms={TRANSACTION_MILLISECONDS} or more in server.properties"
+        yield failure(where, "transaction time", found, fix)
 
 
 def _servers(facts: ClusterFacts) -> str:

@@ -10,7 +10,7 @@ from ferry.clusters.acl_binding import AclBinding
 from ferry.clusters.acls import read_acls
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import Capabilities, ask_capabilities
-from ferry.config import Cluster
+from ferry.config import ClientRole, Cluster
 from ferry.errors import FerryError, NotAuthorized
 
 NOTHING = Capabilities({})
@@ -82,7 +82,7 @@ class RightsAdmin(ClusterAdmin):
 
 def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
     """Ask the cluster. An error is a fact too."""
-    alias, bootstrap, login = cluster.alias, cluster.bootstrap, _login(cluster)
+    alias, bootstrap, login = cluster.alias, cluster.bootstrap, cluster.login_of(ClientRole.ADMIN)
     try:
         with ClusterAdmin(cluster) as admin:
             cluster_id, brokers = admin.cluster_id(), admin.brokers()
@@ -128,12 +128,6 @@ def _may_rename(admin: ClusterAdmin) -> bool:
         return names_certificates({name: entry.value for name, entry in admin.broker_configs().items()})
     except FerryError:
         return True
-
-
-def _login(cluster: Cluster) -> str:
-    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
-    return cluster.login_of(ClientRole.ADMIN)
 
 
 def _names(operations: Iterable[AclOperation]) -> frozenset[str]:

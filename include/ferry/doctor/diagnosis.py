@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ferry.config import FerryConfig, Flow
+from ferry.config import FerryConfig, Flow, load_config
 from ferry.doctor.cluster_checks import cluster_findings
 from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.doctor.finding import Finding, failure, ok, warning
@@ -22,7 +22,7 @@ def diagnose(config: Path | None, only: str | None = None) -> Iterator[Finding]:
     if config is None:
         return
     try:
-        loaded = _load(config)
+        loaded = load_config(config)
     except ConfigError as problem:
         for text in str(problem).splitlines():
             yield failure("config", "mm2.properties", text, problem.next_step, problem.exit_code)
@@ -40,10 +40,9 @@ def diagnose(config: Path | None, only: str | None = None) -> Iterator[Finding]:
             dead = ", ".join(found.alias for found in (source, target) if found.problem is not None)
             yield warning(f"flow {flow.name}", "everything else", f"not checked: {dead} does not answer", f"see cluster {dead} above")
             continue
+        pause = longest_pause(flow.schedule) if flow.schedule else None
         try:
-            yield from flow_findings(
-                flow, read_flow_facts(flow, source, target), machine, longest_pause(flow.schedule) if flow.schedule else None
-            )
+            yield from flow_findings(flow, read_flow_facts(flow, source, target), machine, pause)
         except FerryError as problem:
             yield failure(f"flow {flow.name}", "asked", str(problem), problem.next_step, problem.exit_code)
 
@@ -53,9 +52,3 @@ def config_findings(loaded: FerryConfig, flows: tuple[Flow, ...]) -> Iterator[Fi
     yield ok("config", "mm2.properties", f"{loaded.path}: {', '.join(flow.name for flow in flows)}")
     for text in loaded.warnings:
         yield warning("config", "mm2.properties", text, "correct or remove the key; docs/properties.md says what each does")
-
-
-def _load(config: Path) -> FerryConfig:
-    from ferry.config import load_config  # noqa: PLC0415 - not needed for the machine alone
-
-    return load_config(config)

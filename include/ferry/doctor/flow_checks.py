@@ -25,6 +25,7 @@ WORKER_OWN, DRIVER = 100 * MEBIBYTE, 700 * MEBIBYTE
 # Without a schedule nobody knows when the next run comes: Ferry warns a day ahead.
 UNSCHEDULED_SECONDS = 86_400.0
 NAMES_SHOWN = 5
+NO_LIMIT = (1 << 63) - 1  # Java's largest long
 # So many commands a person still pastes.
 COMMANDS_SHOWN = 10
 
@@ -129,12 +130,12 @@ def _limits(where: str, facts: FlowFacts) -> Iterator[Finding]:
     small, stamped, narrow = [], [], []
     for topic, remote in facts.remote_configs.items():
         source = facts.source_configs.get(topic, {})
-        if _number(remote, "max.message.bytes", 1 << 62) < _number(source, "max.message.bytes", 0):
+        if int(remote.get("max.message.bytes", NO_LIMIT)) < int(source.get("max.message.bytes", 0)):
             small.append(topic)
         if remote.get("message.timestamp.type") == "LogAppendTime":
             stamped.append(topic)
-        oldest, kept = _number(remote, "message.timestamp.before.max.ms", 1 << 62), _number(source, "retention.ms", 1 << 62)
-        if oldest < (1 << 62 if kept < 0 else kept) and oldest < 1 << 62:
+        oldest, kept = int(remote.get("message.timestamp.before.max.ms", NO_LIMIT)), int(source.get("retention.ms", -1))
+        if oldest < (NO_LIMIT if kept < 0 else kept):
             narrow.append(topic)
     if stamped:
         fix = "kafka-configs.sh --alter --add-config message.timestamp.type=CreateTime on those remote topics"
@@ -154,9 +155,8 @@ def _expirations(where: str, target: ClusterFacts, pause: float | None) -> Itera
     if ids is None or offsets is None:
         return
     if pause is None:
-        yield ok(
-            where, "expiration", f"no schedule; positions are kept {offsets // 1440} days without a run, then the ledger's heads count"
-        )
+        kept = f"positions are kept {offsets // 1440} days without a run, then the ledger's heads count"
+        yield ok(where, "expiration", f"no schedule; {kept}")
         return
     if ids / 1000 <= pause:
         fix = f"raise transactional.id.expiration.ms of the brokers of {target.alias} above {round(pause * 1000)}"
@@ -193,9 +193,8 @@ def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: boo
     unread = [f"{entry.topic}-{entry.partition}" for entry in status.counted if entry.age_unknown]
     if unread:
         found = f"unknown for {len(unread)} partitions, because Ferry could not read their first uncopied record: {_names(unread)}"
-        yield warning(
-            where, "headroom", found, "check that the source's brokers answer and that Read on the topics is granted, then try again"
-        )
+        fix = "check that the source's brokers answer and that Read on the topics is granted, then try again"
+        yield warning(where, "headroom", found, fix)
     left = [(entry.headroom_seconds, f"{entry.topic}-{entry.partition}") for entry in status.counted if entry.headroom_seconds is not None]
     if not left:
         if not unread:
@@ -209,11 +208,6 @@ def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: boo
         yield Finding(where, "headroom", verdict, f"{place}: the source drops records in {span(max(0.0, least))}, before {until}", fix)
     else:
         yield ok(where, "headroom", f"{span(least)} left for {place}, the partition with the least")
-
-
-def _number(config: object, name: str, default: int) -> int:
-    text = config.get(name) if isinstance(config, dict) else None
-    return int(text) if text is not None else default
 
 
 def _names(names: list[str]) -> str:

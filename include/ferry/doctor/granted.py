@@ -10,17 +10,8 @@ from enum import Enum
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.doctor.cluster_facts import RightsFacts
-from ferry.permissions.model import Operation, Resource, Right
+from ferry.permissions.model import Resource, Right
 
-_NAMES = {
-    Operation.READ: "READ",
-    Operation.WRITE: "WRITE",
-    Operation.CREATE: "CREATE",
-    Operation.ALTER: "ALTER",
-    Operation.DESCRIBE: "DESCRIBE",
-    Operation.DESCRIBE_CONFIGS: "DESCRIBE_CONFIGS",
-    Operation.ALTER_CONFIGS: "ALTER_CONFIGS",
-}
 _IMPLYING = {"DESCRIBE": {"READ", "WRITE", "DELETE", "ALTER"}, "DESCRIBE_CONFIGS": {"ALTER_CONFIGS"}}
 _EVERYTHING = {"CREATE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
 _ANYBODY = "User:*"
@@ -38,9 +29,9 @@ def granted(right: Right, facts: RightsFacts, principal: str | None) -> Granted:
     """Whether `principal` (None: only brokers know it) has `right`."""
     if facts.enforced is False:
         return Granted.YES
-    name, resource = _NAMES[right.operation], right.resource
+    name, resource = right.operation.name, right.resource
     if resource.kind is AclResource.CLUSTER and facts.operations is not None:
-        return _told(name in facts.operations)
+        return Granted.YES if name in facts.operations else Granted.NO
     if resource.kind is AclResource.TOPIC:
         seen = _of_topics(name, resource, facts)
         if seen is not Granted.UNKNOWN:
@@ -91,7 +82,3 @@ def _of_topics(name: str, resource: Resource, facts: RightsFacts) -> Granted:
 
 def _pattern(entry: AclBinding) -> Resource:
     return Resource(entry.resource, entry.name, entry.pattern)
-
-
-def _told(yes: bool) -> Granted:
-    return Granted.YES if yes else Granted.NO

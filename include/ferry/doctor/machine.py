@@ -17,14 +17,7 @@ import psutil
 ASK_SECONDS = 15.0
 SHM = Path("/dev/shm")  # noqa: S108 - read only
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
-PACKAGES = (
-    "pyspark",
-    "pyspark-client",
-    "apache-airflow",
-    "apache-airflow-providers-apache-spark",
-    "confluent-kafka",
-    "kafka-python",
-)
+PACKAGES = ("pyspark", "pyspark-client", "apache-airflow", "apache-airflow-providers-apache-spark")
 
 
 @dataclass(frozen=True)

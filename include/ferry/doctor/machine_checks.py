@@ -48,9 +48,8 @@ def _python(facts: MachineFacts) -> Finding:
 def _java(facts: MachineFacts) -> Iterator[Finding]:
     install = "install Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless); `--master inline` needs none"
     if facts.java_home and not facts.java_version:
-        yield failure(
-            HERE, "Java", f"JAVA_HOME={facts.java_home} has no bin/java that starts", "unset JAVA_HOME, or set it to a Java 17 or newer"
-        )
+        found = f"JAVA_HOME={facts.java_home} has no bin/java that starts"
+        yield failure(HERE, "Java", found, "unset JAVA_HOME, or set it to a Java 17 or newer")
         return
     if not facts.java_version:
         yield failure(HERE, "Java", "not found", install)

@@ -1,26 +1,52 @@
-"""Reads what the ledger covers of one topic.
+"""Reads what the ledger covers of one topic, and which of its gaps hold records, from which time until which. Bounded in time.
 
-A topic that
-the source no longer has, or that the flow no longer copies, is shown as the ledger knows it, with nothing missing.
+A topic that the source no longer has, or that the flow no longer copies, is shown as the ledger knows it, with nothing missing.
+
+For each gap Ferry reads the first committed record. A gap without one holds only control records and holes of compaction, so nothing is
+missing there. A missing range begins at its first record, because a run by time cannot begin in a hole.
+
+A run with the interval [from, until) begins at the first offset whose record is at or after `from`, and ends before the first one at or
+after `until` (Kafka's offsetsForTimes). So `from` is the time of the range's first record. `until` is the earliest time whose first offset
+is the end of the range or a later one. Record times need not be in order, but a later time never gives an earlier offset: so doubling
+steps and then bisection find `until`.
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as ConsumerPosition
+
 from ferry.clusters.admin import ClusterAdmin
-from ferry.config import Flow
+from ferry.clusters.failures import explained, made
+from ferry.clusters.partitions import TopicPartition
+from ferry.config import ClientRole, Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ArgumentError
 from ferry.ledger.reading import read_receipts
-from ferry.ledger.receipts import Receipt
 from ferry.ledger.topic_ids import valid_receipts
 from ferry.monitoring.status import position_of
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, missing_document, timeline
-from ferry.page.missing_reading import missing_ranges
+from ferry.wire.ranges import Range
 
 COMPACTED = "the remote topic is compacted: older records appended behind newer ones would replace them, so Ferry refuses a backfill"
+# For all gaps of a topic together; the page shows the rest without times.
+LOOK_SECONDS = 20.0
+POLL_SECONDS = 0.1
+GAPS_LOOKED_AT = 500
+NOT_LOOKED_AT = "Ferry did not look up its times: there are too many missing ranges, or the source is slow"
+NO_TIME = "its records have no usable time: ferry backfill cannot copy them either"
+# Kafka's times are milliseconds of 63 bits; nobody's clock is beyond the year 9999.
+LAST_MOMENT = 253_402_300_799_000
+
+Gap = tuple[int, "Range"]
+# Offset and time (ms) of a gap's first record.
+First = tuple[int, int]
+# Offset of the first record at or after a time in ms; None: there is none.
+OffsetAt = Callable[[int], int | None]
 
 
 def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
@@ -42,33 +68,136 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
             for facts in seen.facts
             if facts.head is not None
         ]
-        missing = _missing(flow, source, topic, seen, places, receipts)
-    remote = dict(seen.selection.selected).get(topic, "")
+        found = [(place.partition, gap) for place in places for gap in gaps(place, receipts.get((topic, place.partition), ()))]
+        obstacle = COMPACTED if any(facts.compacted for facts in seen.facts) else ""
+        # A backfill leaves heartbeats out.
+        missing = [] if flow.policy.is_heartbeats_topic(topic) else _missing_ranges(flow, source, topic, found, obstacle)
+    # No run has copied these partitions yet. All their records are ahead of the position, so none is missing.
+    untouched = [
+        PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts)) for facts in seen.facts if facts.head is None
+    ]
     return {
-        "remote_topic": remote,
-        "partitions": timeline([*places, *_untouched(seen)], chain.from_iterable(receipts.values()), missing),
+        "remote_topic": dict(seen.selection.selected).get(topic, ""),
+        "partitions": timeline([*places, *untouched], chain.from_iterable(receipts.values()), missing),
         "missing": missing_document(missing),
         "note": "",
     }
 
 
-def _missing(  # noqa: PLR0917 - what was read, piece by piece
-    flow: Flow,
-    source: ClusterAdmin,
-    topic: str,
-    seen: FlowSnapshot,
-    places: list[PartitionPlace],
-    receipts: Mapping[tuple[str, int], list[Receipt]],
-) -> list[MissingRange]:
-    if flow.policy.is_heartbeats_topic(topic):
-        return []  # a backfill leaves heartbeats out
-    found = [(place.partition, gap) for place in places for gap in gaps(place, receipts.get((topic, place.partition), ()))]
-    obstacle = COMPACTED if any(facts.compacted for facts in seen.facts) else ""
-    return missing_ranges(flow, source, topic, found, obstacle)
+def _missing_ranges(flow: Flow, source: ClusterAdmin, topic: str, gaps: Sequence[Gap], obstacle: str) -> list[MissingRange]:
+    """The `gaps` (partition, range) that hold records, each with the interval of a backfill that fills it.
+
+    `obstacle`: why Ferry would refuse a backfill; empty when nothing prevents it.
+    """
+    deadline = time.monotonic() + LOOK_SECONDS
+    firsts = _first_records(flow, topic, gaps[:GAPS_LOOKED_AT], deadline) if gaps else {}
+    found = []
+    for gap in gaps:
+        partition, (start, end) = gap
+        if gap not in firsts:
+            found.append(MissingRange(partition, start, end, obstacle=obstacle or NOT_LOOKED_AT))
+        elif (first := firsts[gap]) is not None:
+            found.append(_timed(source, TopicPartition(topic, partition), first, end, obstacle, deadline))
+    return found
 
 
-def _untouched(seen: FlowSnapshot) -> list[PartitionPlace]:
-    """Partitions that no run has copied yet. All their records are ahead of the position, so none is missing."""
-    return [
-        PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts)) for facts in seen.facts if facts.head is None
-    ]
+def _timed(source: ClusterAdmin, key: TopicPartition, first: First, end: int, obstacle: str, deadline: float) -> MissingRange:  # noqa: PLR0917 - a range
+    offset, moment = first
+    if moment < 0 or time.monotonic() > deadline:
+        return MissingRange(key.partition, offset, end, obstacle=obstacle or (NO_TIME if moment < 0 else NOT_LOOKED_AT))
+
+    def offset_at(milliseconds: int) -> int | None:
+        found, problems = source.offsets_for_time([key], milliseconds)
+        if key not in found:
+            raise KafkaException(KafkaError(KafkaError._FAIL, problems.get(key, "no answer")))  # noqa: SLF001 - a public name
+        return found[key]
+
+    try:
+        until = interval_end(moment, end, offset_at)
+    except KafkaException as problem:
+        return MissingRange(key.partition, offset, end, obstacle=obstacle or f"Ferry could not find its times: {problem.args[0].str()}")
+    if until is None:
+        return MissingRange(key.partition, offset, end, obstacle=obstacle or NO_TIME)
+    return MissingRange(key.partition, offset, end, moment, until, obstacle)
+
+
+def _first_records(flow: Flow, topic: str, gaps: Iterable[Gap], deadline: float) -> Mapping[Gap, First | None]:
+    """The first committed record of each gap, None for a gap without records. Gaps that were not read in time are absent."""
+
+    settings = {
+        **flow.source.librdkafka(ClientRole.CONSUMER),
+        "group.id": "ferry-page",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "earliest",
+        "fetch.wait.max.ms": 20,
+        "log_level": 2,
+    }
+    waiting: dict[int, list[Gap]] = {}
+    for gap in gaps:
+        waiting.setdefault(gap[0], []).append(gap)
+    found: dict[Gap, First | None] = {}
+    consumer: Consumer = made(flow.source, ClientRole.CONSUMER, lambda: Consumer(settings))
+    try:
+        while waiting and time.monotonic() < deadline:
+            # One gap of every partition at once.
+            look = {partition: entries.pop(0) for partition, entries in waiting.items()}
+            waiting = {partition: entries for partition, entries in waiting.items() if entries}
+            found |= _look(flow, consumer, topic, look, deadline)
+    finally:
+        consumer.close()
+    return found
+
+
+def _look(flow: Flow, consumer: Consumer, topic: str, gaps: Mapping[int, Gap], deadline: float) -> dict[Gap, First | None]:
+    found: dict[Gap, First | None] = {}
+    left = dict(gaps)
+    consumer.assign([ConsumerPosition(topic, partition, gap[1][0]) for partition, gap in gaps.items()])
+    while left and time.monotonic() < deadline:
+        message = consumer.poll(POLL_SECONDS)
+        if message is None:
+            continue
+        error, partition, offset = message.error(), message.partition(), message.offset()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public name
+            raise explained(flow.source, f"reading {topic}", error, grant=f"Read on topic {topic}")
+        gap = left.get(-1 if partition is None else partition)
+        if gap is None or partition is None:
+            continue
+        start, end = gap[1]
+        if error is None and offset is not None and start <= offset < end:
+            found[gap] = (offset, message.timestamp()[1])
+        elif error is None and offset is not None and offset < start:
+            continue
+        else:  # the end of the log, or the first record is behind the gap
+            found[gap] = None
+        del left[partition]
+        consumer.pause([ConsumerPosition(topic, partition)])
+    consumer.unassign()
+    return found
+
+
+def interval_end(first_moment: int, end: int, offset_at: OffsetAt) -> int | None:
+    """The earliest `until` > `first_moment` (ms) with no record at or after it below offset `end`; None: beyond what a calendar can say."""
+
+    def covers(moment: int) -> bool:
+        found = offset_at(moment)
+        return found is None or found >= end
+
+    low, step = first_moment, 1
+    if low + step > LAST_MOMENT:  # some clients write micro- or nanoseconds
+        return None
+    while not covers(low + step):
+        low += step
+        step *= 2
+        if low + step > LAST_MOMENT:
+            return None
+    high = low + step
+    # covers(high), and not covers(low) unless low is the first moment, whose record is in the range.
+    while high - low > 1:
+        middle = (low + high) // 2
+        if covers(middle):
+            high = middle
+        else:
+            low = middle
+    return high

@@ -1,7 +1,7 @@
 """What the ledger covers of one topic, as a timeline of ranges, and what is missing in it (pure).
 
 An offset is missing if it is below the position, the source still has it, no receipt settles it, and it did not come from the target. A
-backfill would copy these offsets. missing_reading.py then leaves out ranges that hold only control records and holes of compaction.
+backfill would copy these offsets. coverage_reading.py then leaves out ranges that hold only control records and holes of compaction.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -86,7 +86,7 @@ class Overview:
 
 
 def overview_from(document: Mapping[str, Any]) -> Overview:
-    """The inverse of overview_reading.read_overview, which sends each partition as a list of PartitionStatus's fields."""
+    """The inverse of flow_reading.read_overview, which sends each partition as a list of PartitionStatus's fields."""
     names: dict[str, str] = {}
     rows = tuple(
         PartitionStatus(names.setdefault(row[0], row[0]), row[1], names.setdefault(row[2], row[2]), *row[3:]) for row in document["rows"]

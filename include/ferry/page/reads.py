@@ -35,12 +35,12 @@ class ReadEntry:
 
 # Limits: several times what reads of 10,000 partitions or 2,000 groups took on two busy cores.
 READS: Mapping[ReadName, ReadEntry] = {
-    ReadName.OVERVIEW: ReadEntry("ferry.page.overview_reading:read_overview", 15.0, 180.0),
+    ReadName.OVERVIEW: ReadEntry("ferry.page.flow_reading:read_overview", 15.0, 180.0),
     ReadName.RUNS: ReadEntry("ferry.monitoring.runs_reading:read_runs", 10.0, 60.0),
     ReadName.COVERAGE: ReadEntry("ferry.page.coverage_reading:read_coverage_of", 10.0, 60.0, has_argument=True),
     ReadName.GROUPS: ReadEntry("ferry.page.groups_reading:read_groups", 30.0, 120.0),
     ReadName.GROUP: ReadEntry("ferry.page.groups_reading:read_group", 10.0, 60.0, has_argument=True),
-    ReadName.DRIFT: ReadEntry("ferry.page.drift_reading:read_drift", 60.0, 120.0),
+    ReadName.DRIFT: ReadEntry("ferry.page.flow_reading:read_drift", 60.0, 120.0),
 }
 
 

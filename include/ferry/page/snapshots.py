@@ -58,21 +58,20 @@ class Snapshot(Generic[T]):
         return None if self.read_at is None else max(0.0, now - self.read_at)
 
 
+NEVER_READ: Snapshot[Any] = Snapshot()
 Work = Callable[[], tuple[Any, Problem | None, int]]
 
 
 @dataclass
 class _Entry:
-    data: Any = None
-    read_at: float | None = None
-    problem: Problem | None = None
+    seen: Snapshot[Any] = NEVER_READ
     next_read: float = 0.0  # time.monotonic
     pause: float = 0.0
     size: int = 0
     job: _Job | None = None
 
     def snapshot(self) -> Snapshot[Any]:
-        return Snapshot(self.data, self.read_at, self.problem, self.job is not None)
+        return replace(self.seen, refreshing=self.job is not None)
 
 
 @dataclass
@@ -107,7 +106,7 @@ class Snapshots:
             self._entries.move_to_end(key)
             if entry.job is None and time.monotonic() >= entry.next_read:
                 if self._crowded(key):
-                    if entry.read_at is None and entry.problem is None:
+                    if entry.seen == NEVER_READ:
                         del self._entries[key]
                     return replace(entry.snapshot(), problem=problem_of(TooManyReads(f"{key.flow}: {WAITING_A_FLOW} reads wait"))), None
                 entry.job = _Job(key, work, fresh_seconds)
@@ -170,12 +169,13 @@ class Snapshots:
             if not self._running[flow]:
                 del self._running[flow]
             entry = self._entries.get(job.key) or self._entries.setdefault(job.key, _Entry())
-            entry.job, entry.problem = None, problem
+            entry.job = None
             if problem is None:
                 self._troubled.discard(flow)
-                entry.data, entry.size, entry.read_at, entry.pause = data, size, time.time(), 0.0
+                entry.seen, entry.size, entry.pause = Snapshot(data, time.time()), size, 0.0
                 rest = max(job.fresh_seconds, REST_FACTOR * seconds)
             else:
+                entry.seen = replace(entry.seen, problem=problem)
                 if problem.unreachable:
                     self._troubled.add(flow)
                 entry.pause = rest = min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, entry.pause * 2))

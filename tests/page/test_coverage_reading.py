@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.partitions import TopicPartition
-from ferry.page import missing_reading
+from ferry.page import coverage_reading
+from ferry.page.coverage_reading import LAST_MOMENT, interval_end
 from ferry.page.coverage_timeline import MissingRange
-from ferry.page.missing_reading import LAST_MOMENT, interval_end
 
 pytestmark = pytest.mark.unit
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unit
 def test_why_a_range_has_no_times(obstacle: str, told: str) -> None:
     key = TopicPartition("t", 2)
     source: Any = SimpleNamespace(offsets_for_time=lambda *_: ({}, {key: "no answer from A"}))
-    assert missing_reading._timed(source, key, (3, 1_000), 8, obstacle, math.inf) == MissingRange(2, 3, 8, obstacle=told)
+    assert coverage_reading._timed(source, key, (3, 1_000), 8, obstacle, math.inf) == MissingRange(2, 3, 8, obstacle=told)
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=40), st.data())

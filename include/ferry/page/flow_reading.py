@@ -1,18 +1,24 @@
-"""Reads the overview of a flow: the status of every partition, losses, and what would stop the next run."""
+"""Reads a flow as a whole: its overview, and how topics, configs and ACLs differ between both sides, by dry runs of their syncs."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, astuple
 from typing import Any
 
 from ferry.config import Flow
 from ferry.ledger.losses import acknowledgement
 from ferry.ledger.run_report import loss_report
+from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.monitoring.status import FlowReading, read_flow
+from ferry.pipeline.syncs import Syncs
+from ferry.syncs.names import SyncName
 
 # So many entries of each list are sent; totals count all.
 LOSSES_NAMED = 500
 STOPPED_NAMED = 100
 OPEN_NAMED = 100
+DRIFT_NAMED = 500
+COMPARED = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
 
 
 def read_overview(flow: Flow) -> dict[str, Any]:
@@ -39,3 +45,25 @@ def _losses(found: FlowReading) -> list[dict[str, Any]]:
     lost = sorted(found.losses, key=lambda loss: -loss.max_timestamp)
     known = found.snapshot.state.acknowledged
     return [{**asdict(loss_report(loss)), "run_id": loss.run_id, "acknowledged": acknowledgement(loss) in known} for loss in lost]
+
+
+def read_drift(flow: Flow) -> dict[str, Any]:
+    """What each sync would change now, what it would leave alone and why, and which syncs are off."""
+    syncs = Syncs(flow, dry_run=True)
+    return drift_of({name.value: syncs.carry_out(name, on_request=True, unless_disabled=True) for name in COMPARED})
+
+
+def drift_of(outcomes: Mapping[str, SyncOutcome]) -> dict[str, Any]:
+    """The outcomes of dry runs as one document (pure)."""
+    left = [{**asdict(entry), "sync": name} for name, outcome in outcomes.items() for entry in outcome.skipped]
+    failed = [{**asdict(entry), "sync": name} for name, outcome in outcomes.items() for entry in outcome.failed]
+    return {
+        **{name: [asdict(change) for change in outcome.changes[:DRIFT_NAMED]] for name, outcome in outcomes.items()},
+        "totals": {name: len(outcome.changes) for name, outcome in outcomes.items()},
+        "left_alone": left[:DRIFT_NAMED],
+        "left_alone_total": len(left),
+        "failed": failed[:DRIFT_NAMED],
+        "failed_total": len(failed),
+        "notices": [notice for outcome in outcomes.values() for notice in outcome.notices][:DRIFT_NAMED],
+        "off": {name: outcome.left_out for name, outcome in outcomes.items() if outcome.left_out},
+    }
