@@ -10,7 +10,7 @@ import pytest
 from ferry.errors import NewerFormat, UnreadableRecord
 from ferry.ledger.counters import Counters
 from ferry.ledger.run_report import LossReport, PartitionFailure, PartitionReport, RunReport
-from ferry.ledger.run_summary import RunLag, decode_summary, encode_summary, state_of, summary_of
+from ferry.ledger.run_summary import RunLag, RunSummary, decode_run_part, encode_run_part, state_of, summary_of
 
 pytestmark = pytest.mark.unit
 
@@ -45,9 +45,9 @@ def test_a_summary_survives_its_record_unchanged() -> None:
         ),
         RunLag(4, 2.5, 60.0),
     )
-    key, value = encode_summary(found)
+    key, value = encode_run_part("r", found)
     assert key == b"summary:r"
-    assert decode_summary(value, "here") == found
+    assert decode_run_part(RunSummary, value, "here") == found
     assert found.topics == (("a", 11, 110), ("b", 9, 90))
     assert found.syncs == {"acls": {"changes": 9, "skipped": 2, "failed": 0, "left_out": ""}}
     assert (found.records, found.bytes, found.state, found.lag.records) == (20, 200, "data lost", 4)
@@ -63,7 +63,7 @@ def test_a_summary_is_small_whatever_the_run_was() -> None:
         ),
         RunLag(),
     )
-    assert len(encode_summary(found)[1]) < 25_000
+    assert len(encode_run_part("r", found)[1]) < 25_000
     assert (found.topics_total, found.losses_total, found.failed_total) == (10_000, 10_000, 10_000)
     assert found.topics[0][0] == "a-rather-long-name-of-a-topic-09999"
     assert found.records == sum(many)
@@ -86,10 +86,10 @@ def test_the_state_of_a_run_is_its_worst_outcome(found: RunReport, state: str) -
 
 
 def test_what_is_no_summary_is_refused() -> None:
-    value = json.loads(encode_summary(summary_of(report(), RunLag()))[1])
-    assert decode_summary(json.dumps({**value, "of_tomorrow": 1}).encode(), "here").run_id == "r"
+    value = json.loads(encode_run_part("r", summary_of(report(), RunLag()))[1])
+    assert decode_run_part(RunSummary, json.dumps({**value, "of_tomorrow": 1}).encode(), "here").run_id == "r"
     with pytest.raises(NewerFormat):
-        decode_summary(json.dumps({**value, "version": 2}).encode(), "here")
+        decode_run_part(RunSummary, json.dumps({**value, "version": 2}).encode(), "here")
     for damage in ({"records": "many"}, {"lag": None}, {"topics": [["a"]]}, {"syncs": []}, {"seconds": None}):
         with pytest.raises(UnreadableRecord):
-            decode_summary(json.dumps({**value, **damage}).encode(), "here")
+            decode_run_part(RunSummary, json.dumps({**value, **damage}).encode(), "here")

@@ -11,7 +11,7 @@ import pytest
 from ferry.clusters.internal_reader import InternalRecord
 from ferry.config.settings import AlertSettings
 from ferry.ledger.run_report import PartitionFailure
-from ferry.ledger.run_summary import RunLag, RunSummary, encode_lag, encode_summary
+from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync
 from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, history_points, joined_runs
 from ferry.monitoring.runs_reading import VERIFIES_KEPT, sorted_out
@@ -38,7 +38,7 @@ def kept(kind: str, entry: RunOpened | RunResult | RunSync, age: float = 60.0) -
 
 def summary(run_id: str, **more: Any) -> InternalRecord:
     fields = {"started": BEGIN, "finished": "2026-11-21T10:01:00.000+00:00", "bound": "latest", "state": "done", **more}
-    return record(*encode_summary(RunSummary(run_id=run_id, **fields)))
+    return record(*encode_run_part(run_id, RunSummary(run_id=run_id, **fields)))
 
 
 def only(*records: InternalRecord) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def test_a_summary_tells_the_whole_run() -> None:
 
 
 def test_the_lag_may_be_kept_by_another_task_before_or_after() -> None:
-    lag, first = record(*encode_lag("r", RunLag(3, 1.5, None))), summary("r")
+    lag, first = record(*encode_run_part("r", RunLag(3, 1.5, None))), summary("r")
     for records in ((lag, first), (first, lag)):
         found = only(kept("opened", RunOpened("r", BEGIN, "latest")), *records)
         assert (found["lag_records"], found["lag_seconds"], found["headroom_seconds"]) == (3, 1.5, None)

@@ -9,13 +9,13 @@ import pytest
 
 from ferry.config import Flow, load_config
 from ferry.errors import ConfigError
-from ferry.policy.filters import DefaultConfigPropertyFilter, DefaultGroupFilter, DefaultTopicFilter
+from ferry.policy.filters import DefaultConfigPropertyFilter, IncludeExclude
 from ferry.policy.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 from ferry.policy.selection import TopicRules
 
 pytestmark = pytest.mark.unit
 
-ALL = DefaultTopicFilter([".*"], [])
+ALL = IncludeExclude("topics", [".*"], [])
 DEFAULT = DefaultReplicationPolicy()
 LoadFlows = Callable[..., dict[str, Flow]]
 
@@ -93,14 +93,14 @@ def test_ferry_topics_never_pass(policy: ReplicationPolicy) -> None:
     ],
 )
 def test_lists_of_expressions_match_whole_names(include: list[str], exclude: list[str], name: str, reason: str | None) -> None:
-    assert DefaultTopicFilter(include, exclude).why_not(name) == reason
+    assert IncludeExclude("topics", include, exclude).why_not(name) == reason
 
 
 def test_filters_of_groups_and_configs(load_flows: LoadFlows) -> None:
     flow = load_flows("A->B.enabled = true", "groups.exclude = connect-.*, b", "A->B.use.defaults.from = source")["A->B"]
     groups = flow.group_filter
     assert [groups.why_not(name) for name in ("a", "b", "connect-x")] == [None, "in groups.exclude", "in groups.exclude"]
-    assert DefaultGroupFilter(["a"], []).why_not("b") == "not in groups"
+    assert IncludeExclude("groups", ["a"], []).why_not("b") == "not in groups"
     configs = flow.config_property_filter
     assert configs.why_not("min.insync.replicas") == "in config.properties.exclude"
     # Broker names in MM2's default: the topic configs of nearly the same names are synced.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.config.settings import AclSettings
-from ferry.policy.filters import DefaultGroupFilter, DefaultTopicFilter
+from ferry.policy.filters import IncludeExclude
 from ferry.policy.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from ferry.policy.selection import TopicRules
 from ferry.syncs.acl_plan import AclRules, image_of, plan_acls
@@ -33,8 +33,10 @@ def acl(
 
 def rules(settings: AclSettings | None = None, *, identity: bool = False) -> AclRules:
     policy = IdentityReplicationPolicy(".", ".", "A") if identity else DefaultReplicationPolicy(".", ".")
-    topics = TopicRules("A", "B", policy, DefaultTopicFilter(("orders.*", r"\*"), ()))
-    return AclRules(topics, DefaultGroupFilter((".*",), ("console-.*",)), settings or AclSettings(), frozenset({"orders", "orders-eu"}))
+    topics = TopicRules("A", "B", policy, IncludeExclude("topics", ("orders.*", r"\*"), ()))
+    return AclRules(
+        topics, IncludeExclude("groups", (".*",), ("console-.*",)), settings or AclSettings(), frozenset({"orders", "orders-eu"})
+    )
 
 
 BINDINGS = st.builds(
@@ -106,7 +108,7 @@ def test_an_acl_is_surplus_when_all_source_acls_that_asked_for_it_are_gone() -> 
     assert plan_acls({acl("orders", "ALL")}, target, owned, rules()).surplus == ()
     assert plan_acls({acl("orders")}, target, owned, rules()).surplus == ()
     assert plan_acls(set(), target, owned, rules()).surplus == (acl("A.orders"),)
-    excluded = replace(rules(), topics=replace(rules().topics, filter=DefaultTopicFilter((), ())))
+    excluded = replace(rules(), topics=replace(rules().topics, filter=IncludeExclude("topics", (), ())))
     assert plan_acls({acl("orders")}, target, owned, excluded).surplus == ()
 
 

@@ -16,16 +16,7 @@ from ferry.config.settings import AclSettings, AlertSettings, HandlingSettings, 
 from ferry.config.sources import ClientRole, Pair, Sources
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
-from ferry.policy.filters import (
-    ConfigPropertyRule,
-    CustomConfigPropertyFilter,
-    CustomGroupFilter,
-    CustomTopicFilter,
-    DefaultConfigPropertyFilter,
-    DefaultGroupFilter,
-    DefaultTopicFilter,
-    NameRule,
-)
+from ferry.policy.filters import ConfigPropertyRule, CustomFilter, DefaultConfigPropertyFilter, IncludeExclude, NameRule
 from ferry.policy.naming import ledger_topic, position_group, replication_policy, runs_topic, state_topic
 from ferry.policy.replication_policy import ReplicationPolicy
 from ferry.policy.selection import Selection, TopicRules
@@ -106,23 +97,23 @@ class Flow:
         """Decides which topics are copied. ConfigError for a custom class that cannot be made."""
         custom = self.mirroring.topic_filter_class
         if is_custom(custom):
-            return CustomTopicFilter(custom, self.class_properties)
-        return DefaultTopicFilter(self.topics, self.topics_exclude)
+            return CustomFilter(custom, self.class_properties, "should_replicate_topic")
+        return IncludeExclude("topics", self.topics, self.topics_exclude)
 
     @property
     def group_filter(self) -> NameRule:
         """Decides which groups are synced. ConfigError as in `topic_filter`."""
         custom, sync = self.mirroring.group_filter_class, self.mirroring
         if is_custom(custom):
-            return CustomGroupFilter(custom, self.class_properties)
-        return DefaultGroupFilter(sync.groups, sync.groups_exclude)
+            return CustomFilter(custom, self.class_properties, "should_replicate_group")
+        return IncludeExclude("groups", sync.groups, sync.groups_exclude)
 
     @property
     def config_property_filter(self) -> ConfigPropertyRule:
         """Decides which topic configs are synced. ConfigError as in `topic_filter`."""
         custom = self.mirroring.config_property_filter_class
         if is_custom(custom):
-            return CustomConfigPropertyFilter(custom, self.class_properties)
+            return CustomFilter(custom, self.class_properties, "should_replicate_config_property", "should_replicate_source_default")
         return DefaultConfigPropertyFilter(self.config_properties_exclude, self.use_defaults_from)
 
     @property

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Self
 from ferry.wire.documents import number
 
 # The fields of a receipt's value that `Counters.document` writes.
-COUNTS = frozenset({"records", "bytes", "transactions", "forwarded", "reframed", "handled", "from_target", "delays"})
+_ALWAYS = ("records", "bytes", "transactions", "forwarded", "reframed")
+COUNTS = frozenset({*_ALWAYS, "handled", "from_target", "delays"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Counters(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """As fields of a receipt's value; the rarer ones only where they say something."""
-        always = {name: getattr(self, name) for name in ("records", "bytes", "transactions", "forwarded", "reframed")}
+        always = {name: getattr(self, name) for name in _ALWAYS}
         rare: dict[str, Any] = {}
         if self.by_handler:
             rare["handled"] = [self.handled, self.dropped, self.added]
@@ -87,17 +88,14 @@ class Counters(NamedTuple):
     @classmethod
     def of_document(cls, value: dict[str, Any]) -> Counters:
         """The inverse of `document`. KeyError, TypeError or ValueError for anything else."""
-        handled, dropped, added = value.get("handled", (0, 0, 0))
+        always = {name: number(value[name]) for name in _ALWAYS}
+        handled, dropped, added = map(number, value.get("handled", (0, 0, 0)))
         record_age, latency = (MinMeanMax.of_parts(parts) for parts in value["delays"]) if "delays" in value else (None, None)
         return cls(
-            records=number(value["records"]),
-            bytes=number(value["bytes"]),
-            transactions=number(value["transactions"]),
-            forwarded=number(value["forwarded"]),
-            reframed=number(value["reframed"]),
-            handled=number(handled),
-            dropped=number(dropped),
-            added=number(added),
+            **always,
+            handled=handled,
+            dropped=dropped,
+            added=added,
             from_target=number(value.get("from_target", 0)),
             record_age_ms=record_age,
             replication_latency_ms=latency,

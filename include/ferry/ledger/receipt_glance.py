@@ -26,9 +26,7 @@ def _pattern(template: str) -> re.Pattern[bytes]:
     return re.compile(re.sub("[A-Z]+", lambda part: _PARTS[part.group()], template).encode())
 
 
-_KEY = _pattern(
-    r'\{"id":TEXT,"kind":"(KIND)","partition":(NUMBER),(?:"series":TEXT,)?"start":NUMBER,"topic":(TEXT)\}',
-)
+_KEY = _pattern(r'\{"id":TEXT,"kind":"(KIND)","partition":(NUMBER),(?:"series":TEXT,)?"start":NUMBER,"topic":(TEXT)\}')
 _VALUE = _pattern(
     r'\{"bytes":NUMBER,(?:"delays":NUMBERS,)?"downstream_end":(NUMBER),"end":NUMBER,"forwarded":NUMBER,(?:"from_target":NUMBER,)?'
     r'(?:"handled":NUMBERS,)?"reason":TEXT,"records":NUMBER,"reframed":NUMBER,(?:"remote_epoch":NUMBER,)?"remote_id":TEXT,"remote_topic":(TEXT),"run":TEXT,'

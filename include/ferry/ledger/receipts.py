@@ -123,11 +123,7 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
         "run": receipt.run_id,
         "reason": receipt.reason,
     }
-    rare = (
-        ("found", receipt.found, -1),
-        ("written", receipt.written, ()),
-        ("remote_epoch", receipt.remote_epoch, -1),
-    )
+    rare = (("found", receipt.found, -1), ("written", receipt.written, ()), ("remote_epoch", receipt.remote_epoch, -1))
     value.update({name: found for name, found, usual in rare if found != usual})
     return _compact(key), _compact(value)
 

@@ -115,9 +115,9 @@ class RunReport:
     def problems(self) -> list[FerryError]:
         """The errors of the run, one of each kind, worst first."""
         found: list[FerryError] = []
-        if self.superseded:
-            found.append(Superseded(f"run {self.run_id} of {self.flow}: {self.superseded}"))
         run = f"run {self.run_id} of {self.flow}"
+        if self.superseded:
+            found.append(Superseded(f"{run}: {self.superseded}"))
         expired = [loss.where for loss in self.losses if loss.kind == "loss"]
         refused = [f"{loss.where}: {loss.reason}" for loss in self.losses if loss.kind != "loss"]
         if expired:
@@ -128,10 +128,10 @@ class RunReport:
             found.append(RecordsSkipped(f"{run}: {what}"))
         if self.failed:
             named = "; ".join(str(failure) for failure in self.failed)
-            found.append(PartitionsFailed(f"run {self.run_id} of {self.flow}: {len(self.failed)} failed: {named}"))
+            found.append(PartitionsFailed(f"{run}: {len(self.failed)} failed: {named}"))
         syncs = [f"{name}: {failure['what']}: {failure['problem']}" for name, sync in self.syncs.items() for failure in sync["failed"]]
         if syncs:
-            found.append(PartitionsFailed(f"run {self.run_id} of {self.flow}: {len(syncs)} failures of syncs: {'; '.join(syncs)}"))
+            found.append(PartitionsFailed(f"{run}: {len(syncs)} failures of syncs: {'; '.join(syncs)}"))
         return found
 
     def raise_for_outcome(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from ferry.errors import NewerFormat, UnreadableRecord
+from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import require_version
 from ferry.ledger.run_report import RunReport
 from ferry.wire.documents import read_as, read_document
@@ -64,6 +64,9 @@ class RunSummary:
     lag: RunLag = field(default_factory=RunLag)
 
 
+_KINDS: Mapping[type[Any], str] = {RunSummary: "summary", RunLag: "lag"}
+
+
 def summary_of(report: RunReport, lag: RunLag) -> RunSummary:
     """A report as a summary (pure)."""
     topics: dict[str, tuple[int, int]] = {}
@@ -112,35 +115,21 @@ def sync_counts(outcome: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "left_out": str(outcome.get("left_out") or "")[:CHARACTERS_NAMED]}
 
 
-def encode_summary(summary: RunSummary) -> tuple[bytes, bytes]:
+def encode_run_part(run_id: str, part: RunSummary | RunLag) -> tuple[bytes, bytes]:
     """Key and value of a record of the runs topic."""
-    value = json.dumps({"version": SUMMARY_VERSION, "kind": "summary", **asdict(summary)}, separators=(",", ":"))
-    return KEY_PREFIX + summary.run_id.encode(), value.encode()
+    kind = _KINDS[type(part)]
+    value = json.dumps({"version": SUMMARY_VERSION, "kind": kind, **asdict(part)}, separators=(",", ":"))
+    return f"{kind}:{run_id}".encode(), value.encode()
 
 
-def decode_summary(value: bytes, where: str) -> RunSummary:
-    """The inverse of `encode_summary`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
-    return _decoded(RunSummary, "summary", value, where)
-
-
-def encode_lag(run_id: str, lag: RunLag) -> tuple[bytes, bytes]:
-    value = json.dumps({"version": SUMMARY_VERSION, "kind": "lag", **asdict(lag)}, separators=(",", ":"))
-    return LAG_PREFIX + run_id.encode(), value.encode()
-
-
-def decode_lag(value: bytes, where: str) -> RunLag:
-    return _decoded(RunLag, "lag", value, where)
-
-
-def _decoded(kind: type[T], name: str, value: bytes, where: str) -> T:
+def decode_run_part(kind: type[T], value: bytes, where: str) -> T:
+    """The inverse of `encode_run_part`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
     try:
         document = read_document(value)
         require_version(document, where, SUMMARY_VERSION)
         return read_as(kind, document)
-    except NewerFormat:
-        raise
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise UnreadableRecord(f"{where}: a run's {name} is not readable: {problem}") from problem
+        raise UnreadableRecord(f"{where}: a run's {_KINDS[kind]} is not readable: {problem}") from problem
 
 
 def _cut(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ on which cluster they are.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
 from ferry.errors import RecoveryStopped
 
@@ -37,40 +36,36 @@ class Event(StrEnum):
     FAILBACK_ABANDONED = "failback abandoned"
 
 
-TRANSITIONS: Mapping[tuple[Stage, Event], Stage] = MappingProxyType(
-    {
-        (Stage.REPLICATING, Event.FAILOVER_BEGINS): Stage.FAILING_OVER,
-        (Stage.FAILING_OVER, Event.FAILOVER_BEGINS): Stage.FAILING_OVER,
-        (Stage.FAILED_OVER, Event.FAILOVER_BEGINS): Stage.FAILING_OVER,  # for groups that could not be written then
-        (Stage.CUTTING_OVER, Event.FAILOVER_BEGINS): Stage.FAILING_OVER,  # the source went away meanwhile
-        (Stage.FAILING_OVER, Event.FAILOVER_ENDS): Stage.FAILED_OVER,
-        (Stage.FAILING_OVER, Event.FAILOVER_ABANDONED): Stage.REPLICATING,
-        (Stage.FAILED_OVER, Event.FAILOVER_ABANDONED): Stage.REPLICATING,
-        (Stage.REPLICATING, Event.CUTOVER_BEGINS): Stage.CUTTING_OVER,
-        (Stage.CUTTING_OVER, Event.CUTOVER_BEGINS): Stage.CUTTING_OVER,
-        (Stage.CUT_OVER, Event.CUTOVER_BEGINS): Stage.CUTTING_OVER,  # for groups that were left out then
-        (Stage.CUTTING_OVER, Event.CUTOVER_ENDS): Stage.CUT_OVER,
-        (Stage.CUTTING_OVER, Event.CUTOVER_ABANDONED): Stage.REPLICATING,
-        (Stage.CUT_OVER, Event.CUTOVER_ABANDONED): Stage.REPLICATING,
-        (Stage.FAILED_OVER, Event.FAILBACK_BEGINS): Stage.FAILING_BACK,
-        (Stage.CUT_OVER, Event.FAILBACK_BEGINS): Stage.FAILING_BACK,
-        (Stage.FAILING_BACK, Event.FAILBACK_BEGINS): Stage.FAILING_BACK,
-        (Stage.FAILING_BACK, Event.FAILBACK_ENDS): Stage.REPLICATING,
-        (Stage.FAILING_BACK, Event.FAILBACK_ABANDONED): Stage.FAILED_OVER,
-    }
-)
+TRANSITIONS: Mapping[tuple[Stage, Event], Stage] = {
+    (Stage.REPLICATING, Event.FAILOVER_BEGINS): Stage.FAILING_OVER,
+    (Stage.FAILING_OVER, Event.FAILOVER_BEGINS): Stage.FAILING_OVER,
+    (Stage.FAILED_OVER, Event.FAILOVER_BEGINS): Stage.FAILING_OVER,  # for groups that could not be written then
+    (Stage.CUTTING_OVER, Event.FAILOVER_BEGINS): Stage.FAILING_OVER,  # the source went away meanwhile
+    (Stage.FAILING_OVER, Event.FAILOVER_ENDS): Stage.FAILED_OVER,
+    (Stage.FAILING_OVER, Event.FAILOVER_ABANDONED): Stage.REPLICATING,
+    (Stage.FAILED_OVER, Event.FAILOVER_ABANDONED): Stage.REPLICATING,
+    (Stage.REPLICATING, Event.CUTOVER_BEGINS): Stage.CUTTING_OVER,
+    (Stage.CUTTING_OVER, Event.CUTOVER_BEGINS): Stage.CUTTING_OVER,
+    (Stage.CUT_OVER, Event.CUTOVER_BEGINS): Stage.CUTTING_OVER,  # for groups that were left out then
+    (Stage.CUTTING_OVER, Event.CUTOVER_ENDS): Stage.CUT_OVER,
+    (Stage.CUTTING_OVER, Event.CUTOVER_ABANDONED): Stage.REPLICATING,
+    (Stage.CUT_OVER, Event.CUTOVER_ABANDONED): Stage.REPLICATING,
+    (Stage.FAILED_OVER, Event.FAILBACK_BEGINS): Stage.FAILING_BACK,
+    (Stage.CUT_OVER, Event.FAILBACK_BEGINS): Stage.FAILING_BACK,
+    (Stage.FAILING_BACK, Event.FAILBACK_BEGINS): Stage.FAILING_BACK,
+    (Stage.FAILING_BACK, Event.FAILBACK_ENDS): Stage.REPLICATING,
+    (Stage.FAILING_BACK, Event.FAILBACK_ABANDONED): Stage.FAILED_OVER,
+}
 
 # What a person can do in each stage.
-_NEXT: Mapping[Stage, str] = MappingProxyType(
-    {
-        Stage.REPLICATING: "there is nothing to come back from: `ferry failover` or `ferry cutover` goes first",
-        Stage.FAILING_OVER: "a failover stopped in the middle: run `ferry failover` again, or with --abandon",
-        Stage.FAILED_OVER: "it is failed over: come back with `ferry failback`, or say `ferry failover --abandon`",
-        Stage.CUTTING_OVER: "a cut-over stopped in the middle: run `ferry cutover` again, or with --abandon",
-        Stage.CUT_OVER: "it is cut over: come back with `ferry failback`, or say `ferry cutover --abandon`",
-        Stage.FAILING_BACK: "a failback stopped in the middle: run `ferry failback` again, or with --abandon",
-    }
-)
+_NEXT: Mapping[Stage, str] = {
+    Stage.REPLICATING: "there is nothing to come back from: `ferry failover` or `ferry cutover` goes first",
+    Stage.FAILING_OVER: "a failover stopped in the middle: run `ferry failover` again, or with --abandon",
+    Stage.FAILED_OVER: "it is failed over: come back with `ferry failback`, or say `ferry failover --abandon`",
+    Stage.CUTTING_OVER: "a cut-over stopped in the middle: run `ferry cutover` again, or with --abandon",
+    Stage.CUT_OVER: "it is cut over: come back with `ferry failback`, or say `ferry cutover --abandon`",
+    Stage.FAILING_BACK: "a failback stopped in the middle: run `ferry failback` again, or with --abandon",
+}
 
 
 def advance(flow: str, stage: Stage, event: Event) -> Stage:

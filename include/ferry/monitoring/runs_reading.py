@@ -13,7 +13,7 @@ from ferry.config import Flow
 from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
-from ferry.ledger.run_summary import KEY_PREFIX, LAG_PREFIX, RunLag, RunSummary, decode_lag, decode_summary, state_of, sync_counts
+from ferry.ledger.run_summary import KEY_PREFIX, LAG_PREFIX, RunLag, RunSummary, decode_run_part, state_of, sync_counts
 from ferry.ledger.runs_topic import RunRecords, fold_run_record
 from ferry.monitoring.runs import FAILED, RUNNING, empty_run
 from ferry.verify.report import VerifyReport
@@ -54,10 +54,10 @@ def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dic
             continue
         try:
             if record.key.startswith(KEY_PREFIX):
-                summary = decode_summary(record.value, where)
+                summary = decode_run_part(RunSummary, record.value, where)
                 summaries[summary.run_id] = summary
             elif record.key.startswith(LAG_PREFIX):
-                lags[record.key.removeprefix(LAG_PREFIX).decode()] = decode_lag(record.value, where)
+                lags[record.key.removeprefix(LAG_PREFIX).decode()] = decode_run_part(RunLag, record.value, where)
             elif record.key.startswith(VERIFY_PREFIX):
                 verifies.setdefault(record.key.removeprefix(VERIFY_PREFIX).decode(), []).append(record.value)
                 if len(verifies) > VERIFIES_KEPT:  # a report may have megabytes

@@ -9,19 +9,19 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.ledger.run_report import RunReport
-from ferry.ledger.run_summary import RunLag, encode_lag, encode_summary, summary_of
+from ferry.ledger.run_summary import RunLag, encode_run_part, summary_of
 
 NOT_KNOWN = RunLag()
 
 
 def keep_run(flow: Flow, report: RunReport, lag: RunLag = NOT_KNOWN) -> str:
     """Write the run's summary; what kept it from being written, for people (empty: nothing did)."""
-    return _kept(flow, encode_summary(summary_of(report, lag)))
+    return _kept(flow, encode_run_part(report.run_id, summary_of(report, lag)))
 
 
 def keep_lag(flow: Flow, run_id: str, lag: RunLag) -> str:
     """Write how far behind the flow was at the run's end, for a summary that another task keeps; as `keep_run`."""
-    return _kept(flow, encode_lag(run_id, lag))
+    return _kept(flow, encode_run_part(run_id, lag))
 
 
 def _kept(flow: Flow, record: tuple[bytes, bytes]) -> str:

@@ -47,33 +47,20 @@ class ConfigPropertyRule(NameRule, Protocol):
     def should_replicate_source_default(self, name: str, /) -> bool: ...
 
 
-class _IncludeExclude:
-    """Included and not excluded; `key` is the property of the include list."""
+class IncludeExclude:
+    """MM2's DefaultTopicFilter and DefaultGroupFilter: included and not excluded; `key` is the property of the include list."""
 
-    key: str
-
-    def __init__(self, include: Sequence[str], exclude: Sequence[str]) -> None:
-        self._include = java_pattern(include, self.key)
-        self._exclude = java_pattern(exclude, f"{self.key}.exclude")
+    def __init__(self, key: str, include: Sequence[str], exclude: Sequence[str]) -> None:
+        self._key = key
+        self._include = java_pattern(include, key)
+        self._exclude = java_pattern(exclude, f"{key}.exclude")
 
     def why_not(self, name: str) -> str | None:
         if self._include is None or not self._include.fullmatch(name):
-            return f"not in {self.key}"
+            return f"not in {self._key}"
         if self._exclude is not None and self._exclude.fullmatch(name):
-            return f"in {self.key}.exclude"
+            return f"in {self._key}.exclude"
         return None
-
-
-class DefaultTopicFilter(_IncludeExclude):
-    """`topics` and `topics.exclude`."""
-
-    key = "topics"
-
-
-class DefaultGroupFilter(_IncludeExclude):
-    """`groups` and `groups.exclude`."""
-
-    key = "groups"
 
 
 class DefaultConfigPropertyFilter:
@@ -91,39 +78,20 @@ class DefaultConfigPropertyFilter:
         return self._source_defaults
 
 
-class _Custom:
-    """Asks an object of the class at `path` by its `methods`."""
+class CustomFilter:
+    """Asks an object of the class at `path` by its `methods`. The first says whether a name is in."""
 
-    methods: tuple[str, ...]
-
-    def __init__(self, path: str, properties: Mapping[str, str]) -> None:
-        self._path = path
-        self._custom: Any = custom_object(path, self.methods, properties)
+    def __init__(self, path: str, properties: Mapping[str, str], *methods: str) -> None:
+        self._path, self._method = path, methods[0]
+        self._custom: Any = custom_object(path, methods, properties)
 
     def why_not(self, name: str) -> str | None:
-        return None if self._truth(self.methods[0], name) else f"left out by {self._path}"
+        return None if self._truth(self._method, name) else f"left out by {self._path}"
+
+    def should_replicate_source_default(self, name: str) -> bool:
+        """Of filters of topic configs."""
+        return self._truth("should_replicate_source_default", name)
 
     def _truth(self, method: str, name: str) -> bool:
         truth: bool = answer(self._path, method, self._custom, name, wants=(bool,))
         return truth
-
-
-class CustomTopicFilter(_Custom):
-    """`topic.filter.class`."""
-
-    methods = ("should_replicate_topic",)
-
-
-class CustomGroupFilter(_Custom):
-    """`group.filter.class`."""
-
-    methods = ("should_replicate_group",)
-
-
-class CustomConfigPropertyFilter(_Custom):
-    """`config.property.filter.class`."""
-
-    methods = ("should_replicate_config_property", "should_replicate_source_default")
-
-    def should_replicate_source_default(self, name: str) -> bool:
-        return self._truth("should_replicate_source_default", name)

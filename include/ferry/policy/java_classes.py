@@ -9,16 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ferry.policy.code_points import (
-    EVERY,
-    CodePoints,
-    ascii_of_category,
-    both_cases,
-    code_points,
-    complement,
-    intersection,
-    union,
-)
+from ferry.policy.code_points import EVERY, CodePoints, ascii_of_category, both_cases, code_points, complement, intersection, union
 from ferry.policy.java_tokens import Token, Tokens, UnsupportedExpression
 
 LINE_ENDS = code_points("\n\r\x85\u2028\u2029")

@@ -7,12 +7,7 @@ from collections.abc import Mapping
 
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
-from ferry.policy.replication_policy import (
-    CustomReplicationPolicy,
-    DefaultReplicationPolicy,
-    IdentityReplicationPolicy,
-    ReplicationPolicy,
-)
+from ferry.policy.replication_policy import CustomReplicationPolicy, DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 
 FERRY_PREFIX = "mm2-ferry-"
 FERRY_GROUPS = "__ferry-"

@@ -18,14 +18,11 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ferry.ledger.receipts import Receipt, ReceiptKind, covered
+from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered
 from ferry.translation.model import Inexact, Translation
 from ferry.translation.run_index import RunIndex
 from ferry.translation.unexplained import ExternalRecords, unexplained_ranges
 from ferry.wire.ranges import Range
-
-_COPIES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
-
 
 # These reasons of the flow's own copies are kept; they say more than MERGED.
 _TELLING = frozenset({Inexact.AHEAD, Inexact.NOT_COPIED, Inexact.TARGET_EXPIRED})
@@ -52,7 +49,7 @@ class OffsetMap:
     def __init__(self, receipts: Iterable[Receipt], bounds: LogBounds | None = None) -> None:
         entries = list(receipts)
         self.bounds = bounds = bounds or LogBounds()
-        copies = [receipt for receipt in entries if receipt.kind in _COPIES]
+        copies = [receipt for receipt in entries if receipt.kind in COPIES]
         # Compaction of the ledger drops the runs of receipts whose records have left the target's log.
         self._forgotten = [receipt for receipt in copies if receipt.counters.records and not receipt.runs]
         self._forgotten_to = max((receipt.upstream_end for receipt in self._forgotten), default=0)
