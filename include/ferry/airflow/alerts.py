@@ -6,8 +6,6 @@ callback then), a run that a newer run superseded, a task that failed only becau
 of the copy.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from datetime import timedelta

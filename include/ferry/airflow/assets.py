@@ -4,8 +4,6 @@ The topics are known only at the end of a run. So the task has one alias as its 
 name of an asset is its uri: a downstream DAG only writes `Asset("ferry://B/topics/A.orders")`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Each process that runs a flow resolves the connection itself, so no password is 
 processes. A Spark driver can do so if Airflow is installed there and it can see the connections (environment variables, secret backends).
 """
 
-from __future__ import annotations
-
 import importlib.util
 
 from ferry.config import ConnectionFields

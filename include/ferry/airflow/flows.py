@@ -1,7 +1,5 @@
 """What DAG files need from the config: flows, DAG ids, schedules, runbooks. Airflow parses DAG files, so nothing here uses the network."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from datetime import UTC, datetime

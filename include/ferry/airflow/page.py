@@ -4,8 +4,6 @@ A route checks the user's rights, waits a little if nothing was read yet, and ca
 event loop, so it blocks no thread of the server. Nothing here imports a Kafka client.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterable

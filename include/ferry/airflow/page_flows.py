@@ -4,8 +4,6 @@ A PageFlow needs no connection and no network, so the page shows its flows even 
 as the server's own processes do it (environment, secret backends, metadata database), because the task SDK's way needs a supervisor.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import dataclass

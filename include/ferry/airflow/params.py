@@ -4,8 +4,6 @@ Airflow does not always check parameters by their schemas (the check can be disa
 accepts unknown keys. So the first task checks again, before anything is read or written.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Mapping

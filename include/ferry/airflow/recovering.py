@@ -4,8 +4,6 @@ Tasks pass on little: what the check of the clusters found, the table that a per
 that person agrees. Each task reads everything else anew, so it can be repeated at any time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

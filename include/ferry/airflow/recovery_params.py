@@ -1,7 +1,5 @@
 """What Airflow needs to parse the failover, failback and cut-over DAGs: ids, forms, runbooks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

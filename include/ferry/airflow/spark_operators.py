@@ -4,8 +4,6 @@ If the connection is missing, the provider would use YARN; here that is an error
 decides whether Airflow tries again.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

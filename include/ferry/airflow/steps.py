@@ -1,9 +1,7 @@
 """The bodies of the tasks of a flow's DAG: the steps of a run, with Airflow's run id, interval and params."""
 
-from __future__ import annotations
-
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +16,7 @@ from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
 from ferry.clusters.kept import kept_clients
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import PartitionFailure, RunReport
-from ferry.ledger.sync_outcome import LISTED, SyncOutcome
+from ferry.ledger.sync_outcome import LISTED
 from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import measurements, run_measurements, status_measurements
 from ferry.monitoring.status import status_after_run
@@ -94,7 +92,9 @@ def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, A
     with typed_retries():
         with kept_clients():
             outcome = Syncs(flow_for_running(flow), run_id=run_id, dry_run=planned["dry_run"]).carry_out(SyncName(name))
-        _log_sync(outcome)
+        _show(sync_parts(outcome, LISTED))
+        for line in (*outcome.notices, *(str(failure) for failure in outcome.failed)):
+            say(line)
         emit(outcome.measurements)
         if outcome.left_out:
             raise AirflowSkipException(outcome.left_out)
@@ -154,12 +154,6 @@ def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:
     return replace(found, failed=(*found.failed, *failures))
 
 
-def _log_sync(outcome: SyncOutcome) -> None:
-    _show(sync_parts(outcome, LISTED))
-    for line in (*outcome.notices, *(str(failure) for failure in outcome.failed)):
-        say(line)
-
-
 def _log_report(found: RunReport) -> None:
     _show(report_parts(found))
     for name, outcome in found.syncs.items():
@@ -174,15 +168,10 @@ def _show(parts: Iterable[str | ShownTable]) -> None:
     for part in parts:
         if isinstance(part, str):
             say(part)
+        elif not part.rows:
+            say(f"{part.title}: nothing")
         else:
-            _print_table(*part)
-
-
-def _print_table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
-    if not rows:
-        say(f"{title}: nothing")
-        return
-    table = Table(*columns, title=title, title_justify="left")
-    for row in rows:
-        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-    Console(width=LOG_WIDTH, highlight=False, no_color=True).print(table)
+            table = Table(*part.columns, title=part.title, title_justify="left")
+            for row in part.rows:
+                table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+            Console(width=LOG_WIDTH, highlight=False, no_color=True).print(table)

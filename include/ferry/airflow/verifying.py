@@ -1,7 +1,5 @@
 """What the verify DAG needs: its form, its runbook, and the body of the task that reports."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -69,15 +69,10 @@ def answer_the_shell(app: typer.Typer) -> None:
 
         def format_completion(self, item: Any) -> str:
             value = str(super().format_completion(item))
-            return value if self._inside_quotes() else shlex.quote(value)
-
-        @staticmethod
-        def _inside_quotes() -> bool:
-            words = os.environ.get("COMP_WORDS", "")
-            with suppress(ValueError):
-                shlex.split(words)
-                return False
-            return True
+            with suppress(ValueError):  # inside quotes
+                shlex.split(os.environ.get("COMP_WORDS", ""))
+                return shlex.quote(value)
+            return value
 
     command = typer.main.get_command(app)  # this registers typer's own class
     add_completion_class(QuotingBash, Shell.BASH.value)

@@ -1,7 +1,5 @@
 """`ferry init`: asks for two clusters, tries both connections, and writes an mm2.properties with comments."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -75,7 +75,10 @@ class InitDialog:
         chosen = self.asker.ask("Topics to copy (names and expressions)", "--topics", topics, ".*", partial(self._topics, answers))
         answers = replace(answers, topics=chosen)
         if names:
-            self._tell_matching(answers, names)
+            with self._loaded(answers) as loaded:
+                rules = loaded.flows[0].topic_rules
+                count = sum(rules.why_not(name) is None for name in names)
+            notice(f"  {answers.topics}: {count} of {len(names)} topics")
         return replace(answers, schedule=self.asker.ask("Schedule for Airflow (cron, UTC; empty: none)", "--schedule", schedule, "", _cron))
 
     def look_at_rights(self, answers: FirstFile) -> None:
@@ -168,12 +171,6 @@ class InitDialog:
         more = f" and {len(names) - TOPICS_SHOWN} more" if len(names) > TOPICS_SHOWN else ""
         notice(f"  {answers.source.alias} has {len(names)} topics to copy: {', '.join(names[:TOPICS_SHOWN])}{more}")
         return names
-
-    def _tell_matching(self, answers: FirstFile, names: tuple[str, ...]) -> None:
-        with self._loaded(answers) as loaded:
-            rules = loaded.flows[0].topic_rules
-            count = sum(rules.why_not(name) is None for name in names)
-        notice(f"  {answers.topics}: {count} of {len(names)} topics")
 
     def _topics(self, answers: FirstFile, text: str) -> str:
         if not text:

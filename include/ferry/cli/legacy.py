@@ -4,8 +4,6 @@ The options are written into a legacy file (see config.legacy_file) without secr
 reads too. An option that has no meaning here gets a warning, or an error that says what to write instead.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile
@@ -18,13 +16,6 @@ from ferry.cli.copies import AsJson, Master, ReportFile, carry_out, run_id
 from ferry.cli.output import notice
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ConfigError
-
-# Options of several releases of kafka.tools.MirrorMaker that have no effect here, and why.
-_NO_EFFECT = {
-    "--new.consumer": "there is one kind of consumer",
-    "--num.producers": "each lane has its own writer (ferry.lanes)",
-    "--queue.size": "nothing is queued between reading and writing",
-}
 
 
 def legacy(
@@ -61,9 +52,14 @@ def legacy(
     as_json: AsJson = False,
 ) -> None:
     """One whole run by MirrorMaker 1's command line: topics keep their names, and only records are copied."""
-    given = {"--new.consumer": new_consumer, "--num.producers": num_producers, "--queue.size": queue_size}
-    for option, why in _NO_EFFECT.items():
-        if given[option]:
+    import javaproperties  # noqa: PLC0415 - keeps `ferry --help` quick
+
+    for option, given, why in (
+        ("--new.consumer", new_consumer, "there is one kind of consumer"),
+        ("--num.producers", num_producers, "each lane has its own writer (ferry.lanes)"),
+        ("--queue.size", queue_size, "nothing is queued between reading and writing"),
+    ):
+        if given:
             notice(f"warning: {option} has no effect: {why}")
     options = {
         "consumer.config": str(consumer_config.resolve()),
@@ -81,7 +77,9 @@ def legacy(
         "source.alias": source_alias,
         "target.alias": target_alias,
     }
-    text = legacy_text(options)
+    # Escaped by the rules of Java properties.
+    lines = [javaproperties.join_key_value(f"legacy.{name}", value, " = ") for name, value in options.items() if value is not None]
+    text = "".join(f"{line}{os.linesep}" for line in lines)
     with tempfile.TemporaryDirectory(prefix="ferry-legacy-") as directory:
         config = Path(directory) / "legacy.properties"
         config.touch(mode=0o600)
@@ -96,14 +94,6 @@ def legacy(
             return
         request = RunRequest(f"{source_alias}->{target_alias}", run_id("legacy"))
         carry_out(config, request, master, report, as_json=as_json, syncs=True)
-
-
-def legacy_text(options: dict[str, str | None]) -> str:
-    """A legacy file with the options that are set, escaped by the rules of Java properties."""
-    import javaproperties  # noqa: PLC0415 - keeps `ferry --help` quick
-
-    lines = [javaproperties.join_key_value(f"legacy.{name}", value, " = ") for name, value in options.items() if value is not None]
-    return "".join(f"{line}{os.linesep}" for line in lines)
 
 
 def _load(config: Path) -> None:

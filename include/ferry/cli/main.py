@@ -4,8 +4,6 @@ For a FerryError the command prints a line on stderr (`ferry: <class>: <what, wh
 ends with the error's exit code. Any other exception is a defect of Ferry; `FERRY_TRACEBACK=1` shows its traceback.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -1,7 +1,5 @@
 """Writes a new file in one step, readable by its owner only."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from contextlib import suppress

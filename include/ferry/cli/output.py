@@ -1,7 +1,5 @@
 """Output of commands: tables for people, one JSON document for scripts, notices on stderr."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Questions and reasons go to stderr. With `no_input` Ferry asks nothing: it takes the defaults, and a missing or wrong answer is an error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

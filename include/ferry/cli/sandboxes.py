@@ -1,7 +1,5 @@
 """`ferry sandbox up|down|status`: local clusters to try things on."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated

@@ -43,17 +43,12 @@ def sync(
         document({"version": SYNC_VERSION, "flow": flow, "dry_run": dry_run, "syncs": {one.sync: one.document() for one in outcomes}})
     else:
         for outcome in outcomes:
-            show_sync(outcome)
+            show(sync_parts(outcome))
+            for text in outcome.notices:
+                notice(f"{outcome.sync}: {text}")
+            for failure in outcome.failed:
+                complain(f"{outcome.sync}: {failure}")
     raise typer.Exit(worst_exit_code(outcome.exit_code for outcome in outcomes))
-
-
-def show_sync(outcome: SyncOutcome) -> None:
-    """One sync for people: what it changed and left alone on stdout, notices and failures on stderr."""
-    show(sync_parts(outcome))
-    for text in outcome.notices:
-        notice(f"{outcome.sync}: {text}")
-    for failure in outcome.failed:
-        complain(f"{outcome.sync}: {failure}")
 
 
 def summary(outcome: SyncOutcome) -> str:

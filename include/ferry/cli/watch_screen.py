@@ -1,7 +1,5 @@
 """How `ferry watch` shows its frames: as panels on a terminal, elsewhere as lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime
 

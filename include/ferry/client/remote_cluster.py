@@ -6,8 +6,6 @@ there is such a flow) interprets names; without a flow the top-level policy does
 alias.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

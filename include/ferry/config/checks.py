@@ -31,7 +31,8 @@ class EntryChecks:
         """`entry`, which stands for `key`, with its references resolved. Reports all of its problems."""
         reading = self.keys.recognise(key)
         if reading is None:
-            self._unknown(key, entry)
+            what, nearest = self._unknown(key, entry)
+            self.problems.add(what, entry, nearest=nearest)
             return entry
         if reading.property.effect is Effect.REFUSED:
             if entry.value.strip():
@@ -46,25 +47,21 @@ class EntryChecks:
             self._check_value(entry, reading, shown=not (from_reference or reading.property.kind.secret))
         return entry
 
-    def _unknown(self, key: str, entry: Entry) -> None:
+    def _unknown(self, key: str, entry: Entry) -> tuple[str, str | None]:
+        """What is wrong with a key that nobody knows, and the key that may have been meant."""
         if key in self.keys.aliases and entry.value.startswith("->"):
-            self.problems.add("ends at the blank, as every key in a properties file: write the flow without blanks, A->B.<property>", entry)
-            return
+            return "ends at the blank, as every key in a properties file: write the flow without blanks, A->B.<property>", None
         if any(key.startswith(f"{alias}->{alias}.") for alias in self.keys.aliases):
-            self.problems.add("is a flow from a cluster to itself", entry)
-            return
-        meant = self.keys.meant(entry.key)
-        if meant:
-            self.problems.add(f"is not a known property: write {meant}", entry)
-            return
+            return "is a flow from a cluster to itself", None
+        if meant := self.keys.meant(entry.key):
+            return f"is not a known property: write {meant}", None
         if entry.key.startswith("config.providers."):
-            self.problems.add("configures no provider that config.providers names", entry)
-            return
+            return "configures no provider that config.providers names", None
         stray = stray_prefix(self.keys, key) if key == entry.key else None
         known = ", ".join(self.keys.aliases)
         what = f"{stray} is not among the clusters of this file ({known}), nor a flow between them" if stray else "is not a known property"
         nearest = nearest_key(self.keys, key)
-        self.problems.add(what, entry, nearest=nearest and self.words(nearest))
+        return what, nearest and self.words(nearest)
 
     def _warn(self, entry: Entry, reading: Recognised) -> None:
         if reading.idle:

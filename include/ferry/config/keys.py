@@ -105,15 +105,11 @@ def flow_key(pair: Pair, rest: str) -> Recognised | None:
     """The reading of `A->B.<rest>`."""
     if rest in FLOW_PROPERTIES:
         return Recognised(FLOW_PROPERTIES[rest])
-    return _connect_key(rest) or _flow_client_key(pair, rest)
-
-
-def _connect_key(rest: str) -> Recognised | None:
     if rest.startswith(("transforms.", "predicates.")):
         return Recognised(_TRANSFORMS)
     if rest.startswith("topic.creation."):
         return Recognised(_TOPIC_CREATION)
-    return Recognised(WORKER_PROPERTIES[rest]) if rest in WORKER_PROPERTIES else None
+    return Recognised(WORKER_PROPERTIES[rest]) if rest in WORKER_PROPERTIES else _flow_client_key(pair, rest)
 
 
 def _flow_client_key(pair: Pair, rest: str) -> Recognised | None:
@@ -162,15 +158,11 @@ def top_level_key(key: str) -> Recognised | None:
         return Recognised(WORKER_PROPERTIES[key])
     if key.startswith(("transforms.", "predicates.", "topic.creation.")):
         return Recognised(_TOPIC_CREATION, "MM2 drops it at the top level")
-    return _dropped_client_key(key)
-
-
-def _dropped_client_key(key: str) -> Recognised | None:
     reading = _role_key(key)
     if reading is not None:
         return Recognised(reading.property, f"MM2 drops it at the top level: write <cluster>.{key}")
-    known = CLIENT_PROPERTIES.get(key)
-    return None if known is None else Recognised(known, f"MM2 drops it at the top level: write <cluster>.{_a_role(known)}.{key}")
+    client = CLIENT_PROPERTIES.get(key)
+    return None if client is None else Recognised(client, f"MM2 drops it at the top level: write <cluster>.{_a_role(client)}.{key}")
 
 
 def _role_key(rest: str) -> Recognised | None:

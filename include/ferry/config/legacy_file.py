@@ -92,20 +92,16 @@ class _Reading:
         self._client_file(PRODUCER, self.target, ("producer", "admin"))
         self.problems.raise_if_any()
         notes, begun = (*self.file.notes, *self.notes), (*self.file.begun, *self.begun)
-        return replace(self.file, entries=self.entries, notes=notes, words=self._words, begun=begun)
+        return replace(self.file, entries=self.entries, notes=notes, words=lambda text: text.replace(f"{self.pair}.", ""), begun=begun)
 
     def _alias(self, key: str, default: str) -> str:
         entry = self.file.entries.get(key)
         return entry.value.strip() if entry is not None else default
 
-    def _words(self, text: str) -> str:
-        return text.replace(f"{self.pair}.", "")
-
     def _options(self) -> None:
         """All options except topics and client files."""
-        identity = Entry(RENAME, IDENTITY_CLASS, 0)
         if RENAME not in self.file.entries or rename_off(self.file.entries):
-            self.entries[f"{self.pair}.replication.policy.class"] = identity
+            self.entries[f"{self.pair}.replication.policy.class"] = Entry(RENAME, IDENTITY_CLASS, 0)
         for key, entry in self.file.entries.items():
             if key in _SAME:
                 self.entries[f"{self.pair}.{_SAME[key]}"] = entry
@@ -114,8 +110,7 @@ class _Reading:
             elif key.startswith("config.providers"):
                 self.entries[key] = entry
             elif key not in _KNOWN and key != RENAME:
-                place = f"{self.pair}.{key.removeprefix(f'{self.pair}.')}"
-                self.entries[place] = entry
+                self.entries[f"{self.pair}.{key.removeprefix(f'{self.pair}.')}"] = entry
 
     def _commit_interval(self, entry: Entry) -> None:
         try:

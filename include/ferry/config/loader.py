@@ -106,7 +106,9 @@ class _Loader:
             self._problems.add(f"No source->target replication flows: {hint}")
         self._problems.raise_if_any()
         self._check_loops(sources, flows)
-        return FerryConfig(self._file.path, clusters, flows, self._problems.warnings, self._top_level(sources, clusters))
+        reader = FlowReader(sources, Pair("", ""), Problems(self._file.path))  # no key of a pair matches
+        top_level = {alias: reader.read(cluster, cluster) for alias, cluster in clusters.items()}
+        return FerryConfig(self._file.path, clusters, flows, self._problems.warnings, top_level)
 
     def _aliases(self, providers: Providers) -> tuple[str, ...]:
         entry = self._file.entries.get("clusters")
@@ -201,10 +203,6 @@ class _Loader:
                 left_out: dict[str, Any] = dict.fromkeys(names, False)
                 flows.append(replace(flow, copies=self._file.copies, mirroring=replace(flow.mirroring, **left_out)))
         return flows
-
-    def _top_level(self, sources: Sources, clusters: Mapping[str, Cluster]) -> dict[str, Flow]:
-        reader = FlowReader(sources, Pair("", ""), Problems(self._file.path))  # no key of a pair matches
-        return {alias: reader.read(cluster, cluster) for alias, cluster in clusters.items()}
 
     def _check_loops(self, sources: Sources, flows: tuple[Flow, ...]) -> None:
         for flow, key, what in find_loops(flows):

@@ -7,7 +7,7 @@ its own, whose name, a part of a key, a message would show.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ferry.config.secret import HIDDEN
@@ -56,7 +56,7 @@ def without_pasted_lines(entries: Sequence[Entry]) -> tuple[list[Entry], list[En
         if end is None:
             # The text has no end: every line up to the next text that looks like a part of it counts as one.
             beginning = next((at for at in range(place, len(entries)) if BEGIN in _text(entries[at])), len(entries))
-            kept += _other_than_body(entries[place:beginning])
+            kept += [one for one in entries[place:beginning] if not (_BODY.fullmatch(one.key) and one.value.strip() in {"", "="})]
             place, follows = beginning, False
         else:
             place, follows = end + 1, True
@@ -78,10 +78,6 @@ def _end(entries: Sequence[Entry], start: int) -> int | None:
 def _is_open(entry: Entry) -> bool:
     text = _text(entry)
     return text.rfind(BEGIN) > text.rfind(END)
-
-
-def _other_than_body(entries: Iterable[Entry]) -> list[Entry]:
-    return [entry for entry in entries if not (_BODY.fullmatch(entry.key) and entry.value.strip() in {"", "="})]
 
 
 def _text(entry: Entry) -> str:

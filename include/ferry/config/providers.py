@@ -45,7 +45,8 @@ class Provider:
         if self.kind == "env":
             return self._variable(key)
         place = Path(os.path.normpath(path))
-        if not self._allows(place):
+        allowed = None if self.allowed is None else kinds.LIST.parse(self.allowed)
+        if allowed is not None and not any(place.is_relative_to(os.path.normpath(one)) for one in allowed):
             raise UnresolvedReference(f"provider {self.name} may not read {path}: see config.providers.{self.name}.param.allowed.paths")
         return self._property(place, key) if self.kind == "file" else self._file(place, key)
 
@@ -75,11 +76,6 @@ class Provider:
             return (directory / key).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
             raise UnresolvedReference(f"provider {self.name} cannot read file {key} in {directory}: {type(problem).__name__}") from problem
-
-    def _allows(self, path: Path) -> bool:
-        if self.allowed is None:
-            return True
-        return any(path.is_relative_to(os.path.normpath(allowed)) for allowed in kinds.LIST.parse(self.allowed))
 
 
 @dataclass(frozen=True)

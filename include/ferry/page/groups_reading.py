@@ -57,7 +57,9 @@ def _decided(
             for decision in decisions:
                 group, state = decision.group, decision.target.description.state
                 rows[group] = _row(group, listed, state, reasons=_reasons(decision), positions=positions[group], ends=ends)
-                rows[group]["decision"] = _word(decision)
+                # What a sync would do with the group as a whole.
+                words = {decision_word(entry.placement) for entry in decision.partitions}
+                rows[group]["decision"] = words.pop() if len(words) == 1 else "mixed"
     return rows
 
 
@@ -86,12 +88,6 @@ def _row(
         "decision": "nothing",
         "reasons": reasons[:REASONS_NAMED],
     }
-
-
-def _word(decision: GroupDecision) -> str:
-    """What a sync would do with the group as a whole."""
-    words = {decision_word(entry.placement) for entry in decision.partitions}
-    return words.pop() if len(words) == 1 else "mixed"
 
 
 def _reasons(decision: GroupDecision) -> list[str]:

@@ -103,7 +103,10 @@ def _failing(signs: Signs) -> Iterator[str]:
 def _lagging(signs: Signs) -> Iterator[str]:
     if signs.overview is None:
         return
-    yield from _beyond_limits(signs.overview, signs.limits)
+    for key, found in groupby(broken_limits(signs.limits, signs.overview.partitions), lambda broken: broken.key):
+        broken = list(found)
+        names = [entry.topic for entry in broken]
+        yield f"{_count(len(names), 'topic')} beyond {key}={broken[0].limit}: {_named(names, len(names))}"
     lag, interval = signs.overview.lag, signs.interval_seconds
     if interval is not None and lag.seconds > INTERVALS_BEHIND * interval:
         yield f"behind by {span(lag.seconds)}, more than {INTERVALS_BEHIND} intervals of its schedule ({span(interval)})"
@@ -115,13 +118,6 @@ def _lagging(signs: Signs) -> Iterator[str]:
         yield "the source may drop the oldest uncopied records at any moment"
     elif needs and lag.headroom_seconds < needs:
         yield f"the source drops uncopied records in {span(lag.headroom_seconds)}; copying them takes about {span(needs)}"
-
-
-def _beyond_limits(overview: Overview, limits: AlertSettings) -> Iterator[str]:
-    for key, found in groupby(broken_limits(limits, overview.partitions), lambda broken: broken.key):
-        broken = list(found)
-        names = [entry.topic for entry in broken]
-        yield f"{_count(len(names), 'topic')} beyond {key}={broken[0].limit}: {_named(names, len(names))}"
 
 
 def _place(entry: Mapping[str, Any]) -> str:

@@ -4,8 +4,6 @@ After a failed read the last good data stays, with its time and the problem. A f
 at most half of the readers, so a dead cluster blocks no other flow. The cache is bounded: what was not used for longest goes first.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
@@ -63,6 +61,14 @@ Work = Callable[[], tuple[Any, Problem | None, int]]
 
 
 @dataclass
+class _Job:
+    key: ReadKey
+    work: Work
+    fresh_seconds: float
+    done: Future[Snapshot[Any]] = field(default_factory=Future)
+
+
+@dataclass
 class _Entry:
     seen: Snapshot[Any] = NEVER_READ
     next_read: float = 0.0  # time.monotonic
@@ -72,14 +78,6 @@ class _Entry:
 
     def snapshot(self) -> Snapshot[Any]:
         return replace(self.seen, refreshing=self.job is not None)
-
-
-@dataclass
-class _Job:
-    key: ReadKey
-    work: Work
-    fresh_seconds: float
-    done: Future[Snapshot[Any]] = field(default_factory=Future)
 
 
 class Snapshots:

@@ -28,10 +28,6 @@ def _flow(name: str, kind: Kind, default: str | None, meaning: str) -> Property:
     return Property(name, kind, default, meaning, Scope.FLOW)
 
 
-def _flow_only(name: str, kind: Kind, default: str | None, meaning: str) -> Property:
-    return Property(name, kind, default, meaning, Scope.FLOW_ONLY)
-
-
 def _idle(name: str, kind: Kind, default: str | None, meaning: str, why: str, scope: Scope = Scope.FLOW) -> Property:  # noqa: PLR0917 - a row of a table
     return Property(name, kind, default, meaning, scope, Effect.NO_EFFECT, why)
 
@@ -67,11 +63,12 @@ SOURCE = (
     ),
     _flow("replication.factor", kinds.REPLICATION_FACTOR, "2", "replication factor of the remote topics that Ferry creates"),
     _flow("config.properties.exclude", kinds.LIST, CONFIG_PROPERTIES_EXCLUDE, "topic configs that are not synced"),
-    _flow_only(
+    Property(
         "use.defaults.from",
         kinds.choice("target", "source"),
         "target",
         "whose defaults hold for topic configs that the source does not set",
+        Scope.FLOW_ONLY,
     ),
     _flow(
         "tasks.max",
