@@ -250,7 +250,10 @@ class ClusterAdmin:
             return f"changing {', '.join(sorted(changes[name]))} of topic {name}", f"AlterConfigs on topic {name}"
 
         def resource(name: str) -> ConfigResource:
-            alterations = [_alteration(*entry) for entry in sorted(changes[name].items())]
+            alterations = [
+                ConfigEntry(key, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET)
+                for key, value in sorted(changes[name].items())
+            ]
             return ConfigResource(ResourceType.TOPIC, name, incremental_configs=alterations)
 
         requests = ({name: resource(name) for name in chunk} for chunk in chunks(sorted(changes), TOPICS_A_REQUEST))
@@ -387,11 +390,6 @@ def _is_passing(answer: Any) -> TypeGuard[KafkaError]:
         return False
     known = ADMIN.meanings.get(answer.code())
     return answer.code() in _UNANSWERED or (known is not None and known.action is Action.AGAIN)
-
-
-def _alteration(name: str, value: str | None) -> ConfigEntry:
-    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
-    return ConfigEntry(name, value, incremental_operation=operation)
 
 
 def _by_width(wanted: Iterable[WantedTopic]) -> Iterator[list[WantedTopic]]:

@@ -66,7 +66,8 @@ def begun(state: FlowState, record: RecoveryRecord, event: Event, name: str, now
     stage = advance(record.flow, before, event)
     fresh = before is Stage.REPLICATING
     turns = stage is Stage.FAILING_BACK and before is not stage
-    if (fresh or turns) and name in _names_used(state, record):
+    kept = {*(entry.phase for entry in state.taken.values()), *(entry.recovery for entry in state.cut.values())}
+    if (fresh or turns) and name in {record.recovery, record.phase, *kept}:
         raise RecoveryStopped(f"{name} was abandoned, or has ended: what was confirmed for it holds no longer; begin a new one")
     recovery = name if fresh else record.recovery
     phase = name if fresh or turns else record.phase
@@ -85,11 +86,6 @@ def ended_by(record: RecoveryRecord, event: Event, run_id: str) -> bool:
     """Whether this run has already written `event`, the end of a movement (pure)."""
     behind = {stage for (_, known), stage in TRANSITIONS.items() if known is event}
     return record.run_id == run_id and record.step == DONE and stage_of(record) in behind
-
-
-def _names_used(state: FlowState, record: RecoveryRecord) -> set[str]:
-    kept = (*(entry.phase for entry in state.taken.values()), *(entry.recovery for entry in state.cut.values()))
-    return {record.recovery, record.phase, *kept}
 
 
 def why_groups_may_not_be_synced(flow: Flow) -> str:

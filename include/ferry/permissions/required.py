@@ -37,7 +37,7 @@ def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
     if recovery:
         source += [Right(found, READ, ("failback: writes group offsets",)) for found in groups(flow)]
         target += [Right(found, READ, ("failover: writes group offsets",)) for found in groups(flow)]
-    if _syncs_acls(flow):
+    if flow.mirroring.sync_topic_acls_enabled:
         source.append(Right(THE_CLUSTER, DESCRIBE, ("ACL sync",)))
         target.append(Right(THE_CLUSTER, DESCRIBE if flow.acls.report_only else ALTER, ("ACL sync",)))
     return RequiredRights(least(source), least(target), tuple(_notes(flow)))
@@ -133,10 +133,6 @@ def _rights(resource: Resource, operations: Iterable[Operation], needed_for: str
 
 def _translates(flow: Flow) -> bool:
     return flow.mirroring.emit_checkpoints_enabled or flow.mirroring.sync_group_offsets_enabled
-
-
-def _syncs_acls(flow: Flow) -> bool:
-    return flow.mirroring.sync_topic_acls_enabled
 
 
 def _notes(flow: Flow) -> Iterator[str]:

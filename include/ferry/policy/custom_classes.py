@@ -28,7 +28,8 @@ def custom_object(path: str, methods: tuple[str, ...], properties: Mapping[str, 
     found = _imported(path)
     if not isinstance(found, type):
         raise ConfigError(f"{path} is no class")
-    lacking = [name for name in methods if not callable(getattr(found, name, None)) or _is_abstract(found, name)]
+    abstract = getattr(found, "__abstractmethods__", ())
+    lacking = [name for name in methods if not callable(getattr(found, name, None)) or name in abstract]
     if lacking:
         raise ConfigError(f"{path} lacks {', '.join(lacking)}")
     try:
@@ -60,10 +61,6 @@ def _imported(path: str) -> Any:
     except Exception as problem:  # a custom module may raise anything
         where = "it must be importable here and on Spark's executors: see PYTHONPATH"
         raise ConfigError(f"{path} cannot be imported ({_told(problem)}); {where}") from problem
-
-
-def _is_abstract(found: type, name: str) -> bool:
-    return name in getattr(found, "__abstractmethods__", ())
 
 
 def _told(problem: Exception) -> str:

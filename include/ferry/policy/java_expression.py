@@ -99,7 +99,8 @@ class _Translation:
             case "(":
                 return self._group()
             case ".":
-                return self._dot()
+                ends = code_points("\n") if self._flags.unix_lines else LINE_ENDS
+                return _Atom(python_class(EVERY if self._flags.dot_all else complement(ends)), single=True)
             case "^":
                 return _place("\\A")
             case "$":
@@ -114,10 +115,6 @@ class _Translation:
 
     def _literal(self, character: str) -> _Atom:
         return _Atom(python_class(self._reading.literal(character)), single=True)
-
-    def _dot(self) -> _Atom:
-        ends = code_points("\n") if self._flags.unix_lines else LINE_ENDS
-        return _Atom(python_class(EVERY if self._flags.dot_all else complement(ends)), single=True)
 
     def _escape(self) -> _Atom:
         letter = self._tokens.syntax()

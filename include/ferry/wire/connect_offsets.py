@@ -77,13 +77,9 @@ def latest_source_offsets(records: Iterable[OffsetRecord], topic: str) -> dict[S
             raise ValueError(told) from problem
     found: dict[SourcePartition, tuple[int, int | None]] = {}
     for (where, _), (timestamp, offset) in last.items():
-        found[where] = max(found.get(where, (timestamp, offset)), (timestamp, offset), key=_recency)
+        entries = found.get(where, (timestamp, offset)), (timestamp, offset)
+        found[where] = max(entries, key=lambda entry: (entry[0], 1 if entry[1] is None else -entry[1]))
     return {where: offset for where, (_, offset) in found.items()}
-
-
-def _recency(entry: tuple[int, int | None]) -> tuple[int, int]:
-    timestamp, offset = entry
-    return timestamp, 1 if offset is None else -offset
 
 
 def _compact(document: Any) -> bytes:

@@ -171,7 +171,8 @@ class _MergingBuilder(BatchBuilder):
 
     def add(self, header: BatchHeader, view: memoryview) -> None:
         """Take one batch of which some records are wanted, unless they are excluded."""
-        whole = not self._excluded or self._wholly_wanted(header)
+        # Whether no record of the batch is excluded. The header of a legacy wrapper does not say where it begins.
+        whole = not self._excluded or (header.count >= 0 and next_start(self._excluded, header.base_offset) >= header.next_offset)
         if not whole and header.count >= 0 and not self._wanted(header):
             return  # mostly so, and then the batch is not decompressed
         forwardable = whole and self._can_forward(header)
@@ -183,10 +184,6 @@ class _MergingBuilder(BatchBuilder):
         wanted = ((self.position, self._end),) if whole else self._wanted(converted)
         if wanted:
             self._reframe(converted, records, wanted, (header, view) if forwardable else None)
-
-    def _wholly_wanted(self, header: BatchHeader) -> bool:
-        """Whether no record of the batch is excluded. The header of a legacy wrapper does not say where it begins."""
-        return header.count >= 0 and next_start(self._excluded, header.base_offset) >= header.next_offset
 
     def _reframe(
         self, header: BatchHeader, records: Buffer, wanted: Iterable[Range], forwardable: tuple[BatchHeader, memoryview] | None
