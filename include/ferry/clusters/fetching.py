@@ -91,20 +91,12 @@ def fetched_partitions(answer: Any, asked: Iterable[FetchPosition], leaders: Lea
         for part in topic.partitions or ():
             position = wanted.get((name, part.partition_index))
             if position is not None:
-                found.append(_fetched(position, part))
+                aborted = [(entry.producer_id, entry.first_offset) for entry in part.aborted_transactions or ()]
+                diverging: Any = getattr(part, "diverging_epoch", None)
+                diverged = diverging is not None and (diverging.epoch >= 0 or diverging.end_offset >= 0)
+                records = memoryview(part.records or b"")
+                found.append(Fetched(position, part.error_code, records, aborted, diverged, part.last_stable_offset))
     return found
-
-
-def _fetched(position: FetchPosition, part: Any) -> Fetched:
-    diverging: Any = getattr(part, "diverging_epoch", None)
-    return Fetched(
-        asked=position,
-        error=part.error_code,
-        records=memoryview(part.records or b""),
-        aborted=[(aborted.producer_id, aborted.first_offset) for aborted in part.aborted_transactions or ()],
-        diverged=diverging is not None and (diverging.epoch >= 0 or diverging.end_offset >= 0),
-        last_stable_offset=part.last_stable_offset,
-    )
 
 
 async def log_bounds(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int) -> tuple[int, int]:

@@ -157,7 +157,13 @@ class OffsetListing:
                     raise failure from problem
                 problems |= dict.fromkeys(chunk, KafkaError(KafkaError._TRANSPORT, str(failure)))  # noqa: SLF001 - a public name
             else:
-                _take(answer, chunk, found, problems)
+                told = dict(partitions_of(answer.topics))
+                for key in chunk:
+                    code = told[key].error_code if key in told else KafkaError.UNKNOWN_TOPIC_OR_PART
+                    if code:
+                        problems[key] = KafkaError(code)
+                    else:
+                        found[key] = Listed(told[key].offset, told[key].timestamp)
         for key in problems:
             self._leaders.pop(key, None)
         return problems
@@ -206,13 +212,3 @@ def list_offsets_request(epochs: Mapping[TopicPartition, int], at: int, isolatio
     )
     topics = [topic(name=name, partitions=parts) for name, parts in by_topic.items()]
     return ListOffsetsRequest(isolation_level=isolation, topics=topics, timeout_ms=milliseconds)
-
-
-def _take(answer: Any, asked: Iterable[TopicPartition], found: dict[TopicPartition, Listed], problems: Codes) -> None:
-    told = dict(partitions_of(answer.topics))
-    for key in asked:
-        part = told.get(key)
-        if part is None or part.error_code:
-            problems[key] = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART if part is None else part.error_code)
-        else:
-            found[key] = Listed(part.offset, part.timestamp)

@@ -86,11 +86,7 @@ def least(rights: Iterable[Right]) -> tuple[Right, ...]:
     for right in rights:
         key = (right.resource, right.operation)
         merged[key] = _with(merged[key], right) if key in merged else right
-    kept: list[Right] = []
-    for right in merged.values():
-        wider = next((other for other in merged.values() if other != right and other.covers(right)), None)
-        if wider is None:
-            kept.append(right)
+    kept = [right for right in merged.values() if not any(other != right and other.covers(right) for other in merged.values())]
     for right in merged.values():
         if right not in kept:
             kept = [_with(other, right) if other.covers(right) else other for other in kept]

@@ -21,7 +21,12 @@ MOST_HOPS = 250
 
 
 class ReplicationPolicy(ABC):
-    """How topics are named on the other side. A custom policy is a subclass; it needs the three abstract methods."""
+    """How topics are named on the other side. A custom policy is a subclass; it needs the three abstract methods.
+
+    `internal_separator` is the one in the names of checkpoints and offset-syncs topics.
+    """
+
+    internal_separator = "."
 
     def configure(self, properties: Mapping[str, str]) -> None:  # noqa: B027 - nothing to configure is usual
         """Called once, before any other method, with the flow's properties by their names, defaults included, as texts.
@@ -61,11 +66,11 @@ class ReplicationPolicy(ABC):
 
     def offset_syncs_topic(self, alias: str) -> str:
         """MM2's offset-syncs topic for the alias of the other cluster."""
-        return f"mm2-offset-syncs.{alias}.internal"
+        return f"mm2-offset-syncs{self.internal_separator}{alias}{self.internal_separator}internal"
 
     def checkpoints_topic(self, alias: str) -> str:
         """MM2's checkpoints topic for a source alias."""
-        return f"{alias}.checkpoints.internal"
+        return f"{alias}{self.internal_separator}checkpoints{self.internal_separator}internal"
 
     def is_heartbeats_topic(self, topic: str) -> bool:
         """Whether the topic holds heartbeats, of this cluster or (over any number of hops) of another one."""
@@ -73,11 +78,11 @@ class ReplicationPolicy(ABC):
 
     def is_checkpoints_topic(self, topic: str) -> bool:
         """Whether the topic holds checkpoints."""
-        return topic.endswith(".checkpoints.internal")
+        return topic.endswith(f"{self.internal_separator}checkpoints{self.internal_separator}internal")
 
     def is_mm2_internal_topic(self, topic: str) -> bool:
         """Whether the topic is one of MM2's own (as since Kafka 4.0, KIP-1074)."""
-        return (topic.startswith("mm2") and topic.endswith(".internal")) or self.is_checkpoints_topic(topic)
+        return (topic.startswith("mm2") and topic.endswith(f"{self.internal_separator}internal")) or self.is_checkpoints_topic(topic)
 
     def is_internal_topic(self, topic: str) -> bool:
         """Whether the topic is one of Kafka's or MM2's own, which are never copied."""
@@ -86,7 +91,7 @@ class ReplicationPolicy(ABC):
 
 @dataclass(frozen=True)
 class DefaultReplicationPolicy(ReplicationPolicy):
-    """`<source alias><separator><topic>`. `internal_separator` is the one in the names of checkpoints and offset-syncs topics."""
+    """`<source alias><separator><topic>`."""
 
     separator: str = "."
     internal_separator: str = "."
@@ -103,18 +108,6 @@ class DefaultReplicationPolicy(ReplicationPolicy):
     def upstream_topic(self, topic: str) -> str | None:
         source = self.topic_source(topic)
         return None if source is None else topic[len(source) + len(self.separator) :]
-
-    def offset_syncs_topic(self, alias: str) -> str:
-        return f"mm2-offset-syncs{self.internal_separator}{alias}{self.internal_separator}internal"
-
-    def checkpoints_topic(self, alias: str) -> str:
-        return f"{alias}{self.internal_separator}checkpoints{self.internal_separator}internal"
-
-    def is_checkpoints_topic(self, topic: str) -> bool:
-        return topic.endswith(f"{self.internal_separator}checkpoints{self.internal_separator}internal")
-
-    def is_mm2_internal_topic(self, topic: str) -> bool:
-        return (topic.startswith("mm2") and topic.endswith(f"{self.internal_separator}internal")) or self.is_checkpoints_topic(topic)
 
 
 @dataclass(frozen=True)
