@@ -55,19 +55,15 @@ def convert(header: BatchHeader, view: memoryview, limit: int = LARGEST_BYTES) -
             body += varint.encode(len(record)) + record
     except ValueError as error:
         raise MalformedBatch(f"timestamps or offsets too far apart in the message set at offset {header.base_offset}: {error}") from error
-    converted = BatchHeader(
+    converted = header._replace(
         base_offset=first.offset,
         length=49 + len(body),
-        leader_epoch=-1,
         magic=2,
         crc=0,
         attributes=header.codec,
         last_offset_delta=messages[-1].offset - first.offset,
         base_timestamp=first.timestamp,
         max_timestamp=max(message.timestamp for message in messages),
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
         count=len(messages),
     )
     return converted, memoryview(body)
