@@ -71,7 +71,9 @@ MODES = (
         "`__ferry-<source>`. With `ferry.publish.source.group` Ferry also updates a group on the source",
     ),
     _honoured(
-        "no data loss (KIP-3)", "a position never passes a record that the target has not acknowledged; Ferry always uses `acks=all`"
+        "no data loss (KIP-3)",
+        "the position moves past a record only after the target has acknowledged it; Ferry always uses `acks=all`. With "
+        "`ferry.abort.on.send.failure=false` it also moves past records that the target refuses: Ferry reports them, exit code 4",
     ),
 )
 
@@ -225,7 +227,10 @@ METRICS = (
         f"{_METRICS} `ferry.record-bytes-avg`, and Kafka's `ferry.byte-count` and `ferry.byte-rate`; no `-min` and `-max`",
     ),
     _honoured("record-count", f"{_METRICS} `ferry.record-count`"),
-    _honoured("checkpoint-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.checkpoint-latency-ms`"),
+    _instead(
+        "checkpoint-latency-ms(-avg/-min/-max)",
+        f"{_METRICS} `ferry.checkpoint-latency-ms`, for each checkpoint that a run writes; no `-avg`, `-min` and `-max`",
+    ),
     _instead(
         "kafka.mirror.connect:type=MirrorSourceConnect", "tags `source`, `target`, `topic`, `partition`; Ferry has no JVM and no MBean"
     ),
