@@ -20,7 +20,7 @@ from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.runs_reading import sorted_out
 from ferry.page.coverage_reading import COMPACTED
-from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, missing_document, timeline
+from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
 from ferry.page.flow_reading import drift_of
 from ferry.page.groups_reading import _row
 from ferry.page.overview import Overview
@@ -198,7 +198,7 @@ def coverage(topic: str, *, closed: bool = False) -> dict[str, Any]:
     return {
         "remote_topic": f"A.{topic}",
         "partitions": timeline(places, receipts, missing),
-        "missing": missing_document(missing),
+        "missing": [asdict(gap) for gap in missing],
         "note": "",
     }
 

@@ -26,7 +26,6 @@ def topics_alias(flow: Flow) -> AssetAlias:
 
 
 def topic_asset(flow: Flow, remote_topic: str) -> Asset:
-    """The asset of one remote topic."""
     return Asset(f"ferry://{flow.target.alias}/topics/{remote_topic}", group="ferry")
 
 

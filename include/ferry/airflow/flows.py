@@ -19,7 +19,6 @@ START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def config_path() -> Path:
-    """The config file that FERRY_CONFIG names."""
     path = os.environ.get(CONFIG_VARIABLE)
     if not path:
         raise ConfigError(f"{CONFIG_VARIABLE} is not set: it names the mm2.properties whose flows become DAGs")
@@ -73,7 +72,6 @@ def dag_id(flow: Flow) -> str:
 
 
 def verify_dag_id(flow: Flow) -> str:
-    """`ferry.<source>.<target>.verify`."""
     return f"{dag_id(flow)}.verify"
 
 

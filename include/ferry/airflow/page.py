@@ -70,7 +70,6 @@ def not_stored(response: Response) -> None:
 
 
 def known_flows(request: Request) -> Known:
-    """The flows of the config."""
     found: Known = request.app.state.flows.known()
     return found
 
@@ -127,7 +126,6 @@ async def topics(
     offset: Offset = 0,
     limit: Limit = 50,
 ) -> dict[str, Any]:
-    """One page of a flow's topics."""
     if sort not in SORTS:
         raise HTTPException(status.HTTP_422_UNPROCESSABLE_CONTENT, f"sort must be one of {', '.join(SORTS)}")
     snapshot = await _read(request, facts, ReadName.OVERVIEW)
@@ -137,7 +135,6 @@ async def topics(
 
 @api.get("/partitions")
 async def partitions(request: Request, facts: ReadableFlow, topic: TopicName) -> dict[str, Any]:
-    """All partitions of one topic."""
     return documents.partitions(await _read(request, facts, ReadName.OVERVIEW), time.time(), topic)
 
 
@@ -157,51 +154,43 @@ async def history(request: Request, facts: ReadableFlow, days: Annotated[int, Qu
 
 @api.get("/runs")
 async def runs(request: Request, user: User, facts: ReadableFlow, limit: Limit = 50) -> dict[str, Any]:
-    """Runs, newest first."""
     await _read(request, facts, ReadName.RUNS)
     return await run_in_threadpool(lambda: documents.runs(_view(request, user, facts, limit), time.time(), limit))
 
 
 @api.get("/losses")
 async def losses(request: Request, facts: ReadableFlow) -> dict[str, Any]:
-    """Records that are lost."""
     return documents.losses(await _read(request, facts, ReadName.OVERVIEW), time.time(), facts.flow)
 
 
 @api.get("/transactions")
 async def transactions(request: Request, facts: ReadableFlow) -> dict[str, Any]:
-    """Open transactions behind which the flow cannot copy."""
     return documents.transactions(await _read(request, facts, ReadName.OVERVIEW), time.time())
 
 
 @api.get("/groups")
 async def groups(*, request: Request, facts: ReadableFlow, search: Search = "", offset: Offset = 0, limit: Limit = 50) -> dict[str, Any]:
-    """One page of a flow's consumer groups."""
     snapshot = await _read(request, facts, ReadName.GROUPS)
     return await run_in_threadpool(lambda: documents.groups(snapshot, time.time(), search=search, offset=offset, limit=limit))
 
 
 @api.get("/group")
 async def group(request: Request, facts: ReadableFlow, group: GroupName) -> dict[str, Any]:
-    """Why one group is or is not synced."""
     return documents.group(await _read(request, facts, ReadName.GROUP, group), time.time(), group)
 
 
 @api.get("/drift")
 async def drift(request: Request, facts: ReadableFlow) -> dict[str, Any]:
-    """Configs, ACLs and topics that differ."""
     return documents.drift(await _read(request, facts, ReadName.DRIFT), time.time())
 
 
 @api.get("/verify")
 async def verify(request: Request, facts: ReadableFlow) -> dict[str, Any]:
-    """Reports of verifies, newest first."""
     return documents.verify(await _read(request, facts, ReadName.RUNS), time.time())
 
 
 @files.get("/")
 async def index(request: Request) -> Response:
-    """The page itself."""
     return RedirectResponse(f"{request.scope.get('root_path', '')}/static/index.html")
 
 

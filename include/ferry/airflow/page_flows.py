@@ -36,7 +36,6 @@ class Known:
     problem: Problem | None = None
 
     def flow(self, name: str) -> PageFlow | None:
-        """The flow with this name."""
         return next((facts for facts in self.flows if facts.flow == name), None)
 
 

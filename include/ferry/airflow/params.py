@@ -24,21 +24,17 @@ TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}
 
 @dataclass(frozen=True)
 class RunParams:
-    """A run's checked parameters."""
-
     topics: tuple[str, ...] = ()
     bound: str = "latest"
     dry_run: bool = False
 
 
 def topics_param() -> Param:
-    """Source topics by name."""
     topics = {"type": "string", "pattern": TOPIC_PATTERN}
     return Param([], type=["array", "null"], items=topics, description="Only these source topics; empty: all of the flow.")
 
 
 def time_param(description: str) -> Param:
-    """An optional time."""
     return Param(None, description=description, type=["null", "string"], format="date-time", pattern=TIME_PATTERN)
 
 
@@ -82,7 +78,6 @@ def given_params(context: Mapping[str, Any], known: Mapping[str, Param]) -> dict
 
 
 def checked_topics(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The parameter `topics`."""
     topics = given.get("topics")
     if topics is not None and not (isinstance(topics, list | tuple) and all(_is_topic(topic) for topic in topics)):
         raise ArgumentError(f"parameter topics of the run must be a list of topic names, not {topics!r}")

@@ -84,7 +84,6 @@ def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) ->
 
 
 def copied_flow(flow: str, command: str, what: str) -> Flow:
-    """The flow that is copied."""
     settings, reverse = both(flow)
     return require_reverse(settings, reverse) if command == FAILBACK and what == "back" else settings
 

@@ -18,7 +18,6 @@ QUIET_SECONDS = 5
 
 
 def recovery_dag_id(flow: Flow, command: str) -> str:
-    """`ferry.<source>.<target>.<command>`."""
     return f"{dag_id(flow)}.{command}"
 
 
@@ -88,7 +87,6 @@ _DOES = {
 
 
 def recovery_runbook(flow: Flow, command: str) -> str:
-    """The DAG's documentation."""
     told = _DOES[command].format(a=flow.source.alias, b=flow.target.alias)
     planned = "" if command == FAILOVER else _PLANNED
     return f"""

@@ -43,7 +43,6 @@ class FerrySparkOperator(SparkSubmitOperator):
         """The request of the job as JSON. AirflowSkipException when there is nothing to do."""
 
     def execute(self, context: Context) -> None:
-        """Submit the job and wait for it."""
         with typed_retries():
             request = self.request(context)
         master = self._master()

@@ -65,7 +65,6 @@ def _log(outcome: VerifyReport) -> None:
 
 
 def verify_runbook(flow: Flow) -> str:
-    """The DAG's documentation."""
     command = f"ferry {{}} $FERRY_CONFIG --flow '{flow.name}'"
     return f"""
 ### {flow.name}: verify

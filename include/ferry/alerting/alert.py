@@ -12,8 +12,6 @@ ALERT_VERSION = 1
 
 
 class AlertKind(StrEnum):
-    """What happened."""
-
     LIMIT = "limit"  # lag or headroom is beyond what the config allows
     FAILURE = "failure"  # a task of a run failed after all retries
     DEADLINE = "deadline"  # a run had not ended in time
@@ -52,5 +50,4 @@ class Alert:
         return f"{self.flow}/{self.kind}/{self.what}"
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         return {"version": ALERT_VERSION, "key": self.key, **asdict(self), "kind": self.kind.value, "severity": self.severity.value}

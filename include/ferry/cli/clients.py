@@ -44,13 +44,11 @@ class Asked:
     cluster: str
 
     def connect(self, upstream: str | None = None) -> MirrorClient:
-        """A client of the cluster."""
         from ferry.client.remote_cluster import connect  # noqa: PLC0415 - keeps `ferry --help` quick
 
         return connect(load(self.config), self.cluster, upstream)
 
     def document(self, **answer: object) -> None:
-        """The answer as JSON."""
         document({"version": CLIENT_VERSION, "cluster": self.cluster, **answer})
 
     def names(self, key: str, ask: Callable[[MirrorClient], Iterable[str]], *, as_json: bool, **asked: str | None) -> None:

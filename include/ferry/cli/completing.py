@@ -80,13 +80,11 @@ def answer_the_shell(app: typer.Typer) -> None:
 
 
 def flow_names(context: typer.Context) -> list[tuple[str, str]]:
-    """Enabled flows."""
     loaded = _config(context)
     return [] if loaded is None else [(flow.name, ", ".join(flow.topics)[:60]) for flow in loaded.flows]
 
 
 def cluster_names(context: typer.Context) -> list[tuple[str, str]]:
-    """Clusters of the file."""
     loaded = _config(context)
     return [] if loaded is None else [(alias, cluster.bootstrap) for alias, cluster in loaded.clusters.items()]
 

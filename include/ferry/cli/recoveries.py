@@ -72,7 +72,6 @@ class Call:
         return options, flow, reverse
 
     def copy(self, flow: Flow, request: RunRequest) -> RunReport:
-        """One copy without syncs."""
         return copied(self.config, flow, request, self.master)
 
     def confirm(self, plan: RecoveryPlan) -> Confirmation:
@@ -152,7 +151,6 @@ def ask(question: str, *, yes: bool) -> str:
 
 
 def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
-    """Give up the move, and end the command."""
     from ferry.ledger.stages import Event  # noqa: PLC0415 - see failover
     from ferry.recovery.keeper import abandon  # noqa: PLC0415 - see failover
 

@@ -19,7 +19,6 @@ GRACE_SECONDS = 5.0
 
 
 def screen(frames: Iterable[FlowFrame], interval: float, now: float) -> RenderableType:
-    """Everything that is shown."""
     shown = list(frames)
     head = Text(f"ferry watch   {_clock(now)}   every {interval:g} s   q or Ctrl-C: leave", style="dim")
     panels: list[RenderableType] = [*(_panel(entry, now, interval) for entry in shown)] or [Text("looking for the first time …")]
@@ -27,7 +26,6 @@ def screen(frames: Iterable[FlowFrame], interval: float, now: float) -> Renderab
 
 
 def one_line(entry: FlowFrame) -> str:
-    """A flow in one line."""
     if entry.state == UNREACHABLE:
         return f"{_clock(entry.at)} {entry.flow}: {UNREACHABLE} since {_clock(entry.since)}: {entry.problem}"
     parts = [entry.state, _lag(entry), f"copied {_rate(entry.copied_rate)}", f"headroom {_span(entry.headroom_seconds)}", _run(entry)]

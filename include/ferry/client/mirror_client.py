@@ -52,7 +52,6 @@ class MirrorClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
         self._admin.__exit__(None, None, None)
 
     @property

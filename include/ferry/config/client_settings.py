@@ -39,11 +39,9 @@ class ClientSettings:
             raise self.problem(name, f"must be {known.kind.wants}") from None
 
     def given(self, name: str) -> bool:
-        """Whether the property is set."""
         return name in self.values
 
     def problem(self, name: str, what: str) -> PropertyError:
-        """An error about property `name`."""
         setting = self.settings.get(name)
         if setting is None:
             return PropertyError(self.path, NO_LINE, f"{self.alias}.{name}", what)

@@ -43,7 +43,6 @@ class FirstFile:
 
     @property
     def flow(self) -> str:
-        """Its one flow."""
         return f"{self.source.alias}->{self.target.alias}"
 
 

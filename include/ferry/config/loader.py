@@ -76,8 +76,6 @@ def load_config(path: Path | str, *, connections: Lookup | None = None) -> Ferry
 
 
 class _Loader:
-    """One loading of one file."""
-
     def __init__(self, file: PropertiesFile, lookup: Lookup | None) -> None:
         self._file = file
         self._lookup = lookup

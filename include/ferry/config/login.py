@@ -68,7 +68,6 @@ class Login:
 
     @property
     def encrypted(self) -> bool:
-        """Whether connections use TLS."""
         return self.protocol.endswith("SSL")
 
     @property

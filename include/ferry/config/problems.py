@@ -61,7 +61,6 @@ class Problems:
         self._problems[self._place(at, key, line, text)] = None
 
     def add_error(self, problem: PropertyError) -> None:
-        """The same for an error."""
         self.add(problem.what, key=problem.key if problem.line else self.words(problem.key), line=problem.line)
 
     def warn(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE) -> None:

@@ -26,13 +26,11 @@ class LineOf(int):
     path: Path
 
     def __new__(cls, line: int, path: Path) -> Self:
-        """Line `line` of the file at `path`."""
         made = super().__new__(cls, line)
         made.path = path
         return made
 
     def __reduce__(self) -> tuple[type[LineOf], tuple[int, Path]]:
-        """For pickling."""
         return LineOf, (int(self), self.path)
 
 

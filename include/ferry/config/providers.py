@@ -125,7 +125,6 @@ def is_provider_key(key: str, declared: Iterable[str]) -> bool:
 
 
 def read_providers(entries: Mapping[str, Entry], problems: Problems) -> Providers:
-    """The providers that `config.providers` names."""
     listing = entries.get("config.providers")
     if listing is None:
         return Providers()

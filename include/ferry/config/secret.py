@@ -22,7 +22,6 @@ class Secret:
         object.__setattr__(self, "_text", text)
 
     def reveal(self) -> str:
-        """The text itself."""
         return self._text
 
     def __setattr__(self, name: str, value: object) -> None:

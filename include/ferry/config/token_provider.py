@@ -26,7 +26,6 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
     _until: float = 0.0
 
     def token(self) -> str:
-        """A token that is valid for a while."""
         match self.credentials:
             case UnsecuredToken():
                 return unsecured_token(self.credentials, time.time())

@@ -28,24 +28,20 @@ class Finding:
     code: ExitCode = ExitCode.PARTLY_FAILED
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         fields = asdict(self)
         del fields["code"]
         return fields
 
 
 def ok(where: str, check: str, found: str) -> Finding:
-    """Nothing is wrong."""
     return Finding(where, check, Verdict.OK, found)
 
 
 def warning(where: str, check: str, found: str, fix: str) -> Finding:
-    """Runs may fail."""
     return Finding(where, check, Verdict.WARNING, found, fix)
 
 
 def failure(where: str, check: str, found: str, fix: str, code: ExitCode = ExitCode.PARTLY_FAILED) -> Finding:
-    """Runs fail."""
     return Finding(where, check, Verdict.FAILURE, found, fix, code)
 
 

@@ -18,8 +18,6 @@ _ANYBODY = "User:*"
 
 
 class Granted(Enum):
-    """Whether a user has a right."""
-
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"

@@ -47,7 +47,6 @@ class MachineFacts:
 
 
 def read_machine_facts() -> MachineFacts:
-    """Collect the facts."""
     java_home, spark_home = os.environ.get("JAVA_HOME") or None, os.environ.get("SPARK_HOME") or None
     java = str(Path(java_home, "bin", "java")) if java_home else shutil.which("java") or ""
     scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()

@@ -13,6 +13,7 @@ steps and then bisection find `until`.
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
@@ -29,7 +30,7 @@ from ferry.errors import ArgumentError
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.topic_ids import valid_receipts
 from ferry.monitoring.status import position_of
-from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, missing_document, timeline
+from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
 from ferry.wire.ranges import Range
 
 COMPACTED = "the remote topic is compacted: older records appended behind newer ones would replace them, so Ferry refuses a backfill"
@@ -79,7 +80,7 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
     return {
         "remote_topic": dict(seen.selection.selected).get(topic, ""),
         "partitions": timeline([*places, *untouched], chain.from_iterable(receipts.values()), missing),
-        "missing": missing_document(missing),
+        "missing": [asdict(gap) for gap in missing],
         "note": "",
     }
 

@@ -4,7 +4,7 @@ An offset is missing if it is below the position, the source still has it, no re
 backfill would copy these offsets. coverage_reading.py then leaves out ranges that hold only control records and holes of compaction.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -116,8 +116,3 @@ def _joined(entries: Sequence[CoveredRange]) -> CoveredRange:
 def _sum(numbers: Iterable[int]) -> int:
     found = list(numbers)
     return -1 if any(number < 0 for number in found) else sum(found)
-
-
-def missing_document(missing: Iterable[MissingRange]) -> list[Mapping[str, Any]]:
-    """As JSON."""
-    return [asdict(gap) for gap in missing]

@@ -39,7 +39,6 @@ class PageFlow:
 
 
 def page_flow(flow: Flow, dag_id: str, verify_dag_id: str) -> PageFlow:
-    """From the config."""
     interval = longest_pause(flow.schedule) if flow.schedule else None
     return PageFlow(
         flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id, flow.schedule, interval, flow.copies, flow.alerts
@@ -155,7 +154,6 @@ def runs(view: FlowView, now: float, limit: int) -> dict[str, Any]:
 
 
 def history(snapshot: Snapshot[Mapping[str, Any]], now: float, days: int) -> dict[str, Any]:
-    """Points of a chart over time."""
     since = (datetime.fromtimestamp(now, UTC) - timedelta(days=days)).isoformat(timespec="milliseconds")
     return envelope(snapshot, now, {"points": history_points((snapshot.data or {}).get("runs", ()), since)})
 

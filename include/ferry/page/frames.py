@@ -26,15 +26,12 @@ CHUNK_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """One read."""
-
     name: ReadName
     flow: Flow
     argument: str = ""
 
 
 def request_frame(request: ReadRequest) -> bytes:
-    """A request as bytes."""
     return _frame(pickle.dumps(request))
 
 
@@ -52,7 +49,6 @@ def read_request(stream: io.BufferedReader) -> ReadRequest | None:
 
 
 def answer_frame(data: dict[str, Any] | None, problem: Problem | None) -> bytes:
-    """An answer as bytes."""
     return _frame(json.dumps({"data": data, "problem": None if problem is None else problem.document()}, separators=(",", ":")).encode())
 
 

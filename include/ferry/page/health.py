@@ -52,7 +52,6 @@ class Signs:
 
 
 def health_of(signs: Signs) -> tuple[Health, tuple[str, ...]]:
-    """The word and the reasons."""
     found = [
         *((Health.UNREACHABLE, reason) for reason in _unreachable(signs)),
         *((Health.LOSS, reason) for reason in _losses(signs)),

@@ -28,8 +28,6 @@ SHOWN_FIELDS = (
 
 @dataclass(frozen=True)
 class TopicRow:
-    """One topic."""
-
     topic: str
     remote_topic: str
     partitions: int
@@ -61,7 +59,6 @@ class Overview:
 
     @cached_property
     def by_topic(self) -> dict[str, list[PartitionStatus]]:
-        """Partitions of each topic."""
         return by_topic(self.partitions)
 
     @cached_property
@@ -81,7 +78,6 @@ class Overview:
 
     @property
     def overdue(self) -> tuple[Mapping[str, Any], ...]:
-        """Transactions that are open for too long."""
         return tuple(entry for entry in self.open_transactions if entry.get("overdue"))
 
 

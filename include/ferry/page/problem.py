@@ -46,7 +46,6 @@ class Problem:
         return isinstance(found, type) and issubclass(found, ClusterUnreachable)
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         return asdict(self)
 
 

@@ -86,7 +86,6 @@ class Reader:
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs."""
         return self._process.poll() is None
 
     def end(self) -> None:

@@ -10,8 +10,6 @@ from ferry.config import Flow
 
 
 class ReadName(StrEnum):
-    """What can be read of a flow."""
-
     OVERVIEW = "overview"
     RUNS = "runs"
     COVERAGE = "coverage"
@@ -22,7 +20,7 @@ class ReadName(StrEnum):
 
 @dataclass(frozen=True)
 class ReadEntry:
-    """`function` (module:name) takes the flow, and the argument if it has one.
+    """`function` (module:name) takes the flow, and the argument (a topic or group, never empty) if it has one.
 
     `fresh_seconds`: the page does not read again before that. `limit_seconds`: the page ends a read that takes longer.
     """
@@ -30,16 +28,15 @@ class ReadEntry:
     function: str
     fresh_seconds: float
     limit_seconds: float
-    has_argument: bool = False
 
 
 # Limits: several times what reads of 10,000 partitions or 2,000 groups took on two busy cores.
 READS: Mapping[ReadName, ReadEntry] = {
     ReadName.OVERVIEW: ReadEntry("ferry.page.flow_reading:read_overview", 15.0, 180.0),
     ReadName.RUNS: ReadEntry("ferry.monitoring.runs_reading:read_runs", 10.0, 60.0),
-    ReadName.COVERAGE: ReadEntry("ferry.page.coverage_reading:read_coverage_of", 10.0, 60.0, has_argument=True),
+    ReadName.COVERAGE: ReadEntry("ferry.page.coverage_reading:read_coverage_of", 10.0, 60.0),
     ReadName.GROUPS: ReadEntry("ferry.page.groups_reading:read_groups", 30.0, 120.0),
-    ReadName.GROUP: ReadEntry("ferry.page.groups_reading:read_group", 10.0, 60.0, has_argument=True),
+    ReadName.GROUP: ReadEntry("ferry.page.groups_reading:read_group", 10.0, 60.0),
     ReadName.DRIFT: ReadEntry("ferry.page.flow_reading:read_drift", 60.0, 120.0),
 }
 
@@ -49,4 +46,4 @@ def carry_out(name: ReadName, flow: Flow, argument: str) -> dict[str, Any]:
     entry = READS[name]
     module, _, function = entry.function.partition(":")
     found: Callable[..., dict[str, Any]] = getattr(importlib.import_module(module), function)
-    return found(flow, argument) if entry.has_argument else found(flow)
+    return found(flow, argument) if argument else found(flow)

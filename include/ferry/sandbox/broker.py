@@ -77,7 +77,6 @@ class LocalBroker:
 
     @property
     def bootstrap(self) -> str:
-        """Address for clients."""
         return f"127.0.0.1:{self.port}"
 
     @property

@@ -34,7 +34,6 @@ class JarsMissing(FerryError):
 
 
 def broker_jars() -> Path:
-    """The directory with the jars of a broker."""
     return resolve_jars("kafka", BROKER)
 
 

@@ -53,7 +53,6 @@ def kraft_settings(controller_port: int) -> dict[str, str]:
 
 
 def write_settings(path: Path, settings: Mapping[str, str]) -> None:
-    """Write a server.properties."""
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="latin-1")
 
 
