@@ -10,9 +10,9 @@ import pytest
 from ferry.airflow.recovering import markdown, who
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, options_of, recovery_given
 from ferry.errors import ArgumentError
-from ferry.recovery.group_moves import GroupMove, PartitionMove
+from ferry.recovery.moving import GroupMove, PartitionMove
 from ferry.recovery.not_copied import NotCopied
-from ferry.recovery.report import Mode, RecoveryPlan
+from ferry.recovery.report import Mode, RecoveryOptions, RecoveryPlan
 from ferry.syncs.group_decision import Placement
 
 pytestmark = pytest.mark.airflow
@@ -59,9 +59,9 @@ def test_the_question_shows_names_as_they_are() -> None:
     """A group's name is whatever somebody typed: it makes no table, link or element."""
     evil = "a|b\n<img src=x> [x](y) `c`"
     partition = PartitionMove("t", 0, "A.t", 5, None, 7, Placement.WRITE, exact=True, re_reads=0, reason="")
-    plan = RecoveryPlan("failover", "A->B", "r", Mode.REAL, "replicating", moves=(GroupMove(evil, "", (partition,)),), copy="<b>")
+    plan = RecoveryPlan(RecoveryOptions("failover", "r"), "A->B", moves=(GroupMove(evil, "", (partition,)),), copy="<b>")
     plan = RecoveryPlan(**{**vars(plan), "missing": (NotCopied("t", 0, "A.t", 7, None, None),), "known_until": 1_790_000_000_000})
-    body = markdown(plan, backwards=False)
+    body = markdown(plan)
     (row,) = [line for line in body.splitlines() if "exact" in line]
     assert row.count("|") - row.count("\\|") == 7, "six columns"
     assert "\\<img src=x\\> \\[x\\](y) \\`c\\`" in row

@@ -1,17 +1,22 @@
-"""What two looks at a flow tell together."""
+"""What two looks at a flow tell together, and flows that are looked at again and again."""
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ferry.cli.watch_screen import one_line
 from ferry.ledger.run_report import PartitionFailure
+from ferry.monitoring import watching
 from ferry.monitoring.durations import span
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.status import FlowStatus
-from ferry.monitoring.watching import MOVED_SECONDS, STOPPED_SHOWN, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, frame
+from ferry.monitoring.watching import MOVED_SECONDS, STOPPED_SHOWN, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, Watcher, frame
 
 pytestmark = pytest.mark.unit
 
@@ -120,3 +125,50 @@ def test_negative_headroom_is_shown_as_zero() -> None:
 )
 def test_spans(seconds: float, words: str) -> None:
     assert span(seconds) == words
+
+
+@pytest.fixture
+def hung(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Ends the looks at the flow `dead`."""
+    ended = threading.Event()
+
+    def status(flow: Any) -> FlowStatus:
+        if flow.name == "broken":
+            raise RuntimeError("a defect")
+        if flow.name == "dead":
+            ended.wait(30.0)
+        return FlowStatus(flow.name, (), ())
+
+    monkeypatch.setattr(watching, "flow_status", status)
+    monkeypatch.setattr(watching, "status_after_run", status)
+    monkeypatch.setattr(watching.FlowWatcher, "_newest_run", lambda _: None)
+    return ended
+
+
+def flows(*names: str) -> Any:
+    return tuple(SimpleNamespace(name=name) for name in names)
+
+
+def until(condition: Any) -> None:
+    end = time.monotonic() + 20.0
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_flow_does_not_wait_for_another(hung: threading.Event) -> None:
+    with Watcher(flows("dead", "live"), 0.01) as watched:
+        until(lambda: watched.frames)
+        (first,) = watched.frames
+        assert first.flow == "live"
+        until(lambda: watched.frames[0].at > first.at)
+        hung.set()
+        until(lambda: [entry.flow for entry in watched.frames] == ["dead", "live"])
+    until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("ferry-watch")])
+
+
+def test_an_unexpected_error_of_a_look_reaches_the_caller(hung: threading.Event) -> None:
+    with Watcher(flows("live", "broken"), 0.01) as watched:
+        until(lambda: watched.problem)
+    assert str(watched.problem) == "a defect"
+    hung.set()

@@ -90,9 +90,9 @@ def test_failover_and_failback(
     before = log_ends(room.source, room.target)
     options = RecoveryOptions("failback", document["run_id"])
     switch = planned_move.failback(room.there, room.back)
-    plan = RecoveryPlan("failback", room.there.name, options.run_id, options.mode, "failing-back")
-    again = planned_move.carry_out_switch_over(switch, options, plan, Confirmation("x"), "")
-    assert (again.exit_code, again.stage, again.recovery) == (0, "replicating", document["recovery"])
+    plan = RecoveryPlan(options, room.there.name, "failing-back")
+    again = planned_move.carry_out_switch_over(switch, plan, Confirmation("x"), "")
+    assert (again.exit_code, again.record.stage, again.record.recovery) == (0, "replicating", document["recovery"])
     assert {entry.move.group for entry in again.groups} >= {first, second, busy}
     changed = log_ends(room.source, room.target).items() ^ before.items()
     assert {log.split()[1] for log, _ in changed} <= {"__transaction_state"}

@@ -15,7 +15,7 @@ from ferry.ledger.state import FlowState
 from ferry.pipeline.plan import RunPlan
 from ferry.policy.selection import Selection
 from ferry.recovery.not_copied import grown, not_copied
-from ferry.syncs.topic_plan import TopicPlan
+from ferry.syncs.topics import TopicPlan
 
 pytestmark = pytest.mark.unit
 

@@ -8,11 +8,11 @@ import pytest
 
 from ferry.config import Flow
 from ferry.errors import ConfigError, ExitCode
+from ferry.ledger.state import RecoveryRecord
 from ferry.recovery import failover
-from ferry.recovery.group_moves import GroupMove
-from ferry.recovery.moving import GroupOutcome
+from ferry.recovery.moving import GroupMove, GroupOutcome
 from ferry.recovery.not_copied import NotCopied
-from ferry.recovery.report import Mode, RecoveryOptions, RecoveryPlan, RecoveryReport
+from ferry.recovery.report import RecoveryOptions, RecoveryPlan, RecoveryReport
 
 pytestmark = pytest.mark.unit
 
@@ -29,9 +29,9 @@ MOVE = GroupMove("g", "", ())
 )
 def test_the_exit_code_is_that_of_what_was_done(groups: tuple[GroupOutcome, ...], problems: tuple[str, ...], code: ExitCode) -> None:
     """A group that the look could not read, and that was moved then, is done."""
-    plan = RecoveryPlan("failover", "A->B", "r", Mode.REAL, "replicating", unread=("group g: timed out",))
+    plan = RecoveryPlan(RecoveryOptions("failover", "r"), "A->B", unread=("group g: timed out",))
     assert failover.exit_code_of(plan) is ExitCode.PARTLY_FAILED
-    report = RecoveryReport(plan, groups=groups, problems=problems)
+    report = RecoveryReport(plan, RecoveryRecord("A->B", "", "", "failed-over", "", 0, 0), groups, problems=problems)
     assert report.exit_code is code
     assert report.document()["exit_code"] == int(code)
 

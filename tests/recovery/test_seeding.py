@@ -14,7 +14,7 @@ from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.recovery.external_records import Explained, explained, foreign_ranges
 from ferry.recovery.positions import GivenPositions, read_seed_file
-from ferry.recovery.seed_plan import SeedPlan, TargetRecords, check_positions, plan_foreign, plan_seeds
+from ferry.recovery.seeding import SeedPlan, TargetRecords, check_positions, plan_foreign, plan_seeds
 
 pytestmark = pytest.mark.unit
 

@@ -1,306 +1,170 @@
-"""ACLs between clusters with authorizers, as Kafka's own kafka-acls shows them."""
+"""Which ACLs the target gets: MirrorMaker 2's rules, held against a second reading of them, and what Ferry adds."""
 
 from __future__ import annotations
 
-import re
-import secrets
-import subprocess
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from dataclasses import replace
+from itertools import product
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-)
-from tests.both_clusters import both_clusters
-from tools.kafka import SandboxCluster
-from tools.kafka.jars import tools_jars
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ferry.clusters.acl_binding import AclResource
-from ferry.clusters.acls import AclAdmin, read_acls
-from ferry.config import Flow, load_config
-from ferry.errors import NotAuthorized
-from ferry.ledger.sync_outcome import SyncOutcome
-from ferry.pipeline.syncs import Syncs
-from ferry.sandbox.jars import java
-from ferry.syncs.acls import sync_acls
-from ferry.syncs.configs import sync_configs
-from ferry.syncs.context import SyncContext
-from ferry.syncs.names import SyncName
-from ferry.syncs.topics import sync_topics
+from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.config.settings import AclSettings
+from ferry.policy.filters import IncludeExclude
+from ferry.policy.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+from ferry.policy.selection import TopicRules
+from ferry.syncs.acls import AclRules, image_of, plan_acls
 
-pytestmark = pytest.mark.brokers
+pytestmark = pytest.mark.unit
 
-# `ferry` is the brokers' super user; `looker` may describe the target's ACLs but not alter them; `nobody` may do nothing.
-USERS = {user: f"{user}-{secrets.token_hex(8)}" for user in ("ferry", "looker", "nobody")}
-TOOL_SECONDS = 60
-BY_MIRROR_MAKER = {
-    "User:alice ALLOW READ topic {0} (literal) from *",
-    "User:bob ALLOW READ topic {0} (literal) from 10.0.0.1",
-    "User:eve DENY WRITE topic {0} (literal) from *",
-}
-SEGMENT_BYTES = ConfigEntry("segment.bytes", "1048576", incremental_operation=AlterConfigOpType.SET)
-COMMAND = "org.apache.kafka.tools.AclCommand"
-
-FlowFactory = Callable[..., Flow]
-ConfigFile = Callable[..., Path]
-Pair = tuple[SandboxCluster, SandboxCluster]
+NAMES = ("orders", "pay", "heartbeats", "A.orders", "B.orders", "__consumer_offsets", "mm2-ferry-state.A.internal", "*", "or")
+OPERATIONS = ("ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "TWO_PHASE_COMMIT")
+# What the flow A->B with `topics=orders.*, \*` copies of these names.
+REPLICATED = {"orders": "A.orders", "heartbeats": "A.heartbeats", "*": "A.*"}
+EVERYTHING = AclSettings(groups=True, prefixed=True, transactional_ids=True, write="keep")
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Source and target that want a login, and permissions from everybody but `ferry`."""
-    directory = tmp_path_factory.mktemp("guarded")
-    with both_clusters(directory, {}, users=USERS, authorizer=True) as (source, target):
-        allow(target, "User:looker", "kafka-cluster", "DESCRIBE", kind=ResourceType.BROKER)
-        for operation in ("DESCRIBE", "READ"):
-            allow(target, "User:looker", "*", operation)
-        yield source, target
+def acl(
+    name: str, operation: str = "READ", permission: str = "ALLOW", resource: AclResource = AclResource.TOPIC, **fields: object
+) -> AclBinding:
+    return replace(AclBinding(resource, name, AclPattern.LITERAL, "User:alice", "*", operation, permission), **fields)
 
 
-@pytest.fixture
-def flow_of(config_file: ConfigFile, guarded: Pair) -> FlowFactory:
-    """A flow between the two: `flow_of("A->B.topics = x", source=user, target=user)`."""
-
-    def load(*lines: str, source: str = "ferry", target: str = "ferry") -> Flow:
-        logins = [line for alias, user in (("A", source), ("B", target)) for line in login(alias, user)]
-        return load_config(config_file(*logins, *lines, source=guarded[0], target=guarded[1])).flows[0]
-
-    return load
-
-
-@pytest.mark.long
-def test_acls_of_topics_as_under_mirror_maker(flow_of: FlowFactory, guarded: Pair) -> None:
-    source, target = guarded
-    topic = f"t-{secrets.token_hex(4)}"  # it need not exist
-    flow = flow_of(f"A->B.topics = {topic}")
-    remote = f"{flow.source.alias}.{topic}"
-    allow(source, "User:alice", topic, "ALL")
-    allow(source, "User:alice", topic, "WRITE")
-    allow(source, "User:bob", topic, "READ", host="10.0.0.1")
-    allow(source, "User:eve", topic, "WRITE", permission="DENY")
-    allow(source, "User:alice", topic, "READ", pattern="PREFIXED")
-    allow(source, "User:alice", f"g-{topic}", "READ", kind=ResourceType.GROUP)
-    allow(source, "User:alice", "elsewhere", "READ")
-    wanted = {line.format(remote) for line in BY_MIRROR_MAKER}
-
-    before = kafka_acls(target)
-    planned = sync_acls(SyncContext(flow, dry_run=True))
-    assert {change.what.removeprefix("ACL ") for change in planned.changes} == wanted
-
-    outcome = sync_acls(SyncContext(flow))
-    assert outcome.changes == planned.changes
-    assert {change.action for change in outcome.changes} == {"create"}
-    assert kafka_acls(target) - before == wanted
-    reasons = {skipped.what: skipped.reason for skipped in outcome.skipped}
-    assert "ferry.sync.acls.write=keep" in reasons[f"ACL User:alice ALLOW WRITE topic {topic} (literal) from *"]
-    assert "ferry.sync.acls.prefixed=true" in reasons[f"ACL User:alice ALLOW READ topic {topic} (prefixed) from *"]
-    assert "ferry.sync.acls.groups=true" in reasons[f"ACL User:alice ALLOW READ group g-{topic} (literal) from *"]
-    assert reasons["ACL User:alice ALLOW READ topic elsewhere (literal) from *"] == "not in topics"
-
-    again = sync_acls(SyncContext(flow))
-    assert (again.changes, again.failed, again.counts["present"]) == ((), (), 3)
-
-
-def test_only_acls_of_its_own_are_removed_and_only_when_asked(flow_of: FlowFactory, guarded: Pair) -> None:
-    source, target = guarded
-    topic = f"t-{secrets.token_hex(4)}"
-    lines = (f"A->B.topics = {topic}",)
-    remote = f"{flow_of(*lines).source.alias}.{topic}"
-    allow(target, "User:old", remote, "READ")
-    for user in ("User:old", "User:new", "User:stays"):
-        allow(source, user, topic, "READ")
-    assert texts(sync_acls(SyncContext(flow_of(*lines)))) == {f"create ACL {line(user, remote)}" for user in ("User:new", "User:stays")}
-    for user in ("User:old", "User:new"):
-        forbid(source, user, topic)
-
-    kept = sync_acls(SyncContext(flow_of(*lines)))
-    assert texts(kept) == set()
-    (left,) = [skipped for skipped in kept.skipped if remote in skipped.what]
-    assert left.what == f"ACL {line('User:new', remote)}"
-    assert "ferry.sync.acls.remove=true" in left.reason
-
-    removing = flow_of(*lines, "ferry.sync.acls.remove = true")
-    assert texts(sync_acls(SyncContext(removing, dry_run=True))) == {f"delete ACL {line('User:new', remote)}"}
-    assert texts(sync_acls(SyncContext(removing))) == {f"delete ACL {line('User:new', remote)}"}
-    assert {text for text in kafka_acls(target) if remote in text} == {line("User:old", remote), line("User:stays", remote)}
-
-    # Somebody takes one away and gives it back: then it is theirs, though the source's goes as well.
-    forbid(target, "User:stays", remote)
-    forbid(source, "User:stays", topic)
-    sync_acls(SyncContext(removing))
-    allow(target, "User:stays", remote, "READ")
-    assert texts(sync_acls(SyncContext(removing))) == set()
-    assert line("User:stays", remote) in kafka_acls(target)
-
-
-def test_settings_of_a_flow_decide_which_acls_are_copied(flow_of: FlowFactory, guarded: Pair) -> None:
-    source, target = guarded
-    topic = f"t-{secrets.token_hex(4)}"
-    client = AdminClient(source.client_settings())
-    client.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
-    allow(source, "User:alice", topic, "ALL")
-    allow(source, "User:alice", topic[:6], "READ", pattern="PREFIXED")
-    allow(source, "User:alice", f"g-{topic}", "READ", kind=ResourceType.GROUP)
-    allow(source, "User:alice", f"x-{topic}", "WRITE", kind=ResourceType.TRANSACTIONAL_ID)
-    lines = [f"A->B.topics = {topic}", "A->B.groups = g-.*", "ferry.sync.acls.groups = true", "ferry.sync.acls.prefixed = true"]
-    lines += ["ferry.sync.acls.transactional.ids = true", "ferry.sync.acls.write = keep"]
-    alias = flow_of(*lines).source.alias
-    before = kafka_acls(target)
-    reported = sync_acls(SyncContext(flow_of(*lines, "ferry.sync.acls.report.only = true")))
-    assert reported.changes == ()
-    assert sum("ferry.sync.acls.report.only=true" in skipped.reason for skipped in reported.skipped) == reported.counts["missing"] > 0
-    assert len(sync_acls(SyncContext(flow_of(*lines))).changes) == reported.counts["missing"]
-    assert {text for text in kafka_acls(target) - before if topic[:6] in text} == {
-        f"User:alice ALLOW ALL topic {alias}.{topic} (literal) from *",
-        f"User:alice ALLOW READ topic {alias}.{topic[:6]} (prefixed) from *",
-        f"User:alice ALLOW READ group g-{topic} (literal) from *",
-        f"User:alice ALLOW WRITE transactional-id x-{topic} (literal) from *",
-    }
-
-
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_a_user_who_may_not_see_acls(flow_of: FlowFactory, side: str) -> None:
-    flow = flow_of("A->B.topics = t", **{side: "nobody"})
-    # The target's are about to be altered, and whoever may alter them may describe them.
-    right = {"source": "Describe", "target": "Alter"}[side]
-    with pytest.raises(NotAuthorized, match=f"grant {right} on the cluster at cluster {getattr(flow, side).alias} to User:nobody"):
-        sync_acls(SyncContext(flow))
-
-
-def test_a_user_who_may_not_create_acls(flow_of: FlowFactory, guarded: Pair) -> None:
-    topic = f"t-{secrets.token_hex(4)}"
-    allow(guarded[0], "User:alice", topic, "READ")
-    flow = flow_of(f"A->B.topics = {topic}", target="looker")
-    outcome = sync_acls(SyncContext(flow))
-    assert outcome.changes == ()
-    (failure,) = outcome.failed
-    assert (failure.what, failure.error) == (f"ACL {line('User:alice', f'{flow.source.alias}.{topic}')}", "NotAuthorized")
-    assert "grant Alter on the cluster" in failure.problem
-    with AclAdmin(flow.target) as target:
-        # An ACL of a topic, because Ferry's client writes only some kinds.
-        topics = [acl for acl in read_acls(flow.source) or () if acl.resource is AclResource.TOPIC]
-        (problem,) = target.delete_acls(topics[:1]).values()
-    assert isinstance(problem, NotAuthorized)
-
-
-def test_a_topic_that_may_not_be_configured_does_not_stop_the_others(flow_of: FlowFactory, guarded: Pair) -> None:
-    source, target = guarded
-    topics = [f"t-{secrets.token_hex(4)}" for _ in range(3)]
-    client = AdminClient(source.client_settings())
-    for future in client.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
-        future.result(30)
-    lines = f"A->B.topics = {','.join(topics)}"
-    sync_topics(SyncContext(flow_of(lines)))
-    flow = flow_of(lines, target="looker")
-    open_topic, fixed, hidden = (f"{flow.source.alias}.{topic}" for topic in topics)
-    allow(target, "User:looker", open_topic, "DESCRIBE_CONFIGS")
-    allow(target, "User:looker", open_topic, "ALTER_CONFIGS")
-    allow(target, "User:looker", fixed, "DESCRIBE_CONFIGS")
-    resources = [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[SEGMENT_BYTES]) for topic in topics]
-    for future in client.incremental_alter_configs(resources).values():
-        future.result(30)
-    outcome = sync_configs(SyncContext(flow))
-    assert [(change.what, change.detail) for change in outcome.changes] == [
-        (f"topic {open_topic}", "segment.bytes: 1073741824 (Kafka's default) -> 1048576")
-    ]
-    problems = {failure.what: failure.problem for failure in outcome.failed}
-    assert set(problems) == {f"topic {hidden}", f"topic {fixed} segment.bytes"}
-    assert f"grant AlterConfigs on topic {hidden}" in problems[f"topic {hidden}"], "describing needs less, and would be refused again"
-    assert f"grant AlterConfigs on topic {fixed}" in problems[f"topic {fixed} segment.bytes"]
-
-
-def test_clusters_without_authorizer(
-    flow_factory: FlowFactory, config_file: ConfigFile, guarded: Pair, target_cluster: SandboxCluster
-) -> None:
-    """One notice each, no failure; nothing is looked at beyond that."""
-    without = flow_factory("A->B.topics = t")
-    outcome = Syncs(without).carry_out(SyncName.ACLS)
-    (notice,) = outcome.notices
-    assert f"cluster {without.source.alias} has no authorizer" in notice
-    assert (outcome.changes, outcome.skipped, outcome.failed) == ((), (), ())
-    half = load_config(config_file(*login("A", "ferry"), "A->B.topics = .*", source=guarded[0], target=target_cluster)).flows[0]
-    (notice,) = sync_acls(SyncContext(half)).notices
-    assert f"cluster {half.target.alias} has no authorizer" in notice
-
-
-def login(alias: str, user: str) -> list[str]:
-    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    return [
-        f"{alias}.security.protocol = SASL_PLAINTEXT",
-        f"{alias}.sasl.mechanism = PLAIN",
-        f'{alias}.sasl.jaas.config = {module} required username="{user}" password="{USERS[user]}";',
-    ]
-
-
-def allow(
-    cluster: SandboxCluster,
-    principal: str,
-    name: str,
-    operation: str,
-    *,
-    permission: str = "ALLOW",
-    host: str = "*",
-    pattern: str = "LITERAL",
-    kind: ResourceType = ResourceType.TOPIC,
-) -> None:
-    binding = AclBinding(kind, name, ResourcePatternType[pattern], principal, host, AclOperation[operation], AclPermissionType[permission])
-    client = AdminClient(cluster.client_settings())
-    client.create_acls([binding])[binding].result(30)
-    same = AclBindingFilter(
-        kind, name, ResourcePatternType[pattern], principal, host, AclOperation[operation], AclPermissionType[permission]
+def rules(settings: AclSettings | None = None, *, identity: bool = False) -> AclRules:
+    policy = IdentityReplicationPolicy(".", ".", "A") if identity else DefaultReplicationPolicy(".", ".")
+    topics = TopicRules("A", "B", policy, IncludeExclude("topics", ("orders.*", r"\*"), ()))
+    return AclRules(
+        topics, IncludeExclude("groups", (".*",), ("console-.*",)), settings or AclSettings(), frozenset({"orders", "orders-eu"})
     )
-    wait_for_acls(client, same, 1)
 
 
-def forbid(cluster: SandboxCluster, principal: str, topic: str) -> None:
-    literal, read = ResourcePatternType.LITERAL, AclOperation.READ
-    exactly = AclBindingFilter(ResourceType.TOPIC, topic, literal, principal, "*", read, AclPermissionType.ALLOW)
-    client = AdminClient(cluster.client_settings())
-    assert len(client.delete_acls([exactly])[exactly].result(30)) == 1
-    wait_for_acls(client, exactly, 0)
+BINDINGS = st.builds(
+    AclBinding,
+    st.sampled_from(AclResource),
+    st.sampled_from(NAMES),
+    st.sampled_from(AclPattern),
+    st.sampled_from(("User:alice", "User:*")),
+    st.sampled_from(("*", "10.0.0.1")),
+    st.sampled_from(OPERATIONS),
+    st.sampled_from(("ALLOW", "DENY")),
+)
+SETS = st.frozensets(BINDINGS, max_size=12)
+SETTINGS = st.builds(AclSettings, st.booleans(), st.booleans(), st.booleans(), st.sampled_from(("drop", "keep")))
 
 
-def wait_for_acls(client: AdminClient, wanted: AclBindingFilter, count: int) -> None:
-    """The controller answers before the broker's authorizer has the change."""
-    deadline = time.monotonic() + TOOL_SECONDS
-    while len(client.describe_acls(wanted).result(30)) != count:
-        assert time.monotonic() < deadline, wanted
-        time.sleep(0.01)
+def mirror_maker(source: frozenset[AclBinding]) -> set[AclBinding]:
+    """MirrorSourceConnector.syncTopicAcls, read again: what it hands to createAcls."""
+    kept = [binding for binding in source if (binding.resource, binding.pattern) == (AclResource.TOPIC, AclPattern.LITERAL)]
+    kept = [binding for binding in kept if not (binding.permission == "ALLOW" and binding.operation == "WRITE")]
+    images = set()
+    for binding in kept:
+        if binding.name in REPLICATED and binding.operation != "TWO_PHASE_COMMIT":
+            operation = "READ" if binding.permission == "ALLOW" and binding.operation == "ALL" else binding.operation
+            images.add(replace(binding, name=REPLICATED[binding.name], operation=operation))
+    return images
 
 
-def line(principal: str, topic: str) -> str:
-    return f"{principal} ALLOW READ topic {topic} (literal) from *"
+@given(SETS, SETS)
+def test_the_target_has_afterwards_what_it_has_under_mirror_maker(source: frozenset[AclBinding], target: frozenset[AclBinding]) -> None:
+    plan = plan_acls(source, target, {}, rules())
+    created = {wanted.binding for wanted in plan.missing}
+    assert created == mirror_maker(source) - target
+    assert (plan.surplus, plan.void, plan.renewed) == ((), (), ())
+    assert plan.present == len(mirror_maker(source) & target)
 
 
-def texts(outcome: SyncOutcome) -> set[str]:
-    assert outcome.failed == ()
-    return {f"{change.action} {change.what}" for change in outcome.changes}
+@given(SETS, SETS, SETTINGS, st.booleans())
+def test_every_source_acl_is_copied_or_named(
+    source: frozenset[AclBinding], target: frozenset[AclBinding], settings: AclSettings, identity: bool
+) -> None:
+    plan = plan_acls(source, target, {}, rules(settings, identity=identity))
+    named = [binding for binding, reason in plan.skipped if reason]
+    images = [image_of(binding, rules(settings, identity=identity)) for binding in source - set(named)]
+    assert len(named) == len(set(named))
+    assert {image for image in images if isinstance(image, AclBinding)} - target == {wanted.binding for wanted in plan.missing}
+    assert all(isinstance(image, AclBinding) for image in images)
 
 
-def kafka_acls(cluster: SandboxCluster) -> set[str]:
-    """Every ACL, from Kafka's Java client, in the words of the reports."""
-    file = cluster.directory / "tool.properties"
-    settings = [line.replace("A.", "", 1) for line in login("A", "ferry")]
-    file.write_text("\n".join(settings), encoding="latin-1")
-    command = [java(), "-XX:TieredStopAtLevel=1", "-cp", f"{tools_jars()}/*", COMMAND, "--list"]
-    command += ["--bootstrap-server", cluster.bootstrap, "--command-config", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS, check=True)
-    found, resource = set(), ""
-    for text in done.stdout.splitlines():
-        if about := re.search(r"resourceType=(\w+), name=(.*), patternType=(\w+)\)", text):
-            resource = f"{about[1].lower().replace('_', '-')} {about[2]} ({about[3].lower()})"
-        elif acl := re.search(r"principal=(.*), host=(.*), operation=(\w+), permissionType=(\w+)\)", text):
-            found.add(f"{acl[1]} {acl[4]} {acl[3]} {resource} from {acl[2]}")
-    return found
+@given(SETS, SETS, st.dictionaries(BINDINGS, st.tuples(BINDINGS), max_size=6), SETTINGS)
+def test_only_what_ferry_created_is_ever_surplus(
+    source: frozenset[AclBinding],
+    target: frozenset[AclBinding],
+    owned: dict[AclBinding, tuple[AclBinding, ...]],
+    settings: AclSettings,
+) -> None:
+    plan = plan_acls(source, target, owned, rules(settings))
+    assert set(plan.surplus) <= set(owned) & target
+    assert set(plan.void) == set(owned) - target
+    after = (target | {wanted.binding for wanted in plan.missing}) - set(plan.surplus)
+    kept = {acl.binding: acl.sources for acl in (*plan.missing, *plan.renewed)}
+    again = plan_acls(source, after, {binding: asked for binding, asked in (owned | kept).items() if binding in after}, rules(settings))
+    assert (again.missing, again.surplus, again.renewed, again.void) == ((), (), (), ())
+
+
+def test_an_acl_is_surplus_when_all_source_acls_that_asked_for_it_are_gone() -> None:
+    owned = {acl("A.orders"): (acl("orders", "ALL"), acl("orders"))}
+    target = {*owned, acl("A.other")}
+    assert plan_acls({acl("orders", "ALL")}, target, owned, rules()).surplus == ()
+    assert plan_acls({acl("orders")}, target, owned, rules()).surplus == ()
+    assert plan_acls(set(), target, owned, rules()).surplus == (acl("A.orders"),)
+    excluded = replace(rules(), topics=replace(rules().topics, filter=IncludeExclude("topics", (), ())))
+    assert plan_acls({acl("orders")}, target, owned, excluded).surplus == ()
+
+
+def test_the_source_acls_that_ask_for_an_acl_are_kept_up_to_date() -> None:
+    owned = {acl("A.orders"): (acl("orders", "ALL"),)}
+    (renewed,) = plan_acls({acl("orders")}, set(owned), owned, rules()).renewed
+    assert (renewed.binding, renewed.sources) == (acl("A.orders"), (acl("orders"),))
+
+
+@pytest.mark.parametrize(("operation", "permission"), list(product(OPERATIONS[:-1], ("ALLOW", "DENY"))))
+def test_with_write_kept_nothing_changes_but_the_name(operation: str, permission: str) -> None:
+    binding = acl("orders", operation, permission)
+    assert image_of(binding, rules(AclSettings(write="keep"))) == replace(binding, name="A.orders")
+
+
+@pytest.mark.parametrize(("identity", "image"), [(False, "A.or"), (True, "or")])
+def test_prefixes_are_renamed_as_topics_are(identity: bool, image: str) -> None:
+    prefixed = acl("or", "ALL", pattern=AclPattern.PREFIXED)
+    assert image_of(prefixed, rules(AclSettings(prefixed=True), identity=identity)) == replace(prefixed, name=image, operation="READ")
+    assert not isinstance(image_of(replace(prefixed, operation="WRITE"), rules(AclSettings(prefixed=True))), AclBinding)
+
+
+def test_a_prefix_reaches_no_further_than_the_flow() -> None:
+    outside = image_of(acl("pay", pattern=AclPattern.PREFIXED), rules(EVERYTHING))
+    assert getattr(outside, "reason", "") == "no topic that the flow copies begins with this prefix"
+
+
+def test_under_identity_a_prefix_that_looks_like_heartbeats_stays_as_it_is() -> None:
+    beating = replace(rules(EVERYTHING, identity=True), copied={"heartbeats-eu"})
+    prefixed = acl("heartbeats", pattern=AclPattern.PREFIXED)
+    assert image_of(prefixed, beating) == prefixed
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "pattern", "copied"),
+    [
+        (AclResource.GROUP, "billing", AclPattern.LITERAL, True),
+        (AclResource.GROUP, "console-1", AclPattern.LITERAL, False),
+        (AclResource.GROUP, "bill", AclPattern.PREFIXED, True),
+        (AclResource.TRANSACTIONAL_ID, "t", AclPattern.LITERAL, True),
+        (AclResource.CLUSTER, "kafka-cluster", AclPattern.LITERAL, False),
+        (AclResource.OTHER, "User:bob", AclPattern.LITERAL, False),
+    ],
+)
+def test_acls_of_groups_and_transactional_ids_are_copied_unchanged_when_the_flow_says_so(
+    resource: AclResource, name: str, pattern: AclPattern, copied: bool
+) -> None:
+    binding = acl(name, "WRITE", resource=resource, pattern=pattern)
+    assert (image_of(binding, rules(EVERYTHING)) == binding) is copied
+    assert not isinstance(image_of(binding, rules()), AclBinding)
+
+
+@given(BINDINGS)
+def test_as_json(binding: AclBinding) -> None:
+    assert AclBinding.of_document(binding.document()) == binding
+
+
+def test_as_text() -> None:
+    assert str(acl("A.orders")) == "User:alice ALLOW READ topic A.orders (literal) from *"

@@ -62,7 +62,7 @@ def miscopy(monkeypatch: pytest.MonkeyPatch, faults: dict[tuple[str, int], Rewri
             if not found.batches:
                 return found
             struck.append(key)
-            return replace(found, units=[*found.batches[:-1], rewritten(found.batches[-1], faults[key])])
+            return replace(found, batches=[*found.batches[:-1], rewritten(found.batches[-1], faults[key])])
 
         with monkeypatch.context() as patch:
             patch.setattr(source_feed, "transform", wrong)

@@ -5,6 +5,7 @@ that person agrees. Each task reads everything else anew, so it can be repeated 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from airflow.sdk import Context, get_current_context
@@ -29,7 +30,6 @@ from ferry.recovery.report import (
     GROUP_COLUMNS,
     MISSING_COLUMNS,
     Confirmation,
-    Mode,
     RecoveryPlan,
     RecoveryReport,
     group_rows,
@@ -121,10 +121,10 @@ def plan_groups(flow: str, command: str, checked: Mapping[str, Any] | None) -> d
         settings, reverse = both(flow)
         plan = _known(settings, command, checked, context)
         if command == FAILOVER:
-            plan = failing_over.plan_failover(settings, reverse, options, plan)
+            plan = failing_over.plan_failover(settings, reverse, plan)
         else:
-            plan = planned_move.plan_switch_over(switch_over_of(command, settings, reverse), options, plan)
-    body = markdown(plan, backwards=options.backwards)
+            plan = planned_move.plan_switch_over(switch_over_of(command, settings, reverse), plan)
+    body = markdown(plan)
     say(body)
     found = {"body": body, "away": plan.away, "document": shortened(plan.document()), "ahead": plan.ahead if options.backwards else ()}
     if not options.writes:
@@ -145,11 +145,11 @@ def write_groups(
         settings, reverse = both(flow)
         plan = _known(settings, command, {**checked, "away": planned["away"]}, context)
         if command == FAILOVER:
-            outcome = failing_over.carry_out_failover(settings, reverse, options, plan, confirmed)
+            outcome = failing_over.carry_out_failover(settings, reverse, plan, confirmed)
         else:
             switch = switch_over_of(command, settings, reverse)
             proven = _proven(switch, options.run_id) if recovery_given(command, context)["verify"] else "not asked for"
-            outcome = planned_move.carry_out_switch_over(switch, options, plan, confirmed, proven)
+            outcome = planned_move.carry_out_switch_over(switch, plan, confirmed, proven)
     _log(outcome)
     found = shortened(outcome.document())
     kept = {name: planned["document"][name] for name in ("missing", "missing_offsets", "known_until", "losses", "positions_from")}
@@ -168,11 +168,11 @@ def report_outcome(flow: str, written: Mapping[str, Any] | None) -> dict[str, An
     return dict(written)
 
 
-def markdown(plan: RecoveryPlan, *, backwards: bool) -> str:
+def markdown(plan: RecoveryPlan) -> str:
     """The body of the question: what is not on the other side, then every group."""
     lines = [f"- {_cell(text)}" for text in notes(plan)]
     lines += ["", "Not on the other side:", "", *_table(MISSING_COLUMNS, missing_rows(plan.missing, plan.known_until))]
-    return "\n".join([*lines, "", "Groups:", "", *_table(GROUP_COLUMNS, group_rows(plan.moves, backwards=backwards)), ""])
+    return "\n".join([*lines, "", "Groups:", "", *_table(GROUP_COLUMNS, group_rows(plan.moves, backwards=plan.options.backwards)), ""])
 
 
 def who(answer: Mapping[str, Any]) -> str:
@@ -201,21 +201,10 @@ def shortened(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known(flow: Flow, command: str, checked: Mapping[str, Any], context: Mapping[str, Any]) -> RecoveryPlan:
-    run_id, mode = context["dag_run"].run_id, options_of(command, context).mode
-    notices, problems = tuple(checked["notices"]), tuple(checked["problems"])
-    copy = _copy_told(flow, command, run_id, checked) if mode is Mode.REAL else f"none: {mode.value}"
-    return RecoveryPlan(
-        command=command,
-        flow=flow.name,
-        run_id=run_id,
-        mode=mode,
-        stage="",
-        away=checked["away"],
-        source_cluster=checked["source_cluster"],
-        notices=notices,
-        problems=problems,
-        copy=copy,
-    )
+    options = options_of(command, context)
+    copy = _copy_told(flow, command, options.run_id, checked) if options.writes else f"none: {options.mode.value}"
+    found = RecoveryPlan(options, flow.name, away=checked["away"], source_cluster=checked["source_cluster"], copy=copy)
+    return replace(found, notices=tuple(checked["notices"]), problems=tuple(checked["problems"]))
 
 
 def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]) -> str:

@@ -32,7 +32,7 @@ def explain(
 
     found = explain_group(load_flow(config, flow), group)
     if as_json:
-        document({"version": EXPLANATION_VERSION, **found.document()})
+        document({"version": EXPLANATION_VERSION, **asdict(found)})
         return
     _show(found)
 

@@ -105,7 +105,7 @@ def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, c
     from ferry.recovery.not_copied import refuse_movement  # noqa: PLC0415 - see failback
     from ferry.recovery.report import Stopwatch  # noqa: PLC0415 - see failback
 
-    watch = Stopwatch()
+    watch = Stopwatch(checked.steps)
     active, proven = switch.active, "not asked for"
     if options.writes:
         with watch.step("copy ahead"):
@@ -118,6 +118,6 @@ def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, c
             told, proven = planned_move.drain_and_verify(switch, options, call.copy, notice, compare=compare)
         notice(told)
         notice(f"verified: {proven}")
-    plan = planned_move.plan_switch_over(switch, options, replace(checked, steps=(*checked.steps, *watch.steps)))
+    plan = planned_move.plan_switch_over(switch, replace(checked, steps=watch.steps))
     confirmed = call.confirm(plan)
-    call.end(planned_move.carry_out_switch_over(switch, options, plan, confirmed, proven))
+    call.end(planned_move.carry_out_switch_over(switch, plan, confirmed, proven))

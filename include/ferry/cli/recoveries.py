@@ -80,7 +80,7 @@ class Call:
 
         if self.dry_run or self.rehearse:
             self._end_look(plan)
-        _show_plan(plan, backwards=self.backwards, aside=self.as_json)
+        _show_plan(plan, aside=self.as_json)
         by = ask(f"{plan.flow}: write these groups?", yes=self.yes)
         return Confirmation(by, plan.ahead if self.backwards else ())
 
@@ -92,7 +92,7 @@ class Call:
         if self.as_json:
             document(content)
         else:
-            _show_plan(plan, backwards=self.backwards)
+            _show_plan(plan)
             for text in rehearsed(plan):
                 line(text)
             line("nothing was touched")
@@ -134,10 +134,9 @@ def failover(
     call = Call("failover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
     options, settings, reverse = call.begin()
     checked = steps.check_failover(settings, options, without_source=without_source)
-    checked = steps.last_copy(settings, options, checked, call.copy if last_copy else None)
-    plan = steps.plan_failover(settings, reverse, options, checked)
+    plan = steps.plan_failover(settings, reverse, steps.last_copy(settings, checked, call.copy if last_copy else None))
     confirmed = call.confirm(plan)
-    call.end(steps.carry_out_failover(settings, reverse, options, plan, confirmed))
+    call.end(steps.carry_out_failover(settings, reverse, plan, confirmed))
 
 
 def ask(question: str, *, yes: bool) -> str:
@@ -162,13 +161,13 @@ def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
     raise typer.Exit(ExitCode.DONE)
 
 
-def _show_plan(plan: RecoveryPlan, *, backwards: bool, aside: bool = False) -> None:
+def _show_plan(plan: RecoveryPlan, *, aside: bool = False) -> None:
     """The tables that a person confirms; with `aside` on stderr."""
     from ferry.recovery.report import GROUP_COLUMNS, MISSING_COLUMNS, group_rows, missing_rows, notes  # noqa: PLC0415 - see failover
 
     for text in notes(plan):
         notice(text)
-    rows = group_rows(plan.moves, backwards=backwards)
+    rows = group_rows(plan.moves, backwards=plan.options.backwards)
     missing = missing_rows(plan.missing, plan.known_until)
     if aside:  # stdout is for the document
         for row in [("not on the other side:", *row) for row in missing] + rows:
@@ -185,7 +184,7 @@ def _show_plan(plan: RecoveryPlan, *, backwards: bool, aside: bool = False) -> N
 def _show_outcome(outcome: RecoveryReport) -> None:
     written = sum(entry.written for entry in outcome.groups)
     done = sum(entry.done for entry in outcome.groups)
-    line(f"{outcome.plan.flow} is {outcome.stage}: {done} of {len(outcome.groups)} groups done, {written} offsets written")
+    line(f"{outcome.plan.flow} is {outcome.record.stage}: {done} of {len(outcome.groups)} groups done, {written} offsets written")
     for text in (*outcome.reverse, *((f"verified: {outcome.verified}",) if outcome.verified else ())):
         line(text)
     if outcome.undone:

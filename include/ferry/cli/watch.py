@@ -26,8 +26,7 @@ from ferry.ending import interrupted_by_signals
 from ferry.errors import ExitCode
 
 if TYPE_CHECKING:
-    from ferry.monitoring.watcher import Watcher
-    from ferry.monitoring.watching import FlowFrame
+    from ferry.monitoring.watching import FlowFrame, Watcher
 
 WATCH_VERSION = 1
 DEFAULT_INTERVAL = 5.0
@@ -42,8 +41,7 @@ Once = Annotated[bool, typer.Option("--once", help="Look once, print a line for 
 
 def watch(config: Config, flow: AnyFlow = None, interval: Interval = DEFAULT_INTERVAL, once: Once = False, as_json: AsJson = False) -> None:
     """Watch flows: lag, speed, headroom, the last run, losses. Also while a cluster is away. Leave with q or Ctrl-C. Writes nothing."""
-    from ferry.monitoring.watcher import FlowWatcher, Watcher  # noqa: PLC0415 - keeps `ferry --help` quick
-    from ferry.monitoring.watching import UNREACHABLE  # noqa: PLC0415 - see above
+    from ferry.monitoring.watching import UNREACHABLE, FlowWatcher, Watcher  # noqa: PLC0415 - keeps `ferry --help` quick
 
     loaded = load(config)
     flows = loaded.flows if flow is None else (loaded.flow(flow),)

@@ -82,7 +82,6 @@ def counted(partitions: Iterable[PartitionStatus]) -> tuple[PartitionStatus, ...
 
 
 def by_topic(partitions: Iterable[PartitionStatus]) -> dict[str, list[PartitionStatus]]:
-    """The partitions of each topic."""
     found: dict[str, list[PartitionStatus]] = {}
     for entry in partitions:
         found.setdefault(entry.topic, []).append(entry)

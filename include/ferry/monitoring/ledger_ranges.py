@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from ferry.ledger.receipts import Receipt
 
@@ -22,30 +23,25 @@ class CoveredRange:
     reason: str
 
 
+_WHAT = attrgetter("topic", "partition", "kind", "reason")
+
+
 def covered_ranges(receipts: Iterable[Receipt]) -> list[CoveredRange]:
     """Ranges in order of topic, partition and offset. A receipt inside a range of its own kind adds nothing."""
     merged: list[CoveredRange] = []
-    for receipt in sorted(
-        receipts, key=lambda entry: (entry.topic, entry.partition, entry.kind, entry.upstream_start, -entry.upstream_end)
-    ):
+    for found in sorted(map(_range, receipts), key=lambda entry: (entry.topic, entry.partition, entry.kind, entry.start, -entry.end)):
         last = merged[-1] if merged else None
-        same = last is not None and (last.topic, last.partition, last.kind, last.reason) == (
-            receipt.topic,
-            receipt.partition,
-            receipt.kind.value,
-            receipt.reason,
-        )
-        if last is None or not same or receipt.upstream_start > last.end or receipt.upstream_start == receipt.upstream_end:
-            merged.append(_range(receipt))
-        elif receipt.upstream_end > last.end:
-            known = [moment for moment in (last.min_timestamp, receipt.min_timestamp) if moment >= 0]
+        if last is None or _WHAT(last) != _WHAT(found) or found.start > last.end or found.start == found.end:
+            merged.append(found)
+        elif found.end > last.end:
+            known = [moment for moment in (last.min_timestamp, found.min_timestamp) if moment >= 0]
             merged[-1] = replace(
                 last,
-                end=receipt.upstream_end,
-                records=last.records + receipt.counters.records,
-                bytes=last.bytes + receipt.counters.bytes,
+                end=found.end,
+                records=last.records + found.records,
+                bytes=last.bytes + found.bytes,
                 min_timestamp=min(known, default=-1),
-                max_timestamp=max(last.max_timestamp, receipt.max_timestamp),
+                max_timestamp=max(last.max_timestamp, found.max_timestamp),
             )
     return sorted(merged, key=lambda entry: (entry.topic, entry.partition, entry.start, entry.end))
 

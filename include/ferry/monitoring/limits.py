@@ -6,9 +6,8 @@ limit. A topic without lag has no headroom to run out of. Heartbeats do not coun
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.config.settings import DEADLINE_SECONDS, HEADROOM_SECONDS, LAG_RECORDS, LAG_SECONDS, AlertSettings
@@ -37,10 +36,6 @@ class BrokenLimit:
         beyond = "below" if self.key == HEADROOM_SECONDS else "above"
         return f"topic {self.topic}: {self.key.removeprefix('ferry.alert.')} is {self.value:,.0f}, {beyond} {self.limit:,.0f}"
 
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
 
 def broken_limits(settings: AlertSettings, partitions: Iterable[PartitionStatus]) -> tuple[BrokenLimit, ...]:
     """Every topic that exceeds a limit: by key, and for each key the worst first."""
@@ -54,7 +49,8 @@ def broken_limits(settings: AlertSettings, partitions: Iterable[PartitionStatus]
 def limits_broken(flow: str, broken: Iterable[BrokenLimit]) -> LimitsBroken:
     """The error for these limits. It names the worst topics of each key."""
     found = tuple(broken)
-    problem = LimitsBroken(f"{flow}: {'; '.join(described(list(entries)) for _, entries in groupby(found, lambda entry: entry.key))}")
+    told = [described(list(entries)) for _, entries in groupby(found, lambda entry: entry.key)]
+    problem = LimitsBroken(f"{flow}: {'; '.join(told)}")
     problem.broken = found
     return problem
 

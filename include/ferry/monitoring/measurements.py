@@ -11,7 +11,6 @@ the run (MM2: over a sliding window); and the age of a record is measured when t
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from ferry.ledger.counters import MinMeanMax
 from ferry.ledger.run_report import PartitionReport, RunReport
 from ferry.ledger.sync_outcome import Measurement
 from ferry.monitoring.lag import PartitionStatus
@@ -77,13 +76,6 @@ def _lag_of(partition: PartitionStatus, flow: Mapping[str, str]) -> Iterator[Mea
         yield Measurement("headroom-seconds", round(headroom, 3), tags)
 
 
-def _spread_measurements(name: str, spread: MinMeanMax, tags: Mapping[str, str]) -> Iterator[Measurement]:
-    """`name`-min, -max and -avg, in ms."""
-    yield Measurement(f"{name}-min", spread.least, tags)
-    yield Measurement(f"{name}-max", spread.greatest, tags)
-    yield Measurement(f"{name}-avg", round(spread.mean, 1), tags)
-
-
 def _of_partition(partition: PartitionReport, seconds: float, flow: Mapping[str, str]) -> Iterator[Measurement]:
     counted = partition.counters
     if not counted.records:
@@ -97,4 +89,6 @@ def _of_partition(partition: PartitionReport, seconds: float, flow: Mapping[str,
         yield Measurement("byte-rate", round(counted.bytes / seconds, 3), tags)
     for name, spread in (("record-age-ms", counted.record_age_ms), ("replication-latency-ms", counted.replication_latency_ms)):
         if spread is not None:
-            yield from _spread_measurements(name, spread, tags)
+            yield Measurement(f"{name}-min", spread.least, tags)
+            yield Measurement(f"{name}-max", spread.greatest, tags)
+            yield Measurement(f"{name}-avg", round(spread.mean, 1), tags)

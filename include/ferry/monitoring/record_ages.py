@@ -7,7 +7,7 @@ control records and holes.
 import time
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ferry.clusters.failures import made
 from ferry.config import Flow
@@ -46,7 +46,9 @@ def first_ages(flow: Flow, wanted: Mapping[tuple[str, int], int], seconds: float
                 continue
             error = message.error()
             if error is None:
-                ages[key] = age_of(message)
+                moment = message.timestamp()[1]
+                # -1: the record has no time, 0: its time is in the future.
+                ages[key] = -1.0 if moment < 0 else max(0.0, time.time() - moment / 1000)
             elif error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public name
                 continue
             left.remove(key)
@@ -56,9 +58,3 @@ def first_ages(flow: Flow, wanted: Mapping[tuple[str, int], int], seconds: float
     finally:
         consumer.close()
     return ages
-
-
-def age_of(message: Message) -> float:
-    """Seconds since the record's time; -1: it has none, 0: its time is in the future."""
-    moment = message.timestamp()[1]
-    return -1.0 if moment < 0 else max(0.0, time.time() - moment / 1000)

@@ -4,6 +4,7 @@ A record that cannot be read, or of a kind that this Ferry does not know, is cou
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -122,9 +123,7 @@ def _verifies(verifies: Mapping[str, list[bytes]], where: str) -> Iterable[dict[
 def verify_document(report: VerifyReport) -> dict[str, Any]:
     """A verify as the page shows it: its first differences, and why parts were not compared."""
     document = report.document()
-    reasons: dict[str, int] = {}
-    for entry in document["not_covered"]:
-        reasons[entry["reason"]] = reasons.get(entry["reason"], 0) + 1
+    reasons = Counter(entry["reason"] for entry in document["not_covered"])
     kept = {
         name: document[name]
         for name in ("run_id", "started", "finished", "ranges", "records", "bytes", "seconds", "counts", "differences_total")
@@ -135,8 +134,6 @@ def verify_document(report: VerifyReport) -> dict[str, Any]:
         "verdict": verdict,
         "differences": document["differences"][:DIFFERENCES_NAMED],
         "failed": document["failed"][:DIFFERENCES_NAMED],
-        "unproven": [{"reason": reason, "parts": count} for reason, count in sorted(reasons.items(), key=lambda item: -item[1])][
-            :NOT_COVERED_NAMED
-        ],
+        "unproven": [{"reason": reason, "parts": count} for reason, count in reasons.most_common(NOT_COVERED_NAMED)],
         "unproven_total": len(document["not_covered"]),
     }

@@ -1,5 +1,10 @@
-"""The status of a flow: lag, headroom, losses, open transactions, stopped partitions. Reads only."""
+"""The status of a flow: lag, headroom, losses, open transactions, stopped partitions. Reads only.
 
+A partition counts as stopped if the plan of a snapshot says that the next run will not copy it. While a run commits, the head and the group
+of a partition differ for a moment. So Ferry takes a second snapshot before it names such a partition.
+"""
+
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -8,8 +13,9 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import Lack
 from ferry.clusters.describe import ConfigValue
 from ferry.config import Flow
+from ferry.copying.driver import rules_of
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
-from ferry.copying.plan import PartitionFacts
+from ferry.copying.plan import PartitionFacts, plan_partitions
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.ledger.losses import read_losses, unacknowledged
@@ -20,11 +26,15 @@ from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missed_schedule import overdue_run
 from ferry.monitoring.record_ages import first_ages
-from ferry.monitoring.stopped_partitions import stopped_partitions
 from ferry.pipeline.plan import RunPlan
 from ferry.wire.ranges import end_of_range_at, within
 from ferry.wire.ranges import size as held
 
+# No reason to stop: a run adds partitions to the remote topic before it copies.
+_MENDED_BY_A_RUN = "TargetTooNarrow"
+_SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({"PositionDisagrees", "SourceTruncated"})
+# Longer than a commit takes.
+SECOND_LOOK_SECONDS = 2.0
 STATUS_VERSION = 1
 
 
@@ -58,17 +68,13 @@ class FlowStatus:
         return lag_of(self.counted)
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         fields = asdict(self)
-        del fields["last_stable_lags"], fields["broken"]
+        del fields["last_stable_lags"]
         fields["lacking"] = [lack._asdict() for lack in self.lacking]
-        lag = self.lag
-        totals = {"lag_records": lag.records, "lag_bytes": lag.known_bytes, "lag_seconds": lag.seconds}
-        lists = {
-            "open_transactions": [entry.document() for entry in self.last_stable_lags],
-            "limits_broken": [entry.document() for entry in self.broken],
-        }
-        return {"version": STATUS_VERSION, **fields, **lists, "totals": totals}
+        fields["open_transactions"] = [entry.document() for entry in self.last_stable_lags]
+        fields["limits_broken"] = list(fields.pop("broken"))
+        totals = {"lag_records": self.lag.records, "lag_bytes": self.lag.known_bytes, "lag_seconds": self.lag.seconds}
+        return {"version": STATUS_VERSION, **fields, "totals": totals}
 
 
 @dataclass(frozen=True)
@@ -89,10 +95,10 @@ def flow_status(flow: Flow) -> FlowStatus:
 
 def read_flow(flow: Flow) -> FlowReading:
     """The status without the missed schedule, with what it was made from."""
-    seen, partitions, behind = _seen(flow, for_a_run=False)
+    seen, status = _seen(flow, for_a_run=False)
     lost = read_losses(flow, seen.state.flow.losses if seen.state.flow else None).losses
     losses = tuple(loss_report(loss) for loss in unacknowledged(lost, seen.state))
-    return FlowReading(_status(flow, seen, partitions, losses, behind), seen, lost)
+    return FlowReading(replace(status, losses=losses), seen, lost)
 
 
 def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowStatus:
@@ -102,38 +108,12 @@ def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan 
     then, and the clusters are not asked again.
     """
     known = idle if idle is not None and not idle.request.topics and idle.request.until is None else None
-    seen, partitions, behind = _seen(flow, known, for_a_run=True)
-    losses = report.losses if report is not None else ()
-    return _status(flow, seen, partitions, losses, behind)
+    _, status = _seen(flow, known, for_a_run=True)
+    return status if report is None else replace(status, losses=report.losses)
 
 
-def _status(
-    flow: Flow,
-    seen: FlowSnapshot,
-    partitions: tuple[PartitionStatus, ...],
-    losses: tuple[LossReport, ...],
-    behind: tuple[LastStableLag, ...],
-) -> FlowStatus:
-    return FlowStatus(
-        flow.name,
-        partitions,
-        losses,
-        behind,
-        broken_limits(flow.alerts, partitions),
-        seen.lacking,
-        *_stage(seen),
-        stopped_partitions(flow, seen),
-    )
-
-
-def _stage(seen: FlowSnapshot) -> tuple[str, int]:
-    record = seen.state.recovery
-    return (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
-
-
-def _seen(
-    flow: Flow, known: RunPlan | None = None, *, for_a_run: bool
-) -> tuple[FlowSnapshot, tuple[PartitionStatus, ...], tuple[LastStableLag, ...]]:
+def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple[FlowSnapshot, FlowStatus]:
+    """The snapshot, and the status by it, without losses."""
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         if known is not None:
             seen, behind = known.seen, known.last_stable_lags
@@ -142,20 +122,21 @@ def _seen(
             behind = last_stable_lags(flow, seen, source, target)
         lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
         configs = _configs(flow, source, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run)
-    ages = first_ages(flow, {(facts.topic, facts.partition): first_uncopied(facts) for facts in lagging})
-    policy = flow.policy
+    ages = first_ages(flow, {facts.key: first_uncopied(facts) for facts in lagging})
     open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
     partitions = tuple(
         partition_status(
             facts,
-            open_at=open_at.get((facts.topic, facts.partition)),
-            age=ages.get((facts.topic, facts.partition), 0.0),
+            open_at=open_at.get(facts.key),
+            age=ages.get(facts.key, 0.0),
             retention=retention_seconds(configs.get(facts.topic, {})),
-            heartbeats=policy.is_heartbeats_topic(facts.topic),
+            heartbeats=flow.policy.is_heartbeats_topic(facts.topic),
         )
         for facts in seen.facts
     )
-    return seen, partitions, behind
+    broken, stopped, record = broken_limits(flow.alerts, partitions), stopped_partitions(flow, seen), seen.state.recovery
+    stage = (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
+    return seen, FlowStatus(flow.name, partitions, (), behind, broken, seen.lacking, *stage, stopped)
 
 
 def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:
@@ -166,15 +147,9 @@ def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: b
 
 
 def partition_status(
-    facts: PartitionFacts,
-    *,
-    open_at: int | None,
-    age: float,
-    retention: float | None,
-    heartbeats: bool = False,
+    facts: PartitionFacts, *, open_at: int | None, age: float, retention: float | None, heartbeats: bool = False
 ) -> PartitionStatus:
     """One partition's status (pure). `age` of the first uncopied record, and `retention`, in seconds."""
-    position = position_of(facts)
     first = first_uncopied(facts)
     lag = max(0, facts.stable_end - first - held(within(facts.guard.excluded, first, facts.stable_end)))
     average = facts.head.record_bytes if facts.head else 0
@@ -184,7 +159,7 @@ def partition_status(
         topic=facts.topic,
         partition=facts.partition,
         remote_topic=facts.remote_topic,
-        position=position,
+        position=position_of(facts),
         end=facts.stable_end,
         lag_records=lag,
         lag_bytes=size,
@@ -213,3 +188,26 @@ def retention_seconds(config: Mapping[str, ConfigValue]) -> float | None:
     if entry is None or entry.value is None or int(entry.value) < 0 or (policy is not None and policy.value == "compact"):
         return None
     return int(entry.value) / 1000
+
+
+def stopped_partitions(flow: Flow, seen: FlowSnapshot) -> tuple[PartitionFailure, ...]:
+    """The stopped partitions of `seen`. Where a committing run may be the cause, only those that a second snapshot shows too."""
+    found = _failures(flow, seen)
+    if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in found):
+        return found
+    time.sleep(SECOND_LOOK_SECONDS)
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        later = take_snapshot(flow, RunRequest(flow.name, "look"), source, target, settled=False)
+    # The text does not identify a failure: it may name the end of a log that grows.
+    again = {(failure.topic, failure.partition, failure.error) for failure in _failures(flow, later)}
+    return tuple(failure for failure in found if (failure.topic, failure.partition, failure.error) in again)
+
+
+def _failures(flow: Flow, seen: FlowSnapshot) -> tuple[PartitionFailure, ...]:
+    found = [
+        PartitionFailure(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
+        for plan in plan_partitions(seen.facts, rules_of(flow, RunRequest(flow.name, "look")))
+        if plan.failure is not None and type(plan.failure).__name__ != _MENDED_BY_A_RUN
+    ]
+    missing = (PartitionFailure(topic, number, "PartitionUnavailable", why) for (topic, number), why in seen.partition_problems.items())
+    return (*found, *seen.denied, *missing)

@@ -1,20 +1,32 @@
-"""Flows as `ferry watch` shows them, computed from one look and the look before (pure).
+"""Watches flows for `ferry watch`: a thread for each flow reads its status again and again, so no flow waits for another one.
 
-The speed of a flow is how far its positions moved between two looks. A look at a cluster that does not answer has a problem; the first
-good look after it says how long the outage was.
+A frame is computed from one look and the look before (pure). The speed of a flow is how far its positions moved between two looks. A look
+reads as much as a plan does; at most once a minute it also reads the ledger (for losses) and the newest run. A look at a cluster that does
+not answer ends after the cluster's time-outs, and has a problem; the first good look after it says how long the outage was.
 """
 
+from __future__ import annotations
+
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ferry.config import Flow
+from ferry.errors import FerryError
 from ferry.monitoring.lag import Lag, by_topic, lag_of
-from ferry.monitoring.status import FlowStatus
+from ferry.monitoring.status import FlowStatus, flow_status, status_after_run
 
 TOPICS_SHOWN = 8
 STOPPED_SHOWN = 3
 # A flow counts as copying for so long after a position moved.
 MOVED_SECONDS = 15.0
+# Time between two reads of the ledger and the runs topic: reading a large ledger takes seconds.
+WHOLE_SECONDS = 60.0
+UNREACHABLE = "no answer"
+# As in status documents.
+UNKNOWN = -1.0
 
 
 @dataclass(frozen=True)
@@ -115,11 +127,6 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     )
 
 
-UNREACHABLE = "no answer"
-# As in status documents.
-UNKNOWN = -1.0
-
-
 def _stopped(status: FlowStatus) -> tuple[str, ...]:
     more = len(status.stopped) - STOPPED_SHOWN
     named = tuple(f"stopped: {failure}" for failure in status.stopped[:STOPPED_SHOWN])
@@ -162,3 +169,76 @@ def _topics(status: FlowStatus) -> tuple[TopicLag, ...]:
     lags = {topic: lag_of(entries) for topic, entries in by_topic(status.counted).items()}
     topics = [TopicLag(topic, lag.records, lag.seconds, _headroom(lag)) for topic, lag in lags.items() if lag.records]
     return tuple(sorted(topics, key=lambda entry: (-entry.records, entry.topic)))
+
+
+class FlowWatcher:
+    """Watches one flow; `frame`: what is known now."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._whole_at = float("-inf")
+        self._losses = 0
+        self._run: Mapping[str, Any] | None = None
+        self._earlier: Look | None = None
+        self.frame: FlowFrame | None = None
+
+    def look(self) -> FlowFrame:
+        look = self._look()
+        self.frame = frame(look, self.frame, self._earlier)
+        if look.status is not None:
+            self._earlier = look
+        return self.frame
+
+    def _look(self) -> Look:
+        try:
+            if time.monotonic() - self._whole_at >= WHOLE_SECONDS:
+                status = flow_status(self._flow)
+                self._losses, self._run = len(status.losses), self._newest_run()
+                self._whole_at = time.monotonic()
+            else:
+                status = status_after_run(self._flow)
+        except FerryError as problem:
+            return Look(self._flow.name, time.time(), None, f"{type(problem).__name__}: {problem}", self._run, self._losses)
+        return Look(self._flow.name, time.time(), status, "", self._run, self._losses)
+
+    def _newest_run(self) -> Mapping[str, Any] | None:
+        from ferry.monitoring.runs_reading import read_runs  # noqa: PLC0415 - not needed before the first look
+
+        runs = read_runs(self._flow)["runs"]
+        return runs[0] if runs else None
+
+
+class Watcher:
+    """Watches all flows, each every `interval` seconds; a context manager."""
+
+    def __init__(self, flows: tuple[Flow, ...], interval: float) -> None:
+        self._flows = [FlowWatcher(flow) for flow in flows]
+        self._interval = interval
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(entry,), name=f"ferry-watch-{place}", daemon=True)
+            for place, entry in enumerate(self._flows)
+        ]
+        self.problem: BaseException | None = None
+
+    def __enter__(self) -> Watcher:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+
+    @property
+    def frames(self) -> tuple[FlowFrame, ...]:
+        """What is known now of each flow that was read at least once."""
+        return tuple(entry.frame for entry in self._flows if entry.frame is not None)
+
+    def _run(self, entry: FlowWatcher) -> None:
+        try:
+            while not self._stop.is_set():
+                began = time.monotonic()
+                entry.look()
+                self._stop.wait(max(0.0, began + self._interval - time.monotonic()))
+        except BaseException as problem:  # noqa: BLE001 - the caller raises it
+            self.problem = problem

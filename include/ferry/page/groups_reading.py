@@ -4,6 +4,7 @@ group_placing.py decides, as it does for the group sync.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
@@ -40,7 +41,7 @@ def read_groups(flow: Flow) -> dict[str, Any]:
 
 def read_group(flow: Flow, group: str) -> dict[str, Any]:
     """The document of `ferry explain`."""
-    return explain_group(flow, group).document()
+    return asdict(explain_group(flow, group))
 
 
 def _decided(

@@ -14,8 +14,7 @@ from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.topics import internal_topics
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
-from ferry.syncs.topic_plan import TopicPlan
-from ferry.syncs.topics import plan_topics, why_missing
+from ferry.syncs.topics import TopicPlan, plan_topics, why_missing
 
 PLAN_VERSION = 1
 

@@ -16,19 +16,12 @@ from ferry.copying.driver import rules_of
 from ferry.copying.fencing import RunLease
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
 from ferry.copying.request import RunRequest
-from ferry.copying.snapshot import FlowSnapshot, take_snapshot
+from ferry.copying.snapshot import take_snapshot
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.topics import ensure_internal_topics
-from ferry.recovery.mm2_positions import (
-    choose_connector,
-    default_offsets_topic,
-    last_offsets,
-    read_connect_offsets,
-    refuse_movement,
-    refuse_workers,
-)
+from ferry.recovery import mm2_positions
 from ferry.wire.connect_offsets import SOURCE_CONNECTOR, SourcePartition, encode_source_key, encode_source_offset
 
 EXPORT_VERSION = 1
@@ -52,7 +45,6 @@ class OffsetExport:
         return tuple((encode_source_key(where), encode_source_offset(offset)) for where, offset in self.offsets)
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "version": EXPORT_VERSION,
             "flow": self.flow,
@@ -92,39 +84,36 @@ def export_offsets(
     flow: Flow, request: RunRequest, offsets_topic: str | None = None, connector: str | None = None, *, write: bool = False
 ) -> OffsetExport:
     """What MM2 needs to go on after Ferry; with `write`, Ferry writes it. ArgumentError, ReplicatorActive, ClusterUnreachable."""
-    topic = offsets_topic or default_offsets_topic(flow)
+    topic = offsets_topic or mm2_positions.default_offsets_topic(flow)
     if not write:
-        return _planned(flow, topic, connector, _look(flow, request, settled=False), rules_of(flow, request))
+        return _planned(flow, request, topic, connector, settled=False)
     refuse_newer_state(flow)
-    refuse_workers(flow)
+    mm2_positions.refuse_workers(flow)
     with ClusterAdmin(flow.target) as target:
         ensure_internal_topics(flow, target)
     with RunLease(flow, flow.position_group, [flow.ledger_topic, flow.state_topic]) as lease:
         lease.take_lanes()
-        planned = _planned(flow, topic, connector, _look(flow, request, settled=True), rules_of(flow, request))
+        planned = _planned(flow, request, topic, connector, settled=True)
         _write(flow, planned)
     return replace(planned, written=True)
 
 
-def _look(flow: Flow, request: RunRequest, *, settled: bool) -> FlowSnapshot:
+def _planned(flow: Flow, request: RunRequest, topic: str, connector: str | None, *, settled: bool) -> OffsetExport:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        return take_snapshot(flow, request, source, target, settled=settled)
-
-
-def _planned(flow: Flow, topic: str, connector: str | None, seen: FlowSnapshot, rules: PlanRules) -> OffsetExport:
-    last: LastOffsets = last_offsets(read_connect_offsets(flow, topic)) if topic in seen.target_topics else {}
+        seen = take_snapshot(flow, request, source, target, settled=settled)
+    last: LastOffsets = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(flow, topic)) if topic in seen.target_topics else {}
     known = [where for where in last if where.cluster == flow.source.alias]
-    name = connector or (choose_connector(known, flow.source.alias, topic, None) if known else SOURCE_CONNECTOR)
-    offsets, left_out = plan_export(seen.facts, rules, flow.source.alias, name, last)
+    name = connector or (mm2_positions.choose_connector(known, flow.source.alias, topic, None) if known else SOURCE_CONNECTOR)
+    offsets, left_out = plan_export(seen.facts, rules_of(flow, request), flow.source.alias, name, last)
     return OffsetExport(flow.name, topic, offsets, left_out)
 
 
 def _write(flow: Flow, planned: OffsetExport) -> None:
     """Write the records and read them back."""
-    before = read_connect_offsets(flow, planned.topic)
-    refuse_movement(flow, planned.topic, before.ends, {where for where, _ in planned.offsets})
+    before = mm2_positions.read_connect_offsets(flow, planned.topic)
+    mm2_positions.refuse_movement(flow, planned.topic, before.ends, {where for where, _ in planned.offsets})
     append_records(flow.target, planned.topic, planned.records)
-    found = last_offsets(read_connect_offsets(flow, planned.topic))
+    found = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(flow, planned.topic))
     missing = [where for where, offset in planned.offsets if found.get(where) != (None if offset < 0 else offset)]
     if missing:
         named = ", ".join(f"{where.topic}-{where.partition}" for where in missing)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.plan import PartitionFacts
 from ferry.errors import ClusterUnreachable
@@ -40,10 +39,8 @@ NOTHING_EXPLAINED = Explained()
 
 def explained(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[PartitionKey, Explained]:
     """By source partition (pure). Receipts of an older source topic explain records of the remote topic, but no offsets of today."""
-    source_ids = {(entry.topic, entry.partition): str(entry.topic_id) for entry in facts}
-    today = {(entry.topic, entry.partition): TopicIds(None, str(entry.remote_topic_id)) for entry in facts}
-    valid = valid_receipts(receipts, today)
-    return {key: _explained(valid.get(key, []), source_id) for key, source_id in source_ids.items()}
+    valid = valid_receipts(receipts, {entry.key: TopicIds(None, str(entry.remote_topic_id)) for entry in facts})
+    return {entry.key: _explained(valid.get(entry.key, []), str(entry.topic_id)) for entry in facts}
 
 
 def _explained(receipts: list[Receipt], source_topic_id: str) -> Explained:
@@ -72,11 +69,7 @@ def find_external(
     flow: Flow, facts: Iterable[PartitionFacts], known: Mapping[PartitionKey, Explained], *, settled: bool
 ) -> dict[PartitionKey, int]:
     """Source partitions whose remote partition holds external records, with the end of its log. `settled`: wait for open transactions."""
-    present = {
-        TopicPartition(entry.remote_topic, entry.partition): entry
-        for entry in facts
-        if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions
-    }
+    present = {entry.remote: entry for entry in facts if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions}
     with ClusterAdmin(flow.target) as target:
         starts, problems = target.earliest_offsets(present)
         ends, more = target.end_offsets(present, committed=False)
@@ -85,13 +78,16 @@ def find_external(
     found = {}
     with InternalTopicReader(flow.target) as reader:
         for key, entry in present.items():
-            source = (entry.topic, entry.partition)
-            what = known.get(source, NOTHING_EXPLAINED)
+            what = known.get(entry.key, NOTHING_EXPLAINED)
             unexplained = _unexplained(what, starts[key], ends[key])
-            if what.end is None and entry.claimed_by is None and unexplained:
-                found[source] = ends[key]  # Ferry never wrote there, not even in a transaction that was aborted
-            elif any(_holds_records(reader, key, start, end, settled=settled) for start, end in unexplained):
-                found[source] = ends[key]
+            # Where Ferry never wrote, it wrote not even in a transaction that was aborted.
+            untouched = what.end is None and entry.claimed_by is None and bool(unexplained)
+            if untouched or any(
+                record.offset < end
+                for start, end in unexplained
+                for record in reader.read(key.topic, {key.partition: start}, key.partition, complete=settled)
+            ):
+                found[entry.key] = ends[key]
     return found
 
 
@@ -100,8 +96,3 @@ def _unexplained(known: Explained, start: int, end: int) -> list[Range]:
     if known.first is not None and known.end is not None:
         pieces = [(start, min(known.first, end)), (max(known.end, start), end)]
     return [(low, high) for low, high in pieces if low < high]
-
-
-def _holds_records(reader: InternalTopicReader, key: TopicPartition, start: int, end: int, *, settled: bool) -> bool:
-    records = reader.read(key.topic, {key.partition: start}, key.partition, complete=settled)
-    return any(record.offset < end for record in records)

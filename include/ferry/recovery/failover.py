@@ -17,13 +17,12 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError
 from ferry.ledger.losses import open_losses
 from ferry.ledger.reading import refuse_newer_state
-from ferry.ledger.recovery_record import DONE, current_record, done_groups, read_recovery, stage_of
+from ferry.ledger.recovery_record import DONE, current_record, cut_of, done_groups, read_recovery, stage_of
 from ferry.ledger.run_report import loss_report
 from ferry.ledger.stages import Event, Stage, advance
 from ferry.pipeline.plan import plan_run
-from ferry.recovery.group_moves import without_taken
 from ferry.recovery.keeper import RecoveryKeeper
-from ferry.recovery.moving import move_groups, plan_moves, refused_groups
+from ferry.recovery.moving import move_groups, plan_moves, refused_groups, without_taken
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.readings import age_notices, cluster_id_of, is_away, read_groups
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
@@ -49,23 +48,13 @@ def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool
     if not flow.exactly_once:
         inexact = "positions may be inexact, and the target may hold records twice"
         problems.append(f"{flow.name} copies at least once (transaction.producer=false): {inexact}")
-    return RecoveryPlan(
-        command=options.command,
-        flow=flow.name,
-        run_id=options.run_id,
-        mode=options.mode,
-        stage=record.stage,
-        away=away,
-        source_cluster=identity,
-        notices=notices,
-        problems=tuple(problems),
-        steps=watch.steps,
-    )
+    known = RecoveryPlan(options, flow.name, record.stage, away, identity)
+    return replace(known, notices=notices, problems=tuple(problems), steps=watch.steps)
 
 
-def last_copy(flow: Flow, options: RecoveryOptions, checked: RecoveryPlan, copy: Copy | None) -> RecoveryPlan:
+def last_copy(flow: Flow, checked: RecoveryPlan, copy: Copy | None) -> RecoveryPlan:
     """Copy once more, if the source answers and it is wanted. A problem is reported, and does not stop the failover."""
-    watch = Stopwatch()
+    options, watch = checked.options, Stopwatch(checked.steps)
     if checked.away:
         return replace(checked, copy=f"none: {flow.source.alias} does not answer")
     if copy is None:
@@ -73,16 +62,21 @@ def last_copy(flow: Flow, options: RecoveryOptions, checked: RecoveryPlan, copy:
     if not options.writes:
         return replace(checked, copy=f"none: {options.mode.value}")
     with watch.step("last copy"):
-        told, problems = _copied(flow, options, copy)
-    return replace(checked, copy=told, problems=(*checked.problems, *problems), steps=(*checked.steps, *watch.steps))
+        try:
+            report = copy(flow, RunRequest(flow.name, f"{options.run_id}__copy"))
+            told, problems = f"{report.records:,} records in {report.seconds:.1f} s", report.problems()
+        except FerryError as problem:
+            told, problems = "failed", [problem]
+    failures = tuple(f"last copy: {type(problem).__name__}: {problem}" for problem in problems)
+    return replace(checked, copy=told, problems=(*checked.problems, *failures), steps=watch.steps)
 
 
-def plan_failover(flow: Flow, reverse: Flow | None, options: RecoveryOptions, checked: RecoveryPlan) -> RecoveryPlan:
+def plan_failover(flow: Flow, reverse: Flow | None, checked: RecoveryPlan) -> RecoveryPlan:
     """What would be written for every group, and what is not on the target. Reads only, with one exception.
 
     If the source does not answer, a real failover first ends a run that was cut off, because its open transactions hold back every reader.
     """
-    watch = Stopwatch()
+    options, watch = checked.options, Stopwatch(checked.steps)
     away = checked.away or is_away(flow.source)
     if away and options.writes:
         with watch.step("end a run that was cut off"):
@@ -107,7 +101,7 @@ def plan_failover(flow: Flow, reverse: Flow | None, options: RecoveryOptions, ch
         checked,
         away=away,
         moves=moves,
-        unread=(*reading.unread_lines, *unread),
+        unread=(*reading.unread, *unread),
         left_out=reading.left_out,
         checkpoints_as_of=reading.checkpoints_as_of,
         missing=missing,
@@ -115,13 +109,11 @@ def plan_failover(flow: Flow, reverse: Flow | None, options: RecoveryOptions, ch
         losses=losses,
         notices=(*checked.notices, *age_notices(reading.checkpoints_as_of, time.time()), *notices),
         problems=(*checked.problems, *problems),
-        steps=(*checked.steps, *watch.steps),
+        steps=watch.steps,
     )
 
 
-def carry_out_failover(
-    flow: Flow, reverse: Flow | None, options: RecoveryOptions, plan: RecoveryPlan, confirmed: Confirmation
-) -> RecoveryReport:
+def carry_out_failover(flow: Flow, reverse: Flow | None, plan: RecoveryPlan, confirmed: Confirmation) -> RecoveryReport:
     """Write the groups, prepare the flow in the other direction, record that the flow is failed over.
 
     Positions are read again from where the confirmed plan had them. ClusterUnreachable when the source has stopped answering since.
@@ -131,52 +123,31 @@ def carry_out_failover(
         with watch.step("say that groups move"):
             record = keeper.begin(Event.FAILOVER_BEGINS, plan, confirmed.by, partial(cut_ends, flow, reverse))
         with watch.step("write groups"):
-            reading = read_groups(flow, away=bool(plan.away), only=options.only).without(done_groups(keeper.state, record))
+            reading = read_groups(flow, away=bool(plan.away), only=plan.options.only).without(done_groups(keeper.state, record))
             agreed = without_taken(confirmed.back, keeper.state.taken, record.phase)
             outcomes = move_groups(flow.target, reading.positions, agreed, record.phase, keeper.take)
             keeper.note("groups written")
         with watch.step("prepare the way back"):
-            told, problems = prepare_reverse(reverse, keeper, options, away=bool(plan.away))
+            told, problems = prepare_reverse(reverse, keeper, plan)
         keeper.end(Event.FAILOVER_ENDS, DONE)
-        return RecoveryReport(
-            plan=plan,
-            recovery=record.recovery,
-            stage=keeper.record.stage,
-            confirmed_by=confirmed.by,
-            groups=outcomes,
-            reverse=told,
-            problems=(*reading.unread_lines, *problems),
-            steps=watch.steps,
-        )
+        return RecoveryReport(plan, keeper.record, outcomes, told, problems=(*reading.unread, *problems), steps=watch.steps)
 
 
-def prepare_reverse(
-    reverse: Flow | None, keeper: RecoveryKeeper, options: RecoveryOptions, *, away: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def prepare_reverse(reverse: Flow | None, keeper: RecoveryKeeper, plan: RecoveryPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Seed the reverse flow, if the source answers; returns what was done, and what went wrong. Otherwise a failback does it."""
     if reverse is None:
         return ("there is no flow in the other direction yet",), ()
-    if away:
+    if plan.away:
         return (f"{reverse.name} begins where {reverse.source.alias}'s topics ended now; a failback writes it down",), ()
     try:
-        recovery = keeper.record.recovery
-        positions = start_positions(reverse, keeper.cut)
-        outcome = seed_reverse(reverse, positions, f"{options.run_id}__seed", recovery)
+        positions = start_positions(reverse, cut_of(keeper.state, keeper.record))
+        outcome = seed_reverse(reverse, positions, f"{plan.options.run_id}__seed", keeper.record.recovery)
     except FerryError as problem:  # the groups are written; this can be done later
         return (), (f"{reverse.name}: {type(problem).__name__}: {problem}",)
     if outcome is None:
         return (f"{reverse.name} already has its positions",), ()
     told = tuple(f"{reverse.name}: {entry.topic}-{entry.partition} begins at {entry.position}" for entry in outcome.seeds)
     return told, tuple(f"{reverse.name}: {failure}" for failure in outcome.failed)
-
-
-def _copied(flow: Flow, options: RecoveryOptions, copy: Copy) -> tuple[str, tuple[str, ...]]:
-    try:
-        report = copy(flow, RunRequest(flow.name, f"{options.run_id}__copy"))
-    except FerryError as problem:
-        return "failed", (f"last copy: {type(problem).__name__}: {problem}",)
-    told = f"{report.records:,} records in {report.seconds:.1f} s"
-    return told, tuple(f"last copy: {type(problem).__name__}: {problem}" for problem in report.problems())
 
 
 def count_missing(flow: Flow, options: RecoveryOptions, *, away: bool) -> tuple[tuple[NotCopied, ...], int | None, tuple[str, ...]]:
@@ -209,7 +180,7 @@ def exit_code_of(plan: RecoveryPlan) -> ExitCode:
 
 def rehearsed(plan: RecoveryPlan) -> tuple[str, ...]:
     """What a rehearsal says besides the plan: how long it took, and what would be missing."""
-    if plan.mode is not Mode.REHEARSAL:
+    if plan.options.mode is not Mode.REHEARSAL:
         return ()
     seconds = sum(seconds for _, seconds in plan.steps)
     offsets = plan.missing_offsets

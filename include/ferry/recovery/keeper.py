@@ -16,16 +16,11 @@ from ferry.config import Flow
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lanes import run_transactional_id
 from ferry.ledger.reading import refuse_newer_state
-from ferry.ledger.recovery_record import begun, current_record, cut_of, ended, read_recovery, stage_of
+from ferry.ledger.recovery_record import begun, current_record, ended, read_recovery, stage_of
 from ferry.ledger.stages import Event, Stage
 from ferry.ledger.state import CutEnds, FlowState, GroupTaken, RecoveryEntry, RecoveryRecord, encode_state
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.recovery.report import RecoveryPlan
-
-
-def recovery_transactional_id(flow: str) -> str:
-    """The id under which recoveries of a flow write."""
-    return f"{run_transactional_id(flow).removesuffix('run')}recovery"
 
 
 class RecoveryKeeper:
@@ -34,9 +29,10 @@ class RecoveryKeeper:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._topic = flow.state_topic
-        self._writer = FencedWriter(flow, flow.position_group, recovery_transactional_id(flow.name), [self._topic])
-        self.record = RecoveryRecord(flow.name, "", "", Stage.REPLICATING.value, "", 0, 0)
+        own_id = f"{run_transactional_id(flow.name).removesuffix('run')}recovery"
+        self._writer = FencedWriter(flow, flow.position_group, own_id, [self._topic])
         self.state = FlowState()
+        self.record = current_record(flow, self.state)
 
     def __enter__(self) -> RecoveryKeeper:
         refuse_newer_state(self._flow)
@@ -60,10 +56,10 @@ class RecoveryKeeper:
         `cut`: called with the name, says where the target's topics end. It is called only when a recovery begins, so what producers write
         from then on comes after these ends, even if a try was killed or a topic is new.
         """
-        before, name = stage_of(self.record), f"{plan.command} {plan.run_id}"
+        before, name = stage_of(self.record), f"{plan.options.command} {plan.options.run_id}"
         record = begun(self.state, self.record, event, name, _now())
         source_cluster = plan.source_cluster or record.source_cluster
-        record = replace(record, run_id=plan.run_id, confirmed_by=confirmed_by, source_cluster=source_cluster)
+        record = replace(record, run_id=plan.options.run_id, confirmed_by=confirmed_by, source_cluster=source_cluster)
         found = tuple(cut(name)) if before is Stage.REPLICATING else ()
         self._write([record, *found])
         self.record = record
@@ -89,11 +85,6 @@ class RecoveryKeeper:
             return
         self._write(fresh)
         self.state = replace(self.state, taken={**self.state.taken, **{entry.group: entry for entry in fresh}})
-
-    @property
-    def cut(self) -> dict[str, CutEnds]:
-        """By topic, where the target's topics ended when this recovery began."""
-        return cut_of(self.state, self.record)
 
     def _write(self, entries: Iterable[RecoveryEntry]) -> None:
         self._writer.write({TopicPartition(self._topic, 0): [encode_state(entry) for entry in entries]})

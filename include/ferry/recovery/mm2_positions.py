@@ -26,6 +26,11 @@ from ferry.wire.connect_offsets import SourcePartition, decode_source_key, lates
 # A replicator under load writes many times in this time. An idle one has members in its group, or nothing to write.
 WATCH_SECONDS = 5.0
 CONNECT = "connect"
+IN_TRANSACTIONS = "MirrorMaker 2 wrote these offsets in the transactions of its records: nothing is lost and nothing copied twice"
+NOW_AND_THEN = (
+    "MirrorMaker 2 wrote these offsets without exactly-once, now and then: nothing is lost, but what it copied after its last offsets "
+    "is copied once more"
+)
 
 
 @dataclass(frozen=True)
@@ -56,11 +61,11 @@ def read_mm2_positions(flow: Flow, offsets_topic: str | None = None, connector: 
         positions={(where.topic, where.partition): offset + 1 for where, offset in mine.items() if offset is not None},
         left_out=tuple(
             Skipped(f"{where.topic}-{where.partition}", f"{topic} says its offset was removed")
-            for where in sorted(mine)
-            if mine[where] is None
+            for where, offset in sorted(mine.items())
+            if offset is None
         ),
         notices=(
-            _guarantee(found, mine),
+            IN_TRANSACTIONS if in_transactions(found, mine) else NOW_AND_THEN,
             *(f"{group} is a Connect group with members: make sure that connector {name} is stopped there" for group in others),
         ),
     )
@@ -102,15 +107,6 @@ def choose_connector(entries: Iterable[SourcePartition], alias: str, topic: str,
     return wanted or names[0]
 
 
-def _guarantee(found: ConnectOffsets, mine: Collection[SourcePartition]) -> str:
-    if in_transactions(found, mine):
-        return "MirrorMaker 2 wrote these offsets in the transactions of its records: nothing is lost and nothing copied twice"
-    return (
-        "MirrorMaker 2 wrote these offsets without exactly-once, now and then: nothing is lost, but what it copied after its last offsets "
-        "is copied once more"
-    )
-
-
 def in_transactions(found: ConnectOffsets, mine: Collection[SourcePartition]) -> bool:
     """Whether the newest offsets were written in transactions (pure): then a control record, which no reader gets, follows each."""
     taken = {(record.partition, record.offset) for record in found.records}
@@ -118,21 +114,17 @@ def in_transactions(found: ConnectOffsets, mine: Collection[SourcePartition]) ->
     return all((partition, offset + 1) not in taken and offset + 1 < found.ends[partition] for partition, offset in newest.items())
 
 
-def worker_group(flow: Flow) -> str:
-    """The Connect group of MM2 in dedicated mode (MirrorMakerConfig.workerConfig)."""
-    return f"{flow.source.alias}-mm2"
-
-
 def refuse_workers(flow: Flow) -> tuple[str, ...]:
     """ReplicatorActive when MM2's own worker group has members. Returns the other Connect groups of the target that have members."""
+    worker_group = f"{flow.source.alias}-mm2"  # of MM2 in dedicated mode (MirrorMakerConfig.workerConfig)
     with ConsumerGroups(flow.target) as groups:
         names = [listed.group for listed in groups.list() if listed.protocol_type == CONNECT]
-        described = groups.describe([*names, worker_group(flow)])
+        described = groups.describe([*names, worker_group])
     active = {name: entry for name, entry in described.items() if isinstance(entry, GroupDescription) and entry.active}
-    workers = described[worker_group(flow)]
+    workers = described[worker_group]
     if isinstance(workers, NotAuthorized):  # then it is not known whether MM2 runs
         raise workers
-    own = active.pop(worker_group(flow), None)
+    own = active.pop(worker_group, None)
     if own is not None:
         hosts = ", ".join(sorted({member.host.lstrip("/") for member in own.members})) or own.state
         raise ReplicatorActive(

@@ -21,8 +21,6 @@ from ferry.pipeline.plan import RunPlan, plan_run
 
 # One run of a flow; its report.
 Copy = Callable[["Flow", RunRequest], RunReport]
-# A producer that still runs writes within this time, or has nothing to write.
-QUIET_SECONDS = 5.0
 # The second run copies what arrived during the first. If records still arrive then, a producer has not stopped.
 DRAIN_RUNS = 3
 NAMED = 5
@@ -53,7 +51,7 @@ def not_copied(planned: RunPlan) -> tuple[NotCopied, ...]:
     found = []
     for plan in planned.partitions:
         facts = plan.facts
-        held = open_at.get((facts.topic, facts.partition))
+        held = open_at.get(facts.key)
         reason = "" if held is None else f"a transaction is open from {held.stable_end} on, and the log ends at {held.high_watermark}"
         position = plan.position
         if plan.failure is not None:
@@ -72,24 +70,23 @@ def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
         for _, head in sorted(read_own_state(flow, settled=True).heads.items())
         if not flow.policy.is_heartbeats_topic(head.topic)
     )
-    return rest, last_copied(flow)
-
-
-def last_copied(flow: Flow) -> int | None:
-    """When (ms) a position last moved; None: there is none. Records of runs do not tell, because failed runs write them too."""
     with InternalTopicReader(flow.target) as reader:
         records = reader.read(flow.state_topic, complete=False)
-        return max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
+        # When a position last moved. Records of runs do not tell, because failed runs write them too.
+        return rest, max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
 
 
-def refuse_movement(flow: Flow, seconds: float = QUIET_SECONDS) -> None:
-    """RecoveryStopped when a log of the flow's source topics grows within `seconds`."""
+def refuse_movement(flow: Flow, seconds: float) -> None:
+    """RecoveryStopped when a log of the flow's source topics grows within `seconds`: a producer that still runs writes within that time, or
+    has nothing to write."""
     before = source_ends(flow)
     time.sleep(seconds)
     moved = grown(before, source_ends(flow))
     if moved:
+        named = ", ".join(f"{key.topic}-{key.partition}" for key in sorted(moved)[:NAMED])
+        more = f" and {len(moved) - NAMED} more" if len(moved) > NAMED else ""
         raise RecoveryStopped(
-            f"records still arrive on {flow.source.alias}: {named(moved)} grew within {seconds:.0f} s; stop every producer there, "
+            f"records still arrive on {flow.source.alias}: {named}{more} grew within {seconds:.0f} s; stop every producer there, "
             "end open transactions, then run this again"
         )
 
@@ -147,9 +144,3 @@ def left(flow: Flow, run_id: str) -> list[str]:
         if plan.failure is None and plan.segments and not plan.offsets and plan.facts.topic not in planned.heartbeats
     ]
     return rest
-
-
-def named(keys: list[TopicPartition]) -> str:
-    """The first few partitions."""
-    shown = ", ".join(f"{key.topic}-{key.partition}" for key in sorted(keys)[:NAMED])
-    return f"{shown} and {len(keys) - NAMED} more" if len(keys) > NAMED else shown

@@ -1,24 +1,42 @@
 """Where the groups are that a failover or failback moves, and whether a cluster answers. Reads only.
 
-A source is unreachable if it does not answer the first request. A failover then uses what the target holds. Any other problem, such as a
-refused login, is an error: a wrong password is no reason to use inexact positions.
+A source is unreachable if it does not answer the first request. Any other problem, such as a refused login, is an error: a wrong password
+is no reason to use inexact positions. Without the source, the newest checkpoints on the target count. A checkpoint holds the group's own
+offset at the source beside its image. So the image is computed again from the ledger of now, and what was copied since the checkpoint
+counts.
+
+Where names stay as they are, the target's own records may be between the copies. Which of them the group had read is only known from a
+ledger on the source. Then the smaller of the two images is safe: the new one, or that of the checkpoint, which was made when both clusters
+answered.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, Flow
-from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable, NotAuthorized
+from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable, NotAuthorized, RecoveryStopped
+from ferry.ledger.formats import place_of
+from ferry.ledger.reading import read_own_state
 from ferry.ledger.run_report import Skipped
+from ferry.ledger.state import FlowState, Head
 from ferry.policy.naming import is_ferry_group
-from ferry.recovery.checkpointed_groups import checkpointed_groups
+from ferry.syncs.checkpoints import newest_checkpoints
 from ferry.syncs.group_placing import Positions
-from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
-from ferry.translation.model import TranslatedPosition
+from ferry.syncs.mm2_topics import read_mm2_topic
+from ferry.syncs.names import SyncName
+from ferry.syncs.partition_translators import OffsetMaps, read_offset_maps
+from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups, translated_groups
+from ferry.translation.model import Inexact, TranslatedPosition, Translation
+from ferry.translation.offset_map import OffsetMap
+from ferry.wire.internal_records import Checkpoint
+
+# A commit marker may follow the last copy.
+MARKERS = 1
 
 
 @dataclass(frozen=True)
@@ -31,7 +49,7 @@ class GroupReading:
 
     positions: Positions
     left_out: tuple[Skipped, ...] = ()
-    unread: tuple[Skipped, ...] = ()
+    unread: tuple[str, ...] = ()
     checkpoints_as_of: int | None = None
     notices: tuple[str, ...] = ()
 
@@ -40,11 +58,6 @@ class GroupReading:
         done = tuple(Skipped(f"group {group}", "it was moved already") for group in sorted(groups & set(self.positions)))
         positions = {group: found for group, found in self.positions.items() if group not in groups}
         return replace(self, positions=positions, left_out=(*self.left_out, *done))
-
-    @property
-    def unread_lines(self) -> tuple[str, ...]:
-        """Groups that could not be read, in words."""
-        return tuple(f"{entry.what}: {entry.reason}" for entry in self.unread)
 
 
 def cluster_id_of(cluster: Cluster) -> str:
@@ -70,8 +83,8 @@ def read_groups(flow: Flow, *, away: bool, back: bool = False, only: str | None 
     `away`: the source does not answer, so the newest checkpoints count. `only`: groups whose whole name the expression matches.
     """
     if away:
-        known = checkpointed_groups(flow)
-        return narrowed(known.translated, only, known.as_of or 0, known.notices)
+        translated, as_of, notices = checkpointed_groups(flow)
+        return narrowed(translated, only, as_of, notices)
     return narrowed(translated_groups(flow, reverse=back), only, None, ())
 
 
@@ -87,19 +100,15 @@ def narrowed(found: TranslatedGroups, only: str | None, as_of: int | None, notic
     positions = {group: entries for group, entries in found.by_group().items() if not is_ferry_group(group) and wanted.fullmatch(group)}
     named = [entry for entry in found.left_out if wanted.fullmatch(entry.group)]
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in named if not entry.error]
-    unread = tuple(Skipped(f"group {entry.group}", f"{entry.error}: {entry.reason}") for entry in named if entry.error)
+    unread = tuple(f"group {entry.group}: {entry.error}: {entry.reason}" for entry in named if entry.error)
     # Groups that only read other topics are left out, so that the table shows those that matter.
-    placed = {group: entries for group, entries in positions.items() if any(map(_counts, entries))}
+    placed = {group: found for group, found in positions.items() if any(entry.translation is not None or entry.unread for entry in found)}
     left_out += [
         Skipped(f"group {group}", _without_place(positions.get(group, ())))
         for group in found.groups
         if group not in placed and wanted.fullmatch(group) and not is_ferry_group(group)
     ]
     return GroupReading(placed, tuple(left_out), unread, as_of, notices)
-
-
-def _counts(entry: TranslatedPosition) -> bool:
-    return entry.translation is not None or entry.unread
 
 
 def _without_place(entries: Sequence[TranslatedPosition]) -> str:
@@ -122,3 +131,94 @@ def age_notices(checkpoints_as_of: int | None, now: float) -> tuple[str, ...]:
     if not checkpoints_as_of or age < 0:
         return ("positions are those of the newest checkpoints; how old these are is not known",)
     return (f"positions are those of the checkpoints of {age:,.0f} s ago: groups read again what they have read since then",)
+
+
+def checkpointed_groups(flow: Flow) -> tuple[TranslatedGroups, int, tuple[str, ...]]:
+    """Positions of all groups that have checkpoints and that the group filter accepts; when (ms) checkpoints were last brought up to date,
+    0 where that is not known; and notices. RecoveryStopped when there are no checkpoints at all."""
+    topic = flow.policy.checkpoints_topic(flow.source.alias)
+    contents = read_mm2_topic(flow.target, topic, Checkpoint.decode)
+    with ClusterAdmin(flow.target) as target:
+        target_topics = target.topics()
+    state = read_own_state(flow, settled=True)
+    if not contents.records:
+        raise RecoveryStopped(
+            f"{flow.source.alias} does not answer, and {place_of(flow.target, topic)} holds no checkpoints: where its groups were is "
+            "not known; on the target, groups keep the offsets that earlier syncs wrote"
+        )
+    remote = {key: head.remote_topic for key, head in state.heads.items() if head.remote_topic in target_topics}
+    ids = {key: state.heads[key].source_topic_id for key in remote}
+    maps = read_offset_maps(flow, remote, ids, target_topics, ask_source=False)
+    positions, left_out = positions_of(flow, newest_checkpoints(contents.records).values(), state, maps)
+    groups = tuple(sorted({entry.group for entry in positions}))
+    done = state.syncs.get(SyncName.CHECKPOINTS.value)
+    translated = TranslatedGroups(flow.name, False, groups, positions, left_out)
+    return translated, 0 if done is None else done.finished, contents.notices()
+
+
+def positions_of(
+    flow: Flow, checkpoints: Iterable[Checkpoint], state: FlowState, maps: OffsetMaps
+) -> tuple[tuple[TranslatedPosition, ...], tuple[GroupLeftOut, ...]]:
+    """Positions in order of group, topic and partition, and groups that the filter leaves out (pure).
+
+    If the group reads the topic and has no checkpoint for a partition, it goes on from the beginning of the copies there, as it does when
+    the source answers. Without a position its consumers would begin by their reset policy, and could skip records.
+    """
+    accepted = flow.group_filter
+    origins = {TopicPartition(head.remote_topic, head.partition): head for head in state.heads.values()}
+    found, left_out = [], {}
+    read: dict[tuple[str, str], set[int]] = {}
+    for checkpoint in checkpoints:
+        reason = accepted.why_not(checkpoint.group)
+        if reason is None:
+            found.append(_position(checkpoint, origins, maps))
+            read.setdefault((checkpoint.group, checkpoint.topic), set()).add(checkpoint.partition)
+        else:
+            left_out[checkpoint.group] = GroupLeftOut(checkpoint.group, reason)
+    partitions: dict[str, set[int]] = {}
+    for topic, partition in origins:
+        partitions.setdefault(topic, set()).add(partition)
+    for (group, topic), known in read.items():
+        for partition in partitions.get(topic, set()) - known:
+            begin = _position(Checkpoint(group, topic, partition, 0, 0), origins, maps)
+            problem = begin.problem or "the group has no checkpoint there"
+            found.append(replace(begin, upstream_offset=None, problem=problem))
+    found.sort(key=lambda entry: (entry.group, entry.topic, entry.partition))
+    return tuple(found), tuple(left_out[group] for group in sorted(left_out))
+
+
+def _position(checkpoint: Checkpoint, origins: Mapping[TopicPartition, Head], maps: OffsetMaps) -> TranslatedPosition:
+    head = origins.get(TopicPartition(checkpoint.topic, checkpoint.partition))
+    translation, problem, unread = None, "", False
+    if head is None:  # a topic of the target, whose copies the group read; the ledger of these copies is on the source
+        translation = Translation(checkpoint.upstream_offset, checkpoint.downstream_offset, Inexact.UNEXPLAINED)
+    else:
+        key = (head.topic, head.partition)
+        known = maps.maps.get(key)
+        unread = key in maps.unread
+        problem = maps.problems.get(key, "" if known else f"the target has no topic {head.remote_topic}")
+        if known is not None:
+            translation = checkpoint_image(known, checkpoint, one_name=head.topic == head.remote_topic)
+    return TranslatedPosition(
+        checkpoint.group,
+        head.topic if head else checkpoint.topic,
+        checkpoint.partition,
+        checkpoint.topic,
+        checkpoint.upstream_offset,
+        translation,
+        checkpoint.metadata,
+        problem,
+        unread,
+    )
+
+
+def checkpoint_image(known: OffsetMap, checkpoint: Checkpoint, *, one_name: bool) -> Translation:
+    """Where the group of a checkpoint goes on (pure). `one_name`: the topic has the same name on both sides."""
+    fresh = known.translate(checkpoint.upstream_offset)
+    own_records = one_name and (
+        known.explained_to(checkpoint.downstream_offset) < known.copied_end or known.bounds.target_end > known.copied_end + MARKERS
+    )
+    if not own_records:
+        return fresh
+    image = max(min(fresh.image, checkpoint.downstream_offset), known.bounds.target_start)
+    return Translation(checkpoint.upstream_offset, image, fresh.reason or Inexact.MERGED)

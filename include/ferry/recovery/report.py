@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -11,15 +11,13 @@ from typing import Any
 from ferry.errors import ArgumentError, ExitCode
 from ferry.ledger.recovery_record import iso
 from ferry.ledger.run_report import Skipped
-from ferry.recovery.group_moves import GroupMove, PartitionMove, PlaceShown
-from ferry.recovery.moving import GroupOutcome
+from ferry.ledger.state import RecoveryRecord
+from ferry.recovery.moving import GroupMove, GroupOutcome, PartitionMove, PlaceShown
 from ferry.recovery.not_copied import NotCopied
 from ferry.syncs.group_decision import Placement
 
 RECOVERY_VERSION = 1
 LONGEST_QUIET_SECONDS = 24 * 3600.0
-
-
 GROUP_COLUMNS = ("group", "partition", "is at", "goes on at", "there now", "how")
 MISSING_COLUMNS = ("topic", "partition", "from", "until", "offsets", "why")
 
@@ -70,11 +68,9 @@ class RecoveryPlan:
     solve first; they do not stop a failover.
     """
 
-    command: str
+    options: RecoveryOptions
     flow: str
-    run_id: str
-    mode: Mode
-    stage: str
+    stage: str = ""
     away: str = ""
     source_cluster: str = ""
     moves: tuple[GroupMove, ...] = ()
@@ -100,13 +96,12 @@ class RecoveryPlan:
         return None if any(entry.offsets is None for entry in self.missing) else sum(entry.offsets or 0 for entry in self.missing)
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "version": RECOVERY_VERSION,
-            "command": self.command,
+            "command": self.options.command,
             "flow": self.flow,
-            "run_id": self.run_id,
-            "mode": self.mode.value,
+            "run_id": self.options.run_id,
+            "mode": self.options.mode.value,
             "stage": self.stage,
             "source_away": self.away,
             "groups": [move.document() for move in self.moves],
@@ -117,10 +112,8 @@ class RecoveryPlan:
             "missing": [vars(entry) for entry in self.missing],
             "missing_offsets": self.missing_offsets,
             "known_until": iso(self.known_until),
-            "losses": list(self.losses),
             "copy": self.copy,
-            "notices": list(self.notices),
-            "problems": list(self.problems),
+            **{name: list(getattr(self, name)) for name in ("losses", "notices", "problems")},
             "steps": [{"step": step, "seconds": round(seconds, 3)} for step, seconds in self.steps],
             "seconds": round(sum(seconds for _, seconds in self.steps), 3),
         }
@@ -128,12 +121,10 @@ class RecoveryPlan:
 
 @dataclass(frozen=True)
 class RecoveryReport:
-    """What was done. `plan`: what a person confirmed. `groups`: what became of each group."""
+    """What was done. `plan`: what a person confirmed. `record`: as it is now. `groups`: what became of each group."""
 
     plan: RecoveryPlan
-    recovery: str = ""
-    stage: str = ""
-    confirmed_by: str = ""
+    record: RecoveryRecord
     groups: tuple[GroupOutcome, ...] = ()
     reverse: tuple[str, ...] = ()
     verified: str = ""
@@ -152,20 +143,15 @@ class RecoveryReport:
         return ExitCode.PARTLY_FAILED if self.undone or self.problems else ExitCode.DONE
 
     def document(self) -> dict[str, Any]:
-        """As JSON: the plan's document, with what became of it."""
-        steps = [*self.plan.steps, *self.steps]
+        steps, problems = (*self.plan.steps, *self.steps), (*self.plan.problems, *self.problems)
         return {
-            **self.plan.document(),
-            "recovery": self.recovery,
-            "stage": self.stage,
-            "confirmed_by": self.confirmed_by,
+            **replace(self.plan, stage=self.record.stage, steps=steps, problems=problems).document(),
+            "recovery": self.record.recovery,
+            "confirmed_by": self.record.confirmed_by,
             "groups": [entry.document() for entry in self.groups],
             "reverse": list(self.reverse),
             "verified": self.verified,
-            "problems": [*self.plan.problems, *self.problems],
             "undone": list(self.undone),
-            "steps": [{"step": step, "seconds": round(seconds, 3)} for step, seconds in steps],
-            "seconds": round(sum(seconds for _, seconds in steps), 3),
             "finished": self.finished,
             "exit_code": int(self.exit_code),
         }
@@ -208,17 +194,13 @@ def how(entry: PartitionMove, *, backwards: bool = False) -> str:
         return f"not written: {entry.reason}"
     if entry.action is Placement.AHEAD and not backwards:
         return f"left alone: {entry.reason}"
-    quality = "exact" if entry.exact else _reads_again(entry)
+    again = "reads some again" if entry.re_reads is None else f"reads at most {entry.re_reads:,} again"
+    quality = "exact" if entry.exact else f"{again}: {entry.reason}" if entry.reason else again
     if entry.action is Placement.UP_TO_DATE:
         return f"is there already, {quality}"
     if entry.action in {Placement.AHEAD, Placement.BACK}:
         return f"goes BACK, {quality}"
     return quality
-
-
-def _reads_again(entry: PartitionMove) -> str:
-    again = "reads some again" if entry.re_reads is None else f"reads at most {entry.re_reads:,} again"
-    return f"{again}: {entry.reason}" if entry.reason else again
 
 
 def missing_rows(missing: Sequence[NotCopied], known_until: int | None) -> list[tuple[str, str, str, str, str, str]]:
@@ -242,21 +224,15 @@ def _number(value: int | None) -> str:
 
 
 class Stopwatch:
-    """Measures how long steps take, as (step, seconds); a step that raises counts too."""
+    """Measures how long steps take, as (step, seconds), after those `before`; a step that raises counts too."""
 
-    def __init__(self) -> None:
-        self._steps: list[tuple[str, float]] = []
-
-    @property
-    def steps(self) -> tuple[tuple[str, float], ...]:
-        """The steps that ended, in order."""
-        return tuple(self._steps)
+    def __init__(self, before: tuple[tuple[str, float], ...] = ()) -> None:
+        self.steps = before
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Measure how long one step takes."""
         began = time.monotonic()
         try:
             yield
         finally:
-            self._steps.append((name, time.monotonic() - began))
+            self.steps += ((name, time.monotonic() - began),)

@@ -26,7 +26,6 @@ NAMED = 5
 
 
 def reverse_name(flow: Flow) -> str:
-    """The name of the flow in the other direction."""
     return f"{flow.target.alias}->{flow.source.alias}"
 
 
@@ -70,18 +69,11 @@ def cut_ends(flow: Flow, reverse: Flow | None, recovery: str) -> tuple[CutEnds, 
     back = reverse or replace(flow, name=reverse_name(flow), source=flow.target, target=flow.source)
     with ClusterAdmin(flow.target) as target:
         topics = target.topics()
-        names = _renamed(back, topics)
-        keys = [TopicPartition(name, number) for name in names for number in range(topics[name].partitions)]
-        ends, problems = target.end_offsets(keys)
+        keys = {name: [TopicPartition(name, number) for number in range(topics[name].partitions)] for name in _renamed(back, topics)}
+        ends, _ = target.end_offsets(key for found in keys.values() for key in found)
     # A partition without a leader counts as ending at 0: at worst, the reverse flow copies older records too.
     return tuple(
-        CutEnds(
-            name,
-            recovery,
-            tuple(0 if key in problems else ends.get(key, 0) for key in (TopicPartition(name, n) for n in range(topics[name].partitions))),
-            topics[name].topic_id or "",
-        )
-        for name in names
+        CutEnds(name, recovery, tuple(ends.get(key, 0) for key in found), topics[name].topic_id or "") for name, found in keys.items()
     )
 
 
@@ -90,12 +82,12 @@ def start_positions(reverse: Flow, cut: Mapping[str, CutEnds]) -> dict[Partition
     with ClusterAdmin(reverse.source) as source:
         topics = source.topics()
     state = read_own_state(reverse, settled=False)
-    found = {}
-    for name in _renamed(reverse, topics):
-        for number in range(topics[name].partitions):
-            if (name, number) not in state.heads:
-                found[name, number] = start_of(cut.get(name), topics[name].topic_id, number)
-    return found
+    return {
+        (name, number): start_of(cut.get(name), topics[name].topic_id, number)
+        for name in _renamed(reverse, topics)
+        for number in range(topics[name].partitions)
+        if (name, number) not in state.heads
+    }
 
 
 def start_of(cut: CutEnds | None, topic_id: str | None, partition: int) -> int:
@@ -139,14 +131,8 @@ def differences(flow: Flow, record: RecoveryRecord, identity: str) -> tuple[str,
     heads = [head for _, head in sorted(state.heads.items()) if not flow.policy.is_heartbeats_topic(head.topic)]
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()
-        ends, problems = source.end_offsets(
-            [
-                TopicPartition(head.topic, head.partition)
-                for head in heads
-                if head.topic in topics and head.partition < topics[head.topic].partitions
-            ],
-            committed=False,
-        )
+        known = [head for head in heads if head.topic in topics and head.partition < topics[head.topic].partitions]
+        ends, problems = source.end_offsets((TopicPartition(head.topic, head.partition) for head in known), committed=False)
     for (topic, partition), problem in problems.items():  # after a restart, partitions have no leader for a while
         raise ClusterUnreachable(f"cluster {alias}: {topic}-{partition}: {problem}")
     differing = set()
@@ -168,8 +154,7 @@ def _what_then(flow: Flow) -> str:
             f"{again}: what was produced on the target comes along under its own names, but what had come from {flow.source.alias} does "
             "not go back under this replication policy; copy that with a file of its own first"
         )
-    back = f"{flow.target.alias}->{flow.source.alias}"
     return (
         f"{again}: everything that the target holds goes back; set {flow.name}.ferry.on.recreate=restart and "
-        f"{back}.ferry.on.target.recreate=restart for it, so that both flows go on with the new topics"
+        f"{reverse_name(flow)}.ferry.on.target.recreate=restart for it, so that both flows go on with the new topics"
     )

@@ -17,9 +17,8 @@ from ferry.ledger.recovery_record import DONE, current_record, cut_of, done_grou
 from ferry.ledger.stages import Event, Stage, advance
 from ferry.ledger.state import PartitionKey
 from ferry.pipeline.plan import plan_run
-from ferry.recovery.group_moves import GroupMove, without_taken
 from ferry.recovery.keeper import RecoveryKeeper
-from ferry.recovery.moving import GroupOutcome, members_of, move_groups, plan_moves, refused_groups
+from ferry.recovery.moving import GroupMove, GroupOutcome, members_of, move_groups, plan_moves, refused_groups, without_taken
 from ferry.recovery.not_copied import Copy, NotCopied, drain, not_copied, refuse_rest
 from ferry.recovery.readings import GroupReading, cluster_id_of, read_groups
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
@@ -28,8 +27,6 @@ from ferry.verify.range_runner import InlineRangeRunner
 from ferry.verify.report import VerifyReport
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verifying import verify
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -72,16 +69,7 @@ def check_switch_over(switch: SwitchOver, options: RecoveryOptions, *, rebuilt: 
         notices = refuse_another_source(flow, record, identity, rebuilt=rebuilt) if switch.back else refuse_other_way(flow)
         if not switch.active.exactly_once:
             raise RecoveryStopped(f"{switch.active.name} copies at least once: set transaction.producer=true for it first")
-    return RecoveryPlan(
-        command=options.command,
-        flow=flow.name,
-        run_id=options.run_id,
-        mode=options.mode,
-        stage=record.stage,
-        source_cluster=identity,
-        notices=notices,
-        steps=watch.steps,
-    )
+    return RecoveryPlan(options, flow.name, record.stage, source_cluster=identity, notices=notices, steps=watch.steps)
 
 
 def settle_start(switch: SwitchOver, options: RecoveryOptions) -> tuple[str, ...]:
@@ -104,7 +92,9 @@ def copy_ahead(flow: Flow, options: RecoveryOptions, copy: Copy, what: str) -> s
     return f"{flow.name}: {report.records:,} records in {report.seconds:.1f} s"
 
 
-def drain_and_verify(switch: SwitchOver, options: RecoveryOptions, copy: Copy, say: Say, *, compare: bool) -> tuple[str, str]:
+def drain_and_verify(
+    switch: SwitchOver, options: RecoveryOptions, copy: Copy, say: Callable[[str], None], *, compare: bool
+) -> tuple[str, str]:
     """Copy the rest and compare both clusters; returns what was done, in words. RecoveryStopped when something is left or differs."""
     records = drain(switch.active, options.run_id, copy)
     told = f"{switch.active.name}: {records:,} records drained, nothing is left"
@@ -122,9 +112,9 @@ def verified(outcome: VerifyReport) -> str:
     return f"{outcome.records:,} records are equal on both sides"
 
 
-def plan_switch_over(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan) -> RecoveryPlan:
+def plan_switch_over(switch: SwitchOver, checked: RecoveryPlan) -> RecoveryPlan:
     """What would be written for every group, and what is not copied yet. Reads only."""
-    watch = Stopwatch()
+    options, watch = checked.options, Stopwatch(checked.steps)
     with watch.step("translate groups"):
         reading = _read(switch, options)
     with watch.step("look at groups"):
@@ -136,21 +126,22 @@ def plan_switch_over(switch: SwitchOver, options: RecoveryOptions, checked: Reco
         missing, problems = _missing(switch, options)
     return replace(
         checked,
-        moves=tuple(_with_obstacle(move, switch) for move in moves),
-        unread=(*reading.unread_lines, *unread),
+        moves=tuple(
+            replace(move, obstacle=_why(move.members_at_origin, switch)) if move.members_at_origin and not move.obstacle else move
+            for move in moves
+        ),
+        unread=(*reading.unread, *unread),
         left_out=reading.left_out,
         missing=missing,
         notices=(*checked.notices, *reading.notices),
         problems=(*checked.problems, *problems),
-        steps=(*checked.steps, *watch.steps),
+        steps=watch.steps,
     )
 
 
-def carry_out_switch_over(
-    switch: SwitchOver, options: RecoveryOptions, plan: RecoveryPlan, confirmed: Confirmation, proven: str
-) -> RecoveryReport:
+def carry_out_switch_over(switch: SwitchOver, plan: RecoveryPlan, confirmed: Confirmation, proven: str) -> RecoveryReport:
     """Write the groups. The stage ends when all of them are written. `proven`: what verify said."""
-    watch, flow, active = Stopwatch(), switch.flow, switch.active
+    options, watch, flow, active = plan.options, Stopwatch(), switch.flow, switch.active
     with RecoveryKeeper(flow) as keeper:
         if ended_by(keeper.record, switch.ends, options.run_id):
             return _report_again(keeper, plan, proven)
@@ -168,16 +159,8 @@ def carry_out_switch_over(
         left = _left_out(switch, options, keeper)
         if all(entry.done for entry in outcomes) and not (reading.unread or left):
             keeper.end(switch.ends, DONE)
-        return RecoveryReport(
-            plan=plan,
-            recovery=record.recovery,
-            stage=keeper.record.stage,
-            confirmed_by=confirmed.by,
-            groups=outcomes,
-            verified=proven,
-            problems=(*reading.unread_lines, *left),
-            steps=watch.steps,
-        )
+        problems = (*reading.unread, *left)
+        return RecoveryReport(plan, keeper.record, outcomes, verified=proven, problems=problems, steps=watch.steps)
 
 
 def _read(switch: SwitchOver, options: RecoveryOptions) -> GroupReading:
@@ -191,10 +174,9 @@ def _read(switch: SwitchOver, options: RecoveryOptions) -> GroupReading:
 
 def _report_again(keeper: RecoveryKeeper, plan: RecoveryPlan, proven: str) -> RecoveryReport:
     """The report of an earlier try of this run, which ended the movement and was killed before it could report."""
-    record = keeper.record
-    done = done_groups(keeper.state, record)
+    done = done_groups(keeper.state, keeper.record)
     outcomes = tuple(GroupOutcome(GroupMove(group, "", ()), done=True) for group in sorted(done))
-    return RecoveryReport(plan, record.recovery, record.stage, record.confirmed_by, outcomes, verified=proven)
+    return RecoveryReport(plan, keeper.record, outcomes, verified=proven)
 
 
 def _left_out(switch: SwitchOver, options: RecoveryOptions, keeper: RecoveryKeeper) -> tuple[str, ...]:
@@ -238,10 +220,6 @@ def _without_members(reading: GroupReading, switch: SwitchOver) -> tuple[GroupRe
     return replace(reading, positions=positions), tuple(
         GroupOutcome(GroupMove(group, why, (), members.get(group, 0)), done=False, problems=(why,)) for group, why in sorted(busy.items())
     )
-
-
-def _with_obstacle(move: GroupMove, switch: SwitchOver) -> GroupMove:
-    return replace(move, obstacle=_why(move.members_at_origin, switch)) if move.members_at_origin and not move.obstacle else move
 
 
 def _why(members: int, switch: SwitchOver) -> str:

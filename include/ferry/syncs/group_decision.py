@@ -73,7 +73,6 @@ class GroupDecision:
 
     @property
     def writes(self) -> dict[TopicPartition, CommittedOffset]:
-        """The offsets to commit."""
         return {entry.remote: entry.write for entry in self.partitions if entry.write is not None}
 
 

@@ -4,8 +4,7 @@ group_placing.py decides, as it does for the group sync.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
@@ -65,10 +64,6 @@ class GroupExplanation:
     target: GroupSide
     obstacles: tuple[str, ...]
     partitions: tuple[ExplainedPartition, ...]
-
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
 
 
 def explain_group(flow: Flow, group: str) -> GroupExplanation:

@@ -54,7 +54,6 @@ class GroupResult:
 
     @property
     def written(self) -> tuple[PartitionDecision, ...]:
-        """The partitions that were written."""
         if self.whole is not None:
             return ()
         return tuple(entry for entry in self.decision.partitions if entry.write is not None and entry.remote not in self.partitions)
@@ -89,12 +88,15 @@ class GroupPlacer:
         """What is to be written now, for GROUPS_AT_ONCE groups at a time in order of name; and why other groups cannot be read."""
         names = sorted(positions)
         for start in range(0, len(names), GROUPS_AT_ONCE):
-            decisions, problems = [], {}
-            for group, seen in self._look(names[start : start + GROUPS_AT_ONCE]).items():
-                if isinstance(seen, FerryError):
-                    problems[group] = seen
+            decisions: list[GroupDecision] = []
+            problems: dict[str, FerryError] = {}
+            for group, (description, offsets) in self._look(names[start : start + GROUPS_AT_ONCE]).items():
+                if isinstance(description, FerryError):
+                    problems[group] = description
+                elif isinstance(offsets, FerryError):
+                    problems[group] = offsets
                 else:
-                    alias = self._cluster.alias
+                    seen, alias = TargetGroup(description, offsets, self._listed.get(group)), self._cluster.alias
                     decisions.append(decide_group(group, positions[group], seen, self._widths, alias=alias, marker=self.marker))
             yield decisions, problems
 
@@ -113,8 +115,8 @@ class GroupPlacer:
             for decision in decisions
         ]
 
-    def _look(self, groups: Iterable[str]) -> dict[str, TargetGroup | FerryError]:
-        """The groups as they are now; what could not be read is that group's error.
+    def _look(self, groups: Iterable[str]) -> dict[str, tuple[GroupDescription | FerryError, GroupOffsets | FerryError]]:
+        """The groups as they are now, and their offsets; what could not be read is an error.
 
         States first, offsets last: whoever came and went in between has left its offsets. An active group is not written, so offsets of
         its open transactions need not be waited for.
@@ -125,16 +127,7 @@ class GroupPlacer:
             **(self._groups.offsets(sorted(active), stable=False) if active else {}),
             **self._groups.offsets([group for group in groups if group not in active]),
         }
-        found: dict[str, TargetGroup | FerryError] = {}
-        for group in groups:
-            description, committed = described[group], offsets[group]
-            if isinstance(description, FerryError):
-                found[group] = description
-            elif isinstance(committed, FerryError):
-                found[group] = committed
-            else:
-                found[group] = TargetGroup(description, committed, self._listed.get(group))
-        return found
+        return {group: (described[group], offsets[group]) for group in groups}
 
     def _result(
         self,

@@ -1,7 +1,11 @@
-"""Creates and grows remote topics as topic_plan.py says: before a run copies, or as a sync of its own."""
+"""Creates and grows remote topics, before a run copies or as a sync of its own, by MirrorSourceConnector's rules.
+
+A new remote topic gets the source's number of partitions and configs (config_plan.py). A remote topic with fewer partitions than its source
+grows. One with more stays as it is, and is named. Nothing is ever deleted.
+"""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,9 +18,50 @@ from ferry.errors import ClusterUnreachable, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
-from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules
+from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules, creation_config
 from ferry.syncs.context import SyncContext, sync_scope
-from ferry.syncs.topic_plan import GrowthPlan, NewTopicPlan, TopicPlan, plan_from
+
+
+@dataclass(frozen=True)
+class NewTopicPlan:
+    """A remote topic to create. `left`: (name, reason) of configs that the source sets and the remote topic does not get."""
+
+    topic: str
+    remote_topic: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str] = field(default_factory=dict)
+    left: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class GrowthPlan:
+    """A remote topic with fewer partitions than its source."""
+
+    topic: str
+    remote_topic: str
+    partitions: int
+    now: int
+
+
+@dataclass(frozen=True)
+class TopicPlan:
+    """What to create and to grow. `wider`: remote topics that have more partitions than their source, and stay as they are.
+
+    `unread`: pairs whose remote topics are not created, because the configs of the source topics cannot be described.
+    """
+
+    create: tuple[NewTopicPlan, ...] = ()
+    grow: tuple[GrowthPlan, ...] = ()
+    wider: tuple[GrowthPlan, ...] = ()
+    unread: Mapping[tuple[str, str], FerryError] = field(default_factory=dict)
+
+    def grows(self, remote_topic: str) -> bool:
+        """Whether the plan grows or creates this topic."""
+        return remote_topic in {*(new.remote_topic for new in self.create), *(growth.remote_topic for growth in self.grow)}
+
+    def document(self) -> dict[str, Any]:
+        return {"create": [asdict(entry) for entry in self.create], "grow": [asdict(entry) for entry in self.grow]}
 
 
 class TopicFailure(NamedTuple):
@@ -37,7 +82,6 @@ class TopicChanges:
     failed: tuple[TopicFailure, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         failed = [[failure.topic, failure.remote_topic, failure.problem] for failure in self.failed]
         return {"created": list(self.created), "grown": list(self.grown), "failed": failed}
 
@@ -78,7 +122,7 @@ def plan_topics(
     source: ClusterAdmin,
     target: ClusterAdmin,
 ) -> TopicPlan:
-    """Compare both listings; the configs of topics to create are read from the source."""
+    """Compare both listings of (source topic, remote topic) pairs; the configs of topics to create are read from the source."""
     pairs = list(selected)
     missing = [topic for topic, remote in pairs if remote not in target_topics]
     configs, unread = source.visible_configs(missing) if missing else ({}, {})
@@ -88,7 +132,18 @@ def plan_topics(
     limit = batch_limit(target) if missing else DEFAULT_BATCH_LIMIT
     replicas = replicas_for(flow.wanted_replicas(REMOTE_TOPICS), target, [remote for _, remote in pairs if remote not in target_topics])
     rules = ConfigRules(flow.config_property_filter, limit)
-    return replace(plan_from(pairs, source_topics, target_topics, configs=configs, rules=rules, replicas=replicas), unread=left)
+    create, grow, wider = [], [], []
+    for topic, remote in pairs:
+        partitions = source_topics[topic].partitions
+        if remote not in target_topics:
+            create.append(NewTopicPlan(topic, remote, partitions, replicas, *creation_config(configs.get(topic, {}), rules)))
+            continue
+        growth = GrowthPlan(topic, remote, partitions, target_topics[remote].partitions)
+        if growth.now < growth.partitions:
+            grow.append(growth)
+        elif growth.now > growth.partitions:
+            wider.append(growth)
+    return TopicPlan(tuple(create), tuple(grow), tuple(wider), left)
 
 
 def batch_limit(cluster: ClusterAdmin) -> int:

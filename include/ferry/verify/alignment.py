@@ -15,8 +15,6 @@ FARTHEST = 256
 # Longer parts are compared place by place, because matching costs the product of both lengths.
 LARGEST_MATCHED = 600
 
-Places = list[int]
-
 
 def meeting(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[int, int] | None:
     """How many records on the left and on the right to skip, at least, so that both rows are equal for a while or to both ends.
@@ -50,14 +48,15 @@ def _alike(left: Sequence[Hashable], at: int, right: Sequence[Hashable], place: 
     return limit
 
 
-def without_partner(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[Places, Places]:
+def without_partner(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[list[int], list[int]]:
     """Indices of the records on both sides that have no counterpart in the same order.
 
     Of two records that changed places both are returned: neither is more wrong than the other.
     """
-    by_place = _different_places(left, right) if len(left) == len(right) else None
-    if by_place is not None and (len(by_place) <= 2 or len(left) > LARGEST_MATCHED):
-        return by_place, list(by_place)
+    if len(left) == len(right):
+        by_place = [index for index, (one, other) in enumerate(zip(left, right, strict=True)) if one != other]
+        if len(by_place) <= 2 or len(left) > LARGEST_MATCHED:
+            return by_place, list(by_place)
     if max(len(left), len(right)) > LARGEST_MATCHED:
         return list(range(len(left))), list(range(len(right)))
     kept_left, kept_right = set(range(len(left))), set(range(len(right)))
@@ -65,7 +64,3 @@ def without_partner(left: Sequence[Hashable], right: Sequence[Hashable]) -> tupl
         kept_left -= set(range(block.a, block.a + block.size))
         kept_right -= set(range(block.b, block.b + block.size))
     return sorted(kept_left), sorted(kept_right)
-
-
-def _different_places(left: Sequence[Hashable], right: Sequence[Hashable]) -> Places:
-    return [index for index, (one, other) in enumerate(zip(left, right, strict=True)) if one != other]

@@ -128,7 +128,9 @@ class LogReader:
             raise self._failure(UnreadableBatch, str(problem)) from problem
         if self._at > before:
             self._troubled_since = 0.0
-            self._leap()
+            following = next_start(self._wanted, self._at)
+            if following >= self._end or following - self._at > LEAP_OFFSETS:
+                self._at = min(following, self._end)
         elif not len(fetched.records) and 0 <= fetched.last_stable_offset < self._end:
             start, end = await log_bounds(self._connection, self._leaders, self._place.topic, self._place.partition)
             if end < self._end and start <= self._at:
@@ -150,13 +152,6 @@ class LogReader:
             self._at = max(self._at, header.next_offset)
             if not (dropped or header.is_control or header.count == 0):
                 yield Batch(header, view)
-
-    def _leap(self) -> None:
-        following = next_start(self._wanted, self._at)
-        if following >= self._end:
-            self._at = self._end
-        elif following - self._at > LEAP_OFFSETS:
-            self._at = following
 
     async def _refused(self, code: int) -> None:
         place = self._place

@@ -74,7 +74,6 @@ class LogSide:
 
     @property
     def first_batch(self) -> Batch | None:
-        """The next batch, if it was added."""
         return self._batches[0] if self._batches else None
 
     def wants_all(self, header: BatchHeader) -> bool:

@@ -61,7 +61,6 @@ class NotCovered:
     side: Side = Side.SOURCE
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "topic": self.topic,
             "partition": self.partition,

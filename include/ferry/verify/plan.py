@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ferry.ledger.receipts import COPIES
 from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence, VerifyRange
-from ferry.verify.slices import PIECE_BYTES, PIECE_RUNS, LogBounds, Slice, clip, distinct, downstream_of, follows, sliced, upstream_of
+from ferry.verify.slices import PIECE_BYTES, PIECE_RUNS, LogBounds, Slice, clip, distinct, downstream_of, follows, sliced
 from ferry.wire.ranges import Range, Ranges, outside, union, within
 from ferry.wire.runs import Run, encode_runs
 
@@ -117,7 +117,7 @@ def _clipped(piece: Slice, bounds: LogBounds, excluded: Ranges) -> _Clipped:
         start = max(start, kept[0][0] if kept else end)
     if any(run[1] >= bounds.downstream[1] for run in no_target):
         end = min(end, kept[-1][0] + kept[-1][2] if kept else start)
-    claimed = outside(excluded, start, end) if start < end and piece.whole and not piece.handled else ()
+    claimed = outside(excluded, start, end) if start < end and not piece.handled else ()
     share = piece.weight * sum(run[2] for run in kept) // max(1, sum(run[2] for run in piece.runs))
     return _Clipped(piece, replace(piece, start=start, end=max(start, end), runs=kept, weight=share), no_source, claimed)
 
@@ -179,7 +179,7 @@ def _spans(groups: Sequence[_Group], clipped: Sequence[_Clipped], evidence: Part
 
 
 def _range(evidence: PartitionEvidence, group: _Group, place: Range, tolerated: Ranges) -> VerifyRange:
-    upstream = union([*group.claimed, *upstream_of(group.runs)])
+    upstream = union([*group.claimed, *((run[0], run[0] + run[2]) for run in group.runs)])
     return VerifyRange(
         topic=evidence.topic,
         partition=evidence.partition,

@@ -6,21 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from ferry import errors
 from ferry.errors import CopiesDiffer, ExitCode, FerryError, PartitionsFailed, worst_exit_code
 from ferry.ledger.run_report import PartitionFailure
 from ferry.verify.comparer import Tally
-from ferry.verify.model import (
-    Difference,
-    DifferenceKind,
-    NotCovered,
-    RangeResult,
-    VerifiedRange,
-    VerifyRange,
-    with_offset_names,
-)
+from ferry.verify.model import Difference, DifferenceKind, NotCovered, RangeResult, Side, VerifiedRange, VerifyRange, with_offset_names
 from ferry.verify.unmatched import Mismatch
 from ferry.wire.documents import read_as
 from ferry.wire.ranges import Range, Ranges
@@ -32,8 +25,6 @@ DIFFERENCES_LISTED = 1_000
 DIFFERENCES_SAID = 3
 # The result of a range lists so many, and counts all.
 DIFFERENCES_A_RANGE = 100
-ONLY_SOURCE = "compaction: {:,} records are on the source only"
-ONLY_TARGET = "compaction: {:,} records are on the target only"
 
 
 @dataclass(frozen=True)
@@ -72,7 +63,6 @@ class VerifyReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code of the command."""
         named = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed]
         codes = [found.exit_code for found in named if found.exit_code is ExitCode.UNREACHABLE]
         return worst_exit_code([*codes, *(problem.exit_code for problem in self.problems())])
@@ -126,21 +116,18 @@ def summed(results: Iterable[RangeResult]) -> dict[str, Any]:
         (entry for result in found for entry in result.differences),
         key=lambda entry: (entry.topic, entry.partition, max(entry.downstream_offset, -1), entry.upstream_offset),
     )
+    place = attrgetter("topic", "partition", "downstream")
     return {
         "ranges": sum(result.problem is None for result in found),
         "records": sum(result.records for result in found),
         "bytes": sum(result.bytes for result in found),
         "bytes_as_stored": sum(result.bytes_as_stored for result in found),
         "counts": dict(counts),
-        "verified": tuple(sorted((entry.verified for entry in found if entry.verified), key=_place)),
+        "verified": tuple(sorted((entry.verified for entry in found if entry.verified), key=place)),
         "differences": tuple(differences[:DIFFERENCES_LISTED]),
         "not_covered": tuple(entry for result in found for entry in result.not_covered),
         "failed": tuple(dict.fromkeys(PartitionFailure(entry.topic, entry.partition, *entry.problem) for entry in found if entry.problem)),
     }
-
-
-def _place(entry: VerifiedRange) -> tuple[str, int, Range]:
-    return entry.topic, entry.partition, entry.downstream
 
 
 def result_of(
@@ -151,10 +138,10 @@ def result_of(
     `compared`: the part of the range that both logs still held; None: nothing.
     """
     counts = Counter(finding.kind for finding in tally.findings) + tally.beyond
-    where, span = (wanted.topic, wanted.partition), wanted.upstream
+    remote = (wanted.topic, wanted.partition, wanted.remote_topic)
     compacted = [
-        NotCovered(*where, *span, text.format(count))
-        for text, count in ((ONLY_SOURCE, tally.only_source), (ONLY_TARGET, tally.only_target))
+        NotCovered(wanted.topic, wanted.partition, *wanted.upstream, f"compaction: {count:,} records are on the {side.value} only")
+        for side, count in ((Side.SOURCE, tally.only_source), (Side.TARGET, tally.only_target))
         if count
     ]
     return RangeResult(
@@ -165,7 +152,10 @@ def result_of(
         bytes=size,
         bytes_as_stored=tally.as_stored,
         counts={kind.value: count for kind, count in counts.items()},
-        differences=tuple(_difference(wanted, finding) for finding in tally.findings[:DIFFERENCES_A_RANGE]),
+        differences=tuple(
+            Difference(*remote, finding.upstream, finding.downstream, finding.kind, _detail(finding))
+            for finding in tally.findings[:DIFFERENCES_A_RANGE]
+        ),
         not_covered=(*expired, *compacted),
         verified=None if compared is None else _verified(compared, tally, counts.total()),
     )
@@ -190,12 +180,6 @@ def _verified(compared: VerifyRange, tally: Tally, differences: int) -> Verified
 
 def _hull(parts: Ranges) -> Range:
     return (parts[0][0], parts[-1][1]) if parts else (0, 0)
-
-
-def _difference(wanted: VerifyRange, finding: Mismatch) -> Difference:
-    return Difference(
-        wanted.topic, wanted.partition, wanted.remote_topic, finding.upstream, finding.downstream, finding.kind, _detail(finding)
-    )
 
 
 def _detail(finding: Mismatch) -> str:

@@ -15,7 +15,6 @@ import secrets
 import time
 import zlib
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from ferry.clusters.internal_producer import append_records
@@ -40,7 +39,6 @@ RESULT_MILLISECONDS = 24 * 3600 * 1000
 REPORT_BYTES = 256 << 20
 
 _DAMAGED = (ValueError, KeyError, TypeError, AttributeError, zlib.error)
-_NOT_READABLE = (*_DAMAGED, UnreadableRecord, NewerFormat)
 
 
 class ResultWriter:
@@ -56,7 +54,7 @@ class ResultWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *details: object) -> None:
         self._write()
 
     def add(self, result: RangeResult) -> None:
@@ -80,7 +78,8 @@ class ResultWriter:
 def read_finished(flow: Flow, run_id: str) -> dict[str, RangeResult]:
     """Results of earlier tries on the last day, by range key."""
     now = time.time_ns() // 1_000_000
-    return fold_results((value for moment, value in _values(flow, run_id) if counts(moment, now)), _place(flow))
+    current = (value for moment, value in _values(flow, run_id) if counts(moment, now))
+    return fold_results(current, place_of(flow.target, flow.runs_topic))
 
 
 def counts(moment: int, now: int) -> bool:
@@ -90,7 +89,7 @@ def counts(moment: int, now: int) -> bool:
 
 def read_report(flow: Flow, run_id: str) -> VerifyReport | None:
     """The last complete report; None: there is none. NewerFormat."""
-    return fold_report((value for _, value in _values(flow, run_id)), _place(flow))
+    return fold_report((value for _, value in _values(flow, run_id)), place_of(flow.target, flow.runs_topic))
 
 
 def fold_results(values: Iterable[bytes], where: str) -> dict[str, RangeResult]:
@@ -103,7 +102,7 @@ def fold_results(values: Iterable[bytes], where: str) -> dict[str, RangeResult]:
                 require_version(entry, where, RECORD_VERSION)
                 result = RangeResult.of_document(entry["result"])
                 found[result.key] = result
-        except _NOT_READABLE as problem:
+        except (UnreadableRecord, NewerFormat, *_DAMAGED) as problem:
             problems.append(problem)
     if problems:
         log.warning("%s: %d results of an earlier try cannot be used: %r", where, len(problems), problems[0])
@@ -135,7 +134,6 @@ def fold_report(values: Iterable[bytes], where: str) -> VerifyReport | None:
 
 
 def write_report(flow: Flow, report: VerifyReport) -> None:
-    """Write the report of this try."""
     records = [(_key(report.run_id), value) for value in report_records(report)]
     append_records(flow.target, flow.runs_topic, records, in_order=True)
 
@@ -167,10 +165,6 @@ def _values(flow: Flow, run_id: str) -> list[tuple[int, bytes]]:
     with InternalTopicReader(flow.target) as reader:
         records = reader.read(flow.runs_topic)
         return [(record.timestamp, record.value) for record in records if record.key == key and record.value is not None]
-
-
-def _place(flow: Flow) -> str:
-    return place_of(flow.target, flow.runs_topic)
 
 
 def _key(run_id: str) -> bytes:

@@ -20,14 +20,13 @@ PIECE_RUNS = 50_000
 
 @dataclass(frozen=True)
 class Slice:
-    """Upstream `[start, end)` of one receipt, and its runs there. `whole`: every record in the range must be on the target."""
+    """Upstream `[start, end)` of one receipt, and its runs there."""
 
     start: int
     end: int
     runs: tuple[Run, ...]
     weight: int
     handled: bool = False
-    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -127,11 +126,6 @@ def _parts(run: Run, begin: int, wanted: Range) -> tuple[Run, Run, Run]:
 
 def _filled(runs: Iterable[Run]) -> tuple[Run, ...]:
     return tuple(run for run in runs if run[2] > 0)
-
-
-def upstream_of(runs: Iterable[Run]) -> Ranges:
-    """The upstream offsets of runs, each as a range."""
-    return tuple((run[0], run[0] + run[2]) for run in runs)
 
 
 def downstream_of(runs: Iterable[Run]) -> Ranges:

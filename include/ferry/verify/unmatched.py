@@ -106,9 +106,8 @@ def _moved(source: list[Lone], target: list[Lone]) -> tuple[list[Mismatch], list
     return found, left, [lone for lone in target if id(lone) in rest]
 
 
-def _told_apart(source: list[Lone], target: list[Lone]) -> list[Mismatch]:
+def _told_apart(here: list[Lone], there: list[Lone]) -> list[Mismatch]:
     """Pairs are altered records; the others are missing or extra."""
-    here, there = list(source), list(target)
     pairs = _most_alike(here, there) if max(len(here), len(there)) <= CAREFUL else list(zip(here, there, strict=False))
     paired = {id(lone) for pair in pairs for lone in pair}
     return [

@@ -11,9 +11,8 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import GroupTaken
-from ferry.recovery.checkpointed_groups import checkpoint_image
-from ferry.recovery.group_moves import PlaceShown, described_move, with_consent, without_taken
-from ferry.recovery.moving import outcome_of
+from ferry.recovery.moving import PlaceShown, described_move, outcome_of, with_consent, without_taken
+from ferry.recovery.readings import checkpoint_image
 from ferry.recovery.report import group_rows, how
 from ferry.syncs.group_decision import GroupDecision, Placement, TargetGroup, decide_group
 from ferry.syncs.group_placing import GroupResult, NotWritten
