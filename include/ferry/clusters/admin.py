@@ -11,7 +11,6 @@ controller is elected. A request may therefore be executed twice: Ferry does not
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from typing import Any, Self, TypeGuard, TypeVar
@@ -115,7 +114,7 @@ class ClusterAdmin:
             refusal = refused_login(self._clients.errors)
             if refusal is not None:  # the client would go on trying
                 raise explained(self._cluster, "logging in", refusal)
-        found = _settled(future, FIRST_ATTEMPT_SECONDS)
+        found = _settled(partial(future.result, FIRST_ATTEMPT_SECONDS + 1.0))
         if isinstance(found, KafkaError):
             if not self._is_there():
                 raise self._explained("describing the cluster", found)
@@ -284,36 +283,34 @@ class ClusterAdmin:
         for seconds in self._attempts():
             left = {key: argument for key, argument in wanted.items() if key not in answers or _is_passing(answers[key])}
             futures = getattr(self._clients.admin, method)(gather(list(left.values())), request_timeout=seconds, **options) if left else {}
-            answers |= {key: _settled(future, seconds) for key, future in zip(left, futures.values(), strict=True)}
+            answers |= {key: _settled(partial(future.result, seconds + 1.0)) for key, future in zip(left, futures.values(), strict=True)}
             if not any(_is_passing(answer) for answer in answers.values()):
                 self._clients.answered = True
                 break
         return answers
 
     def _described(self, **options: Any) -> Any:
-        found: Any = None
-        for seconds in self._attempts():
-            found = _settled(self._clients.admin.describe_cluster(request_timeout=seconds, **options), seconds)
-            if not _is_passing(found):
-                break
-        if isinstance(found, KafkaError):
-            raise self._explained("describing the cluster", found)
-        return found
+        def ask(seconds: float) -> Any:
+            return self._clients.admin.describe_cluster(request_timeout=seconds, **options).result(seconds + 1.0)
+
+        return self._retried("describing the cluster", ask)
 
     def _metadata(self, doing: str) -> ClusterMetadata:
         """Brokers and topics, from any broker."""
-        problem = KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - a public name
+        found: ClusterMetadata = self._retried(doing, lambda seconds: self._clients.admin.list_topics(timeout=seconds))
+        return found
+
+    def _retried(self, doing: str, ask: Callable[[float], Any]) -> Any:
+        """What `ask` gives; it gets the seconds of each attempt."""
+        found: Any = None
         for seconds in self._attempts():
-            try:
-                found = self._clients.admin.list_topics(timeout=seconds)
-            except KafkaException as failure:
-                problem = failure
-                if not _is_passing(failure.args[0]):
-                    break
-            else:
-                self._clients.answered = True
-                return found
-        raise self._explained(doing, problem.args[0]) from problem
+            found = _settled(partial(ask, seconds))
+            if not _is_passing(found):
+                break
+        if isinstance(found, KafkaError):
+            raise self._explained(doing, found)
+        self._clients.answered = True
+        return found
 
     def _attempts(self) -> Iterator[float]:
         """Seconds for each attempt at a request, each with a new client. A cluster that has never answered gets one attempt."""
@@ -374,10 +371,10 @@ def require_contact(*clusters: Cluster) -> None:
             admin.cluster_id()
 
 
-def _settled(future: Future[Any], seconds: float) -> Any:
-    """The result of a request that was given `seconds`, or a KafkaError, also if the client itself does not end the request in time."""
+def _settled(ask: Callable[[], Any]) -> Any:
+    """What `ask` gives, or a KafkaError, also if the client itself does not end the request in time."""
     try:
-        return future.result(seconds + 1.0)
+        return ask()
     except KafkaException as problem:
         return problem.args[0]
     except FutureTimeout:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from ferry.clusters.internal_reader import InternalRecord
@@ -77,18 +77,10 @@ def is_due(held_ever: int, index: LossIndex | None) -> bool:
     return held_ever < before or held_ever - before >= NEW_RECORDS
 
 
-class _Found(NamedTuple):
-    partition: int
-    offset: int
-    epoch: int
-    receipt: Receipt
-
-
 class LossFold:
     """Collects the losses of a ledger from its committed records.
 
-    Add the records at `listed`, then those from `starts` on, both offsets by partition, in the order of the log. `where`: see
-    formats.place_of.
+    Add the records at `listed`, then those from `starts` on, both offsets by partition, in log order. `where`: see formats.place_of.
     """
 
     def __init__(self, shares: Iterable[IndexedShare], where: str) -> None:
@@ -96,13 +88,14 @@ class LossFold:
         self.listed = {share.partition: share.losses for share in known if share.losses}
         self.starts = {share.partition: share.read_to for share in known}
         self._read_to = {share.partition: (share.read_to, share.epoch) for share in known}
-        self._losses: dict[bytes, _Found] = {}
+        # By key: partition, offset and leader epoch of the record, and the receipt.
+        self._losses: dict[bytes, tuple[int, int, int, Receipt]] = {}
         self._where = where
 
     @property
     def losses(self) -> tuple[Receipt, ...]:
         """All of them, acknowledged or not."""
-        return tuple(found.receipt for found in self._losses.values())
+        return tuple(receipt for _, _, _, receipt in self._losses.values())
 
     def add(self, record: InternalRecord) -> None:
         """Errors as in decode_receipt."""
@@ -112,7 +105,7 @@ class LossFold:
         if receipt is None:
             self._losses.pop(record.key, None)
         else:
-            self._losses[record.key] = _Found(record.partition, record.offset, record.epoch, receipt)
+            self._losses[record.key] = (record.partition, record.offset, record.epoch, receipt)
 
     def index(self, ledger_topic_id: str, held_ever: int) -> LossIndex:
         """The index of all that was read. Without partitions without leader epochs: nobody can tell whether their log was truncated."""
@@ -122,7 +115,7 @@ class LossFold:
 
     def _share(self, partition: int, most: int) -> IndexedShare:
         read_to, epoch = self._read_to[partition]
-        found = sorted((entry.offset, entry.epoch) for entry in self._losses.values() if entry.partition == partition)
+        found = sorted((offset, epoch) for number, offset, epoch, _ in self._losses.values() if number == partition)
         if len(found) > most:
             found = found[:most]
             read_to, epoch = found[-1][0] + 1, found[-1][1]
