@@ -18,18 +18,8 @@ from kafka.protocol.producer import (
     TxnOffsetCommitRequest,
 )
 
-from ferry.clusters.answers import (
-    ADD_OFFSETS_TO_TXN,
-    ADD_PARTITIONS_TO_TXN,
-    ASKED_AGAIN,
-    END_TXN,
-    FIND_COORDINATOR,
-    INIT_PRODUCER_ID,
-    OFFSET_FETCH,
-    TXN_OFFSET_COMMIT,
-    Action,
-    RequestKind,
-)
+from ferry.clusters import answers
+from ferry.clusters.answers import ASKED_AGAIN, FIND_COORDINATOR, Action, RequestKind
 from ferry.clusters.committed_offsets import BATCH_BYTES, K, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.group_model import CommittedOffset
@@ -116,7 +106,7 @@ class Coordinator:
             min_version=3,
             max_version=5,
         )
-        answer = await self._until_settled(INIT_PRODUCER_ID, TRANSACTION_COORDINATOR, request)
+        answer = await self._until_settled(answers.INIT_PRODUCER_ID, TRANSACTION_COORDINATOR, request)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
     async def settle(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
@@ -164,7 +154,7 @@ class Coordinator:
             ]
             return codes, answer
 
-        await self._until_settled(ADD_PARTITIONS_TO_TXN, TRANSACTION_COORDINATOR, request, read)
+        await self._until_settled(answers.ADD_PARTITIONS_TO_TXN, TRANSACTION_COORDINATOR, request, read)
 
     async def add_offsets(self, identity: ProducerIdentity) -> None:
         """Register the group with the transaction (only needed before KIP-890)."""
@@ -174,7 +164,7 @@ class Coordinator:
             producer_epoch=identity.epoch,
             group_id=self._group,
         )
-        await self._until_settled(ADD_OFFSETS_TO_TXN, TRANSACTION_COORDINATOR, request)
+        await self._until_settled(answers.ADD_OFFSETS_TO_TXN, TRANSACTION_COORDINATOR, request)
 
     async def commit_positions(self, identity: ProducerIdentity, positions: Mapping[K, CommittedOffset], *, transactions_v2: bool) -> None:
         """Add positions, by remote partition, to the transaction. PositionsRefused if a partition stays unknown or may not be read.
@@ -188,7 +178,7 @@ class Coordinator:
 
         def read(answer: Any) -> tuple[Codes, Any]:
             codes = [(*key, part.error_code) for key, part in partitions_of(answer.topics)]
-            refused = batches.refused(TXN_OFFSET_COMMIT.gravest(code for _, _, code in codes))
+            refused = batches.refused(answers.TXN_OFFSET_COMMIT.gravest(code for _, _, code in codes))
             return [] if refused else codes, answer
 
         for batch in batches:
@@ -200,7 +190,7 @@ class Coordinator:
                 topics=topics_to_commit(topic_type, topic_type.TxnOffsetCommitRequestPartition, batch),
                 max_version=TXN_OFFSET_COMMIT_BY_NAME if transactions_v2 else V1_TXN_OFFSET_COMMIT,
             )
-            await self._until_settled(TXN_OFFSET_COMMIT, GROUP_COORDINATOR, request, read, repeatable=False)
+            await self._until_settled(answers.TXN_OFFSET_COMMIT, GROUP_COORDINATOR, request, read, repeatable=False)
         self._batch_bytes = batches.limit
 
     async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:
@@ -215,7 +205,7 @@ class Coordinator:
             committed=committed,
             max_version=5 if transactions_v2 else V1_END_TXN,
         )
-        answer = await self._until_settled(END_TXN, TRANSACTION_COORDINATOR, request, repeatable=not committed)
+        answer = await self._until_settled(answers.END_TXN, TRANSACTION_COORDINATOR, request, repeatable=not committed)
         if transactions_v2 and answer.producer_id >= 0:
             return ProducerIdentity(answer.producer_id, answer.producer_epoch)
         return identity
@@ -233,13 +223,13 @@ class Coordinator:
             return [("", -1, found.error_code), *((*key, code) for key, (code, _) in found.partitions.items())], found
 
         request = fetch_request([self._group], partitions, stable=settled)
-        found = await self._until_settled(OFFSET_FETCH, GROUP_COORDINATOR, request, read)
+        found = await self._until_settled(answers.OFFSET_FETCH, GROUP_COORDINATOR, request, read)
         return {key: committed for key, (_, committed) in found.partitions.items() if committed.offset >= 0}
 
     async def idempotent_identity(self) -> ProducerIdentity:
         """A producer id without transactional id, for writing at least once."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0, max_version=5)
-        answer = await self._until_settled(INIT_PRODUCER_ID, ANY_BROKER, request)
+        answer = await self._until_settled(answers.INIT_PRODUCER_ID, ANY_BROKER, request)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
     async def _until_settled(
