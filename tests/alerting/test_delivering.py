@@ -10,8 +10,7 @@ import pytest
 from tests.alerting import callbacks
 
 from ferry.alerting.alert import Alert, AlertKind, Severity
-from ferry.alerting.delivering import deliver
-from ferry.alerting.loading import check_callback, check_callbacks
+from ferry.alerting.delivering import check_callback, check_callbacks, deliver
 from ferry.config.settings import AlertSettings
 from ferry.errors import ConfigError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from airflow.sdk import Asset, CronDataIntervalTimetable
 
 from ferry.airflow.connections import connection_fields, placeholder
-from ferry.alerting.loading import check_callbacks
+from ferry.alerting.delivering import check_callbacks
 from ferry.config import Flow, load_config
 from ferry.config.settings import CALLBACK, AlertSettings
 from ferry.errors import ConfigError

@@ -22,12 +22,11 @@ from ferry.cli.copies import (
 )
 from ferry.cli.output import complain, document, line, notice, table
 from ferry.errors import ExitCode, PartitionsFailed
-from ferry.verify.request import DigestKind
+from ferry.verify.request import DigestKind, VerifyRequest
 
 if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.verify.report import VerifyReport
-    from ferry.verify.request import VerifyRequest
 
 # Rows on the screen; --json and --report hold more.
 ROWS_SHOWN = 50
@@ -54,7 +53,6 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Compare both sides record by record. The report names every difference, and everything that could not be compared."""
-    from ferry.verify.request import VerifyRequest  # noqa: PLC0415 - keeps `ferry --help` quick
 
     settings = load_flow(config, flow)
     if report is not None:
@@ -80,13 +78,13 @@ def verify(
 
 
 def _carried_out(config: Path, flow: Flow, request: VerifyRequest, master: str) -> VerifyReport:
-    from ferry.verify.range_runner import InlineRangeRunner  # noqa: PLC0415 - see verify
-    from ferry.verify.verifying import verify as compare  # noqa: PLC0415 - see verify
+    from ferry.verify.range_runner import InlineRangeRunner  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.verify.verifying import verify as compare  # noqa: PLC0415 - see above
 
     if master == INLINE:
         return compare(flow, request, InlineRangeRunner(), notice)
     from ferry.spark.submit import VERIFY_JOB, submit_job  # noqa: PLC0415 - only this way needs Spark
-    from ferry.verify.results_topic import read_report  # noqa: PLC0415 - see verify
+    from ferry.verify.results_topic import read_report  # noqa: PLC0415 - see above
 
     code = submit_job(VERIFY_JOB, config, request, master, notice)
     if code:
@@ -98,7 +96,7 @@ def _carried_out(config: Path, flow: Flow, request: VerifyRequest, master: str) 
 
 
 def _show(outcome: VerifyReport) -> None:
-    from ferry.verify.report import said  # noqa: PLC0415 - see verify
+    from ferry.verify.report import said  # noqa: PLC0415 - see above
 
     left = [(entry.topic, entry.partition, entry.side.value, entry.start, entry.end, entry.reason) for entry in outcome.not_covered]
     if left:

@@ -1,6 +1,7 @@
 """One enabled flow with everything that its runs need."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -179,10 +180,8 @@ class FlowReader:
         entry = self.sources.of_flow(self.pair, name)
         for text in (entry.value if entry else None, known.default):
             if text is not None:
-                try:
+                with suppress(ValueError):
                     return known.kind.parse(text)
-                except ValueError:
-                    continue
         return None
 
     @property

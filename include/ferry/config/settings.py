@@ -102,7 +102,7 @@ class AlertSettings:
 
     `callbacks` are import paths (`package.module:name`), `callback_args` the keyword arguments of each, by its path. They are not imported
     here: a notifier of Airflow need not be installed where Spark's driver reads the file. Airflow imports them when it parses the DAGs
-    (ferry.alerting.loading.check_callbacks). `assets_max`: how many refreshed topics one run announces as assets.
+    (ferry.alerting.delivering.check_callbacks). `assets_max`: how many refreshed topics one run announces as assets.
     """
 
     lag_records: int | None = read_from(LAG_RECORDS)
