@@ -84,7 +84,8 @@ def _hand_over(alert: Alert, name: str, args: Mapping[str, Any]) -> None:
         # A notifier's templates see the alert: "{{ alert.message }}".
         result = _rendered(found(**args), alert)
     else:
-        result = found(**args)(alert)
+        made: Any = found(**args)
+        result = made(alert)
 
     async def awaited() -> None:
         await result
