@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ferry.config.registry import CLIENT_PROPERTIES, FILE_PROPERTIES, FLOW_PROPERTIES, WORKER_PROPERTIES, Effect, Property
+from ferry.config.registry import CLIENT_PROPERTIES, FILE_PROPERTIES, FLOW_PROPERTIES, WORKER_PROPERTIES
 from ferry.config.registry.clients import CLIENTS
 from ferry.config.registry.ferry import FERRY
 from ferry.config.registry.flows import FLOWS
+from ferry.config.registry.property import Effect, Property
 from ferry.config.registry.workers import FILE, WORKERS
 
 pytestmark = pytest.mark.unit

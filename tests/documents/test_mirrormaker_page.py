@@ -13,8 +13,9 @@ from typer.main import get_command
 from ferry import client
 from ferry.cli.main import app
 from ferry.client import MirrorClient
-from ferry.config.registry import FILE_PROPERTIES, FLOW_PROPERTIES, Effect
+from ferry.config.registry import FILE_PROPERTIES, FLOW_PROPERTIES
 from ferry.config.registry.ferry import FERRY
+from ferry.config.registry.property import Effect
 from ferry.policy.replication_policy import ReplicationPolicy
 
 pytestmark = pytest.mark.unit

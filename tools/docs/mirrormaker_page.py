@@ -11,8 +11,8 @@ from pathlib import Path
 from tools.docs.between import between
 from tools.docs.mirrormaker_names import SECTIONS, Name, Verdict
 
-from ferry.config.registry import Effect, Property
 from ferry.config.registry.flows import CHECKPOINTS, CONNECT, FILTERS, HEARTBEATS, PROPOSED, REMOVED, SOURCE, WITHOUT_EFFECT
+from ferry.config.registry.property import Effect, Property
 from ferry.config.registry.workers import FILE
 
 PAGE = Path("docs/from-mirrormaker.md")

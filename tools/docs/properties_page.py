@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ferry.config.registry import Effect, Property
 from ferry.config.registry.clients import CLIENTS
 from ferry.config.registry.ferry import FERRY
 from ferry.config.registry.flows import CHECKPOINTS, CONNECT, FILTERS, HEARTBEATS, PROPOSED, REMOVED, SOURCE, WITHOUT_EFFECT
+from ferry.config.registry.property import Effect, Property
 from ferry.config.registry.workers import FILE, WORKERS
 
 PAGE = Path("docs/properties.md")

@@ -9,8 +9,8 @@ from ferry.config.pasted_pem import MISPLACED, begins_pem
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.providers import Providers, UnresolvedReference, has_reference
-from ferry.config.registry import Effect, Scope
 from ferry.config.registry.kinds import BOOLEAN
+from ferry.config.registry.property import Effect, Scope
 from ferry.errors import ConfigError
 from ferry.policy.java_patterns import java_pattern
 

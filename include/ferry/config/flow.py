@@ -11,7 +11,8 @@ from ferry.config.combinations import Combinations
 from ferry.config.keys import is_custom_key
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
-from ferry.config.registry import FLOW_PROPERTIES, Effect
+from ferry.config.registry import FLOW_PROPERTIES
+from ferry.config.registry.property import Effect
 from ferry.config.replicas import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, REPLICA_KEYS, WantedReplicas
 from ferry.config.settings import AclSettings, AlertSettings, HandlingSettings, MirroringSettings, read_from, values_of
 from ferry.config.sources import ClientRole, Pair, Sources

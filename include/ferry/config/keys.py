@@ -7,18 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ferry.config.providers import is_provider_key
-from ferry.config.registry import (
-    CLIENT_PROPERTIES,
-    CLUSTER_PROPERTIES,
-    FILE_PROPERTIES,
-    FLOW_PROPERTIES,
-    WORKER_PROPERTIES,
-    Effect,
-    Property,
-    Scope,
-)
+from ferry.config.registry import CLIENT_PROPERTIES, CLUSTER_PROPERTIES, FILE_PROPERTIES, FLOW_PROPERTIES, WORKER_PROPERTIES
 from ferry.config.registry.flows import NO_CONNECT
 from ferry.config.registry.kinds import STRING
+from ferry.config.registry.property import Effect, Property, Scope
 from ferry.config.sources import Pair
 
 ROLES = ("consumer", "producer", "admin")

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ferry.config.properties import Entry
-from ferry.config.registry import CLIENT_PROPERTIES, CLUSTER_PROPERTIES, FLOW_PROPERTIES, Property, Scope
+from ferry.config.registry import CLIENT_PROPERTIES, CLUSTER_PROPERTIES, FLOW_PROPERTIES
+from ferry.config.registry.property import Property, Scope
 from ferry.config.secret import Secret
 
 

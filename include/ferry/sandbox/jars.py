@@ -42,7 +42,8 @@ def resolve_jars(name: str, coordinates: Sequence[Coordinate]) -> Path:
 
     JarsMissing when one cannot be downloaded; ArgumentError without Java.
     """
-    directory = cache_directory() / f"{name}-{coordinates[0][2]}-{_digest(coordinates)}"
+    digest = hashlib.sha256("\n".join(":".join(one) for one in sorted(coordinates)).encode()).hexdigest()[:10]
+    directory = cache_directory() / f"{name}-{coordinates[0][2]}-{digest}"
     if directory.is_dir():
         return directory
     with _locked(cache_directory() / "resolve.lock"):
@@ -60,10 +61,6 @@ def java() -> str:
     if not os.access(found, os.X_OK):
         raise ArgumentError(f"JAVA_HOME={home} has no bin/java: set it to a Java 17 or newer, or unset it")
     return found
-
-
-def _digest(coordinates: Sequence[Coordinate]) -> str:
-    return hashlib.sha256("\n".join(":".join(one) for one in sorted(coordinates)).encode()).hexdigest()[:10]
 
 
 def _resolve(directory: Path, coordinates: Sequence[Coordinate]) -> None:

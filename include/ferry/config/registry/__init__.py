@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ferry.config.registry.clients import CLIENTS
 from ferry.config.registry.ferry import FERRY
 from ferry.config.registry.flows import FLOWS
-from ferry.config.registry.property import Effect, Property, Scope
+from ferry.config.registry.property import Property, Scope
 from ferry.config.registry.workers import FILE, WORKERS
 
 FILE_PROPERTIES: Mapping[str, Property] = {known.name: known for known in FILE}
@@ -13,14 +13,3 @@ FLOW_PROPERTIES: Mapping[str, Property] = {known.name: known for known in FLOWS 
 CLUSTER_PROPERTIES: Mapping[str, Property] = {known.name: known for known in FERRY if known.scope is Scope.CLUSTER or known.cluster_side}
 CLIENT_PROPERTIES: Mapping[str, Property] = {known.name: known for known in CLIENTS}
 WORKER_PROPERTIES: Mapping[str, Property] = {known.name: known for known in WORKERS}
-
-__all__ = [
-    "CLIENT_PROPERTIES",
-    "CLUSTER_PROPERTIES",
-    "FILE_PROPERTIES",
-    "FLOW_PROPERTIES",
-    "WORKER_PROPERTIES",
-    "Effect",
-    "Property",
-    "Scope",
-]
