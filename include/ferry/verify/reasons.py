@@ -9,7 +9,7 @@ from ferry.wire.ranges import Range, Ranges, outside, size, union, within
 
 NOT_COPIED = "not copied yet"
 NO_REMOTE_TOPIC = "not copied yet: there is no remote partition"
-SEEDED_OVER = "never copied: somebody set the position behind it"
+SEEDED_OVER = "never copied: somebody set the position after it"
 EXPIRED_SOURCE = "expired at the source after it was copied"
 EXPIRED_TARGET = "expired at the target"
 EXPIRED_MEANWHILE_SOURCE = "expired at the source while it was verified"
@@ -21,7 +21,7 @@ FOREIGN = "declared as written by another replicator"
 FOUND = "on the target before the ledger began"
 LOCAL = "records outside of receipts may be local: applications may produce to the remote topic, which keeps the source's name"
 OTHER_SOURCE = "copied from an earlier source topic of the same name"
-UNRECORDED = "behind the last receipt: records may be copied that the ledger does not hold yet"
+UNRECORDED = "after the last receipt: records may be copied that the ledger does not hold yet"
 UNEXPLAINED = "this flow has copied nothing yet: the records are not its own"
 LOST = {ReceiptKind.LOSS: "lost", ReceiptKind.SKIPPED: "skipped", ReceiptKind.FOREIGN: "copied by another replicator"}
 
