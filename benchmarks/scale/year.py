@@ -125,7 +125,7 @@ def _year(cluster: SandboxCluster, directory: Path, partitions: int, runs: int) 
 
     begun = time.time_ns() // 1_000_000 - runs * RUN_MILLISECONDS
     made = SimulatedLedger(partitions, RETAINED_RUNS, flow.ledger_partitions, begun, write)
-    yield "| runs | receipts written | live receipts | most so far | upkeeps | ledger on disk, MiB | to read it, s |"
+    yield "| runs | receipts written | live receipts | most so far | merges | ledger on disk, MiB | to read it, s |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for number in range(runs):
         now = made.run(number)
