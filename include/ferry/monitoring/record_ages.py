@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ferry.clusters.failures import made
-from ferry.config import Flow
+from ferry.config import ClientRole, Flow
 
 # A slow broker must not hang the command.
 READ_SECONDS = 15.0
@@ -19,8 +19,6 @@ POLL_SECONDS = 0.2
 
 def first_ages(flow: Flow, wanted: Mapping[tuple[str, int], int], seconds: float = READ_SECONDS) -> dict[tuple[str, int], float]:
     """Age in seconds of the first record at or after each partition's offset; -1: not known."""
-    from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
     ages = dict.fromkeys(wanted, -1.0)
     if not wanted:
         return {}

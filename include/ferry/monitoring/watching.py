@@ -16,6 +16,7 @@ from typing import Any
 from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.monitoring.lag import Lag, by_topic, lag_of
+from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import FlowStatus, flow_status, status_after_run
 
 TOPICS_SHOWN = 8
@@ -202,8 +203,6 @@ class FlowWatcher:
         return Look(self._flow.name, time.time(), status, "", self._run, self._losses)
 
     def _newest_run(self) -> Mapping[str, Any] | None:
-        from ferry.monitoring.runs_reading import read_runs  # noqa: PLC0415 - not needed before the first look
-
         runs = read_runs(self._flow)["runs"]
         return runs[0] if runs else None
 

@@ -75,13 +75,7 @@ class GroupMove:
 
     def document(self) -> dict[str, Any]:
         partitions = [{**vars(entry), "action": entry.action.value} for entry in self.partitions]
-        return {
-            "group": self.group,
-            "obstacle": self.obstacle,
-            "exact": self.exact,
-            "members_at_origin": self.members_at_origin,
-            "partitions": partitions,
-        }
+        return {**vars(self), "exact": self.exact, "partitions": partitions}
 
 
 def described_move(decision: GroupDecision, origin_members: int, ends: Mapping[TopicPartition, int]) -> GroupMove:

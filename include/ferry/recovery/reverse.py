@@ -113,18 +113,11 @@ def _renamed(flow: Flow, topics: Mapping[str, TopicDescription]) -> list[str]:
 
 
 def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, rebuilt: bool) -> tuple[str, ...]:
-    """In which way the source is another one than it was, for people. RecoveryStopped for any difference, unless it was `rebuilt`."""
-    found = differences(flow, record, identity)
-    if found and not rebuilt:
-        more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        raise RecoveryStopped(f"{flow.source.alias} is not what it was: {'; '.join(found[:NAMED])}{more}; {_what_then(flow)}")
-    return found
+    """In which way the source is another one than it was, for people: by cluster id, topic ids and log ends.
 
-
-def differences(flow: Flow, record: RecoveryRecord, identity: str) -> tuple[str, ...]:
-    """Compares the source with the one that was copied from: cluster id, topic ids, log ends. ClusterUnreachable when one is not known."""
-    alias = flow.source.alias
-    found = []
+    RecoveryStopped for any difference, unless it was `rebuilt`. ClusterUnreachable when a log end is not known.
+    """
+    alias, found = flow.source.alias, []
     if record.source_cluster and record.source_cluster != identity:
         found.append(f"its cluster id was {record.source_cluster} and is {identity}")
     state = read_own_state(flow, settled=False)
@@ -144,7 +137,11 @@ def differences(flow: Flow, record: RecoveryRecord, identity: str) -> tuple[str,
             differing.add(f"topic {head.topic} had id {head.source_topic_id} and has {today.topic_id}")
         elif (end := ends.get(TopicPartition(head.topic, head.partition), 0)) < head.position:
             differing.add(f"{head.topic}-{head.partition} ends at {end}, and was copied up to {head.position}")
-    return (*found, *sorted(differing))
+    found += sorted(differing)
+    if found and not rebuilt:
+        more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        raise RecoveryStopped(f"{alias} is not what it was: {'; '.join(found[:NAMED])}{more}; {_what_then(flow)}")
+    return tuple(found)
 
 
 def _what_then(flow: Flow) -> str:

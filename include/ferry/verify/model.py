@@ -61,22 +61,15 @@ class NotCovered:
     side: Side = Side.SOURCE
 
     def document(self) -> dict[str, Any]:
-        return {
-            "topic": self.topic,
-            "partition": self.partition,
-            "from": self.start,
-            "until": self.end,
-            "reason": self.reason,
-            "side": self.side.value,
-        }
+        fields = {**vars(self), "side": self.side.value}
+        return {"from": fields.pop("start"), "until": fields.pop("end"), **fields}
 
 
 @dataclass(frozen=True)
 class PartitionEvidence:
     """What is known about one source partition and its remote partition, when a verify is planned. Topic ids as in receipts.
 
-    The order of the reads makes it sound: first `target_end` (the last stable offset), then `receipts` to the ledger's end, then
-    `source_end` (the last stable offset) and the starts of both logs.
+    `target_end` and `source_end`: last stable offsets; evidence.py says in which order they are read.
 
     `receipts`: those with today's remote topic id, also of a source topic that was recreated since. `position`: the next upstream offset to
     copy (-1: nothing was copied). `excluded`: upstream offsets that the flow in the other direction wrote. `local`: applications may

@@ -13,7 +13,7 @@ from uuid import UUID
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
 from ferry.clusters.fetching import log_bounds
 from ferry.clusters.leaders import Leaders
-from ferry.config import Flow
+from ferry.config import ClientRole, Flow
 from ferry.copying.buffer_limits import buffer_limits
 from ferry.errors import BatchTooLarge, FerryError, PartitionError, PartitionUnavailable, UnreadableBatch
 from ferry.verify.comparer import Comparer, Tally
@@ -52,8 +52,6 @@ class InlineRangeRunner:
 
 def verify_ranges(job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
     """The results of `ranges`; a result says if its range failed. ClusterUnreachable and the like when a cluster cannot be reached."""
-    from ferry.config import ClientRole  # noqa: PLC0415 - see ferry.copying.lane_runner
-
     loop = EventLoop()
     source = ClusterConnection(loop, job.flow.source, ClientRole.CONSUMER)
     target = ClusterConnection(loop, job.flow.target, ClientRole.CONSUMER)

@@ -139,6 +139,11 @@ def result_of(
     """
     counts = Counter(finding.kind for finding in tally.findings) + tally.beyond
     remote = (wanted.topic, wanted.partition, wanted.remote_topic)
+    verified = None
+    if compared is not None:
+        hulls, parts = (_hull(tally.upstream), _hull(tally.downstream)), (len(tally.upstream), len(tally.downstream))
+        digests = (tally.source_digest, tally.target_digest)
+        verified = VerifiedRange(*remote, *hulls, *parts, tally.records, counts.total(), compared.digest, *digests)
     compacted = [
         NotCovered(wanted.topic, wanted.partition, *wanted.upstream, f"compaction: {count:,} records are on the {side.value} only")
         for side, count in ((Side.SOURCE, tally.only_source), (Side.TARGET, tally.only_target))
@@ -157,24 +162,7 @@ def result_of(
             for finding in tally.findings[:DIFFERENCES_A_RANGE]
         ),
         not_covered=(*expired, *compacted),
-        verified=None if compared is None else _verified(compared, tally, counts.total()),
-    )
-
-
-def _verified(compared: VerifyRange, tally: Tally, differences: int) -> VerifiedRange:
-    return VerifiedRange(
-        compared.topic,
-        compared.partition,
-        compared.remote_topic,
-        _hull(tally.upstream),
-        _hull(tally.downstream),
-        len(tally.upstream),
-        len(tally.downstream),
-        tally.records,
-        differences,
-        compared.digest,
-        tally.source_digest,
-        tally.target_digest,
+        verified=verified,
     )
 
 
