@@ -64,6 +64,11 @@ class NotCovered:
         fields = {**vars(self), "side": self.side.value}
         return {"from": fields.pop("start"), "until": fields.pop("end"), **fields}
 
+    @classmethod
+    def of_document(cls, found: Mapping[str, Any]) -> NotCovered:
+        """The inverse of `document`; errors as of read_as."""
+        return read_as(cls, found, names={"start": "from", "end": "until"})
+
 
 @dataclass(frozen=True)
 class PartitionEvidence:
@@ -203,9 +208,4 @@ class RangeResult:
     @classmethod
     def of_document(cls, found: Mapping[str, Any]) -> RangeResult:
         """The inverse of `document`; errors as of read_as."""
-        return read_as(cls, with_offset_names(found), optional=("problem", "cpu_seconds"))
-
-
-def with_offset_names(found: Mapping[str, Any]) -> dict[str, Any]:
-    """A document with the fields of NotCovered under their own names."""
-    return {**found, "not_covered": [{**entry, "start": entry["from"], "end": entry["until"]} for entry in found["not_covered"]]}
+        return read_as(cls, found, optional=("problem", "cpu_seconds"))

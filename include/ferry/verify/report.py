@@ -13,9 +13,8 @@ from ferry import errors
 from ferry.errors import CopiesDiffer, ExitCode, FerryError, PartitionsFailed, worst_exit_code
 from ferry.ledger.run_report import PartitionFailure
 from ferry.verify.comparer import Tally
-from ferry.verify.model import Difference, DifferenceKind, NotCovered, RangeResult, Side, VerifiedRange, VerifyRange, with_offset_names
+from ferry.verify.model import Difference, DifferenceKind, NotCovered, RangeResult, Side, VerifiedRange, VerifyRange
 from ferry.verify.unmatched import Mismatch
-from ferry.wire.documents import read_as
 from ferry.wire.ranges import Range, Ranges
 
 REPORT_VERSION = 1
@@ -90,11 +89,6 @@ class VerifyReport:
         fields["not_covered"] = [entry.document() for entry in self.not_covered]
         told = {"equal": self.equal, "differences_total": self.differences_total, "exit_code": int(self.exit_code)}
         return {"version": REPORT_VERSION, **fields, **told}
-
-    @classmethod
-    def of_document(cls, document: Mapping[str, Any]) -> VerifyReport:
-        """The inverse of `document`; errors as of read_as."""
-        return read_as(cls, with_offset_names(document))
 
 
 def said(difference: Difference) -> str:

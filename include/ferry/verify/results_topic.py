@@ -24,7 +24,7 @@ from ferry.errors import FerryError, NewerFormat, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.verify.model import RangeResult
 from ferry.verify.report import REPORT_VERSION, VerifyReport
-from ferry.wire.documents import number, read_document, text
+from ferry.wire.documents import number, read_as, read_document, text
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ def fold_report(values: Iterable[bytes], where: str) -> VerifyReport | None:
             if len(known) == count:
                 document = _inflated("".join(known[place] for place in range(count)))
                 require_version(document, where, REPORT_VERSION)
-                found = VerifyReport.of_document(document)
+                found = read_as(VerifyReport, document)
         except NewerFormat:
             raise
         except (UnreadableRecord, *_DAMAGED) as problem:
