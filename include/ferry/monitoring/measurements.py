@@ -54,7 +54,6 @@ def status_measurements(status: FlowStatus, source: str, target: str) -> list[Me
 
 
 def verify_measurements(report: VerifyReport, source: str, target: str) -> list[Measurement]:
-    """The metrics of a verify."""
     tags = {"source": source, "target": target}
     values = {
         "verify-records": report.records,

@@ -59,12 +59,10 @@ class FlowStatus:
 
     @property
     def counted(self) -> tuple[PartitionStatus, ...]:
-        """The partitions whose lag counts: all but those of heartbeats."""
         return counted(self.partitions)
 
     @property
     def lag(self) -> Lag:
-        """Of all partitions whose lag counts."""
         return lag_of(self.counted)
 
     def document(self) -> dict[str, Any]:

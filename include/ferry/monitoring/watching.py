@@ -85,7 +85,6 @@ class FlowFrame:
     moved_at: float | None = None
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         fields = asdict(self)
         del fields["moved_at"]
         return fields
@@ -102,6 +101,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     copying = moved_at is not None and look.at - moved_at <= MOVED_SECONDS and lag.records > 0
     state = "copying" if copying else "behind" if lag.records else "up to date"
     topics = _topics(status)
+    unread = f"headroom is unknown for {lag.unknown_ages} partitions: Ferry could not read their first uncopied record"
     return FlowFrame(
         look.flow,
         look.at,
@@ -120,7 +120,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
             *map(str, status.broken),
             *(held.what for held in status.last_stable_lags if held.overdue),
             *_stopped(status),
-            *_unread(lag),
+            *((unread,) if lag.unknown_ages else ()),
         ),
         run=look.run,
         outage_seconds=look.at - before.since if before is not None and before.state == UNREACHABLE else None,
@@ -132,12 +132,6 @@ def _stopped(status: FlowStatus) -> tuple[str, ...]:
     more = len(status.stopped) - STOPPED_SHOWN
     named = tuple(f"stopped: {failure}" for failure in status.stopped[:STOPPED_SHOWN])
     return (*named, f"and {more} more partitions are stopped: ferry status names them") if more > 0 else named
-
-
-def _unread(lag: Lag) -> tuple[str, ...]:
-    if not lag.unknown_ages:
-        return ()
-    return (f"headroom is unknown for {lag.unknown_ages} partitions: Ferry could not read their first uncopied record",)
 
 
 def _headroom(lag: Lag) -> float | None:

@@ -67,7 +67,6 @@ class RecoveryKeeper:
         return record
 
     def note(self, step: str) -> None:
-        """Record that a step is finished."""
         self.record = replace(self.record, step=step, at=_now())
         self._write([self.record])
 

@@ -38,7 +38,6 @@ class GivenPositions:
         return f"{self.places[key]}: {name}" if key in self.places else f"{self.origin}: {name}"
 
     def of_topics(self, topics: Collection[str]) -> GivenPositions:
-        """The same, for these source topics only."""
         return replace(self, positions={key: position for key, position in self.positions.items() if key[0] in topics})
 
 

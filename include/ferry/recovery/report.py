@@ -42,7 +42,6 @@ class RecoveryOptions:
 
     @property
     def writes(self) -> bool:
-        """Whether anything may be changed."""
         return self.mode is Mode.REAL
 
 
@@ -189,7 +188,6 @@ def group_rows(moves: Sequence[GroupMove], *, backwards: bool = False) -> list[t
 
 
 def how(entry: PartitionMove, *, backwards: bool = False) -> str:
-    """What becomes of one partition, in words."""
     if entry.action is Placement.NONE:
         return f"not written: {entry.reason}"
     if entry.action is Placement.AHEAD and not backwards:
@@ -204,7 +202,6 @@ def how(entry: PartitionMove, *, backwards: bool = False) -> str:
 
 
 def missing_rows(missing: Sequence[NotCopied], known_until: int | None) -> list[tuple[str, str, str, str, str, str]]:
-    """The table of what is not on the other cluster."""
     unknown = "unknown" if not known_until else f"unknown since {iso(known_until)}"
     return [
         (

@@ -35,8 +35,6 @@ SEED_VERSION = 1
 
 @dataclass(frozen=True)
 class SeedPlan:
-    """What to write, and what is left out and why."""
-
     partitions: tuple[PartitionPlan, ...]
     left_out: tuple[Skipped, ...] = ()
 

@@ -89,7 +89,6 @@ def is_due(now: Checkpoint, before: Checkpoint | None) -> bool:
 
 
 def checkpoint_key(checkpoint: Checkpoint) -> CheckpointKey:
-    """Whose checkpoint it is."""
     return checkpoint.group, checkpoint.topic, checkpoint.partition
 
 

@@ -42,7 +42,6 @@ class Alteration:
 
     @property
     def detail(self) -> str:
-        """The entry's value before and after."""
         return f"{self.name}: {self.before} -> {'default' if self.value is None else self.value}"
 
 

@@ -53,7 +53,6 @@ class PartitionDecision:
 
     @property
     def remote(self) -> TopicPartition:
-        """The partition on the target."""
         return TopicPartition(self.position.remote_topic, self.position.partition)
 
     @property

@@ -75,8 +75,6 @@ class TopicFailure(NamedTuple):
 
 @dataclass(frozen=True)
 class TopicChanges:
-    """What was done: remote topics created and grown, and what failed."""
-
     created: tuple[str, ...] = ()
     grown: tuple[str, ...] = ()
     failed: tuple[TopicFailure, ...] = ()

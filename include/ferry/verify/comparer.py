@@ -75,7 +75,6 @@ class Comparer:
         self._displaced: list[Mismatch] = []
 
     def advance(self) -> None:
-        """Compare what was added."""
         while self._step():
             pass
 

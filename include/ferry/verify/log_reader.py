@@ -62,12 +62,10 @@ class LogReader:
 
     @property
     def done(self) -> bool:
-        """Whether all wanted offsets were read."""
         return self._at >= self._end
 
     @property
     def in_flight(self) -> bool:
-        """Whether a fetch was sent and not received."""
         return self._pending is not None
 
     def request(self) -> None:

@@ -30,8 +30,6 @@ class DifferenceKind(StrEnum):
 
 
 class Side(StrEnum):
-    """The side of an offset."""
-
     SOURCE = "source"
     TARGET = "target"
 

@@ -21,8 +21,6 @@ _BEYOND = 1 << 62
 
 @dataclass(frozen=True)
 class PartitionVerification:
-    """The ranges of one partition, and what they leave out."""
-
     ranges: tuple[VerifyRange, ...]
     not_covered: tuple[NotCovered, ...]
 

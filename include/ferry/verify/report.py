@@ -52,12 +52,10 @@ class VerifyReport:
 
     @property
     def differences_total(self) -> int:
-        """The number of all differences, listed or not."""
         return sum(self.counts.values())
 
     @property
     def equal(self) -> bool:
-        """Whether there is no difference, and no part failed."""
         return not self.differences_total and not self.failed
 
     @property
@@ -79,7 +77,6 @@ class VerifyReport:
         return found
 
     def raise_for_outcome(self) -> None:
-        """Raise the worst problem, if there is one."""
         for problem in self.problems():
             raise problem
 

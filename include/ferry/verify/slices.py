@@ -129,5 +129,4 @@ def _filled(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def downstream_of(runs: Iterable[Run]) -> Ranges:
-    """The downstream offsets of runs, each as a range."""
     return tuple((run[1], run[1] + run[2]) for run in runs)

@@ -56,7 +56,6 @@ class Unmatched:
 
     @property
     def any(self) -> bool:
-        """Whether a record was set aside."""
         return bool(self._source or self._target or self._beyond)
 
     def add(self, source: Iterable[tuple[int, int, Content]], target: Iterable[tuple[int, int, Content]]) -> None:
