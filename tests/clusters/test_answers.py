@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Self, cast
 from uuid import UUID
 
 import pytest
@@ -132,6 +132,11 @@ class Broker(feed_bench.Source):
     async def answer_to(self, submitted: Any) -> Any:
         return await submitted
 
+    @property
+    def loop(self) -> Self:
+        """Sleeps too."""
+        return self
+
     def learn_brokers(self, answer: Any) -> None:
         assert answer.topics
 
@@ -195,7 +200,7 @@ def led(code: int, *, node: int = 1) -> Any:
 def listing_of(broker: Broker) -> OffsetListing:
     """A listing that asks this broker."""
     listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
-    listing._client = SimpleNamespace(run=lambda ask, *wanted: asyncio.run(ask(broker, *wanted)))
+    listing._ask = lambda question, *wanted: asyncio.run(question(broker, *wanted))
     return cast("OffsetListing", listing)
 
 

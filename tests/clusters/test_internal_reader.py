@@ -29,7 +29,7 @@ def _filled(cluster: SandboxCluster, topic: str) -> None:
     assert producer.flush(30) == 0
 
 
-@pytest.mark.parametrize("at_once", [1, 5_000])
+@pytest.mark.parametrize("at_once", [1, 1 << 20])
 def test_the_callers_own_time_does_not_count(
     at_once: int, flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -37,7 +37,7 @@ def test_the_callers_own_time_does_not_count(
     _filled(target_cluster, topic)
     passed = 0.0
     monkeypatch.setattr(internal_reader, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + passed))
-    monkeypatch.setattr(internal_reader, "MESSAGES_A_POLL", at_once)
+    monkeypatch.setattr(internal_reader, "PARTITION_BYTES", at_once)
     found = set()
     with InternalTopicReader(flow_factory().target) as reader:
         for record in reader.read(topic):

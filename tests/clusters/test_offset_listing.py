@@ -60,7 +60,6 @@ def test_beginnings_ends_and_times(source_cluster, flow_factory, topic_factory, 
             topics[0]: KafkaError.UNKNOWN_TOPIC_OR_PART,
         }
     finally:
-        listing.close()
         consumer.close()
         producer.abort_transaction(30)
 
@@ -130,7 +129,4 @@ def test_a_deleted_or_new_record_is_not_an_overlooked_record(
     producer.produce(topic, b"just come", timestamp=FIRST + HOUR)
     producer.flush(30)
     listing = OffsetListing(flow_factory().source, ClientRole.ADMIN)
-    try:
-        assert listing.overlooked([key], FIRST, committed=True) == {}, "the first question was asked before"
-    finally:
-        listing.close()
+    assert listing.overlooked([key], FIRST, committed=True) == {}, "the first question was asked before"

@@ -170,6 +170,7 @@ def _part(
         records=records,
         aborted_transactions=[SimpleNamespace(producer_id=aborted, first_offset=0)] if aborted >= 0 else [],
         last_stable_offset=lso,
+        high_watermark=lso,
         diverging_epoch=None if diverged is None else SimpleNamespace(epoch=3, end_offset=diverged),
     )
 

@@ -108,7 +108,9 @@ def _fetched(log: EpochLog, offset: int) -> SimpleNamespace:
     in_range = log.entries[0][0] <= offset < log.end
     records = log.fetched(offset, 1) if in_range else b""
     error = 0 if in_range else 1
-    return SimpleNamespace(partition_index=0, error_code=error, records=records, aborted_transactions=[], last_stable_offset=log.end)
+    return SimpleNamespace(
+        partition_index=0, error_code=error, records=records, aborted_transactions=[], last_stable_offset=log.end, high_watermark=log.end
+    )
 
 
 def judged(log: EpochLog, position: int, epoch: int) -> Divergence | None:

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, Self, TypeGuard, TypeVar
 
@@ -30,7 +31,7 @@ from confluent_kafka.admin import (
 from ferry.clusters.answers import ADMIN, Action
 from ferry.clusters.describe import Brokers, ConfigValue, TopicDescription, WantedTopic, config_value, described_topic
 from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
-from ferry.clusters.kept import lent
+from ferry.clusters.kept import kept_clients, lent
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition, chunks
 from ferry.clusters.unreachable import PATIENCE_SECONDS
@@ -60,7 +61,7 @@ Offsets = tuple[dict[TopicPartition, int], dict[tuple[str, int], str]]
 
 
 class _Clients:
-    """An AdminClient, which can be replaced by a new one, what it has met, and a connection for questions about offsets."""
+    """An AdminClient, which can be replaced by a new one, what it has met, and the questions about offsets."""
 
     def __init__(self, cluster: Cluster, role: ClientRole) -> None:
         self._cluster, self._role = cluster, role
@@ -74,7 +75,6 @@ class _Clients:
         self.admin = self._new_admin()
 
     def close(self) -> None:
-        self.offsets.close()
         self.admin.__exit__(None, None, None)
 
     def _new_admin(self) -> AdminClient:
@@ -92,15 +92,18 @@ class ClusterAdmin:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._lent = lent("admin", cluster, lambda: _Clients(cluster, ClientRole.ADMIN))
+        self._scope = ExitStack()
         self._clients: _Clients
 
     def __enter__(self) -> Self:
-        self._clients = self._lent.__enter__()
+        with ExitStack() as scope:
+            scope.enter_context(kept_clients())
+            self._clients = scope.enter_context(lent("admin", self._cluster, lambda: _Clients(self._cluster, ClientRole.ADMIN)))
+            self._scope = scope.pop_all()
         return self
 
     def __exit__(self, *details: Any) -> None:
-        self._lent.__exit__(*details)
+        self._scope.__exit__(*details)
 
     @property
     def alias(self) -> str:

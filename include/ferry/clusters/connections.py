@@ -412,7 +412,7 @@ class Wakeup:
 class Connected:
     """An open connection with an event loop of its own. Errors as of `ClusterConnection.open`."""
 
-    def __init__(self, cluster: Cluster, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
+    def __init__(self, cluster: Cluster, role: ClientRole, milliseconds: float) -> None:
         self.loop = EventLoop()
         self.connection = ClusterConnection(self.loop, cluster, role)
         try:
@@ -429,7 +429,17 @@ class Connected:
         self.loop.close()
 
 
-def ask_cluster(cluster: Cluster, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-    """The result of `ask(connection, *arguments)` over an open connection. Raises what `ClusterConnection.open` and `ask` raise."""
-    with lent("connection", cluster, lambda: Connected(cluster)) as client:
+def ask_cluster(
+    cluster: Cluster,
+    ask: Callable[..., Coroutine[Any, Any, T]],
+    *arguments: Any,
+    role: ClientRole = ClientRole.ADMIN,
+    milliseconds: float = BOOTSTRAP_MILLISECONDS,
+) -> T:
+    """The result of `ask(connection, *arguments)` over an open connection. Raises what `ClusterConnection.open` and `ask` raise.
+
+    `milliseconds`: after this time a cluster that has never answered is unreachable. Roles with the same settings share a connection.
+    """
+    same = next(other for other in ClientRole if cluster.of_role(other) == cluster.of_role(role))
+    with lent("connection", cluster, lambda: Connected(cluster, role, milliseconds), same) as client:
         return client.run(ask, *arguments)

@@ -48,15 +48,22 @@ class Fetched(NamedTuple):
     aborted: list[tuple[int, int]]
     diverged: bool
     last_stable_offset: int
+    high_watermark: int = -1
 
 
 def fetch_request(
-    wanted: Sequence[FetchPosition], leaders: Leaders, *, total_bytes: int, partition_bytes: int, isolation: int = READ_COMMITTED
+    wanted: Sequence[FetchPosition],
+    leaders: Leaders,
+    *,
+    total_bytes: int,
+    partition_bytes: int,
+    isolation: int = READ_COMMITTED,
+    wait_milliseconds: int = FETCH_WAIT_MILLISECONDS,
 ) -> FetchRequest:
     """One request for partitions that one broker leads."""
     by_topic = grouped((position.topic, position) for position in wanted)
     return FetchRequest(
-        max_wait_ms=FETCH_WAIT_MILLISECONDS,
+        max_wait_ms=wait_milliseconds,
         min_bytes=1,
         max_bytes=total_bytes,
         isolation_level=isolation,
@@ -95,7 +102,8 @@ def fetched_partitions(answer: Any, asked: Iterable[FetchPosition], leaders: Lea
                 diverging: Any = getattr(part, "diverging_epoch", None)
                 diverged = diverging is not None and (diverging.epoch >= 0 or diverging.end_offset >= 0)
                 records = memoryview(part.records or b"")
-                found.append(Fetched(position, part.error_code, records, aborted, diverged, part.last_stable_offset))
+                ends = part.last_stable_offset, part.high_watermark
+                found.append(Fetched(position, part.error_code, records, aborted, diverged, *ends))
     return found
 
 

@@ -4,43 +4,48 @@ Commit markers reach partitions one by one, and another writer's open transactio
 only when its last stable offset has passed the high watermark that it captured at its start.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import KafkaError
 
-from ferry.clusters.failures import explained, made
-from ferry.clusters.kept import lent
-from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
+from ferry.clusters.answers import FETCH, Action
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.failures import explained
+from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions
+from ferry.clusters.kept import kept_clients
+from ferry.clusters.leaders import Leaders
+from ferry.clusters.offset_listing import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, OffsetListing
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import ClientRole, Cluster
-from ferry.errors import ClusterUnreachable, FerryError
+from ferry.errors import ClusterUnreachable, FerryError, UnreadableRecord
+from ferry.wire.aborted import AbortedTracker
+from ferry.wire.batch import MalformedBatch, iterate_batches
+from ferry.wire.legacy import opened
+from ferry.wire.records import keys_and_values
 
 # Longer than 60 s: after that time a broker aborts an abandoned transaction of Ferry, which may hold the last stable offset back.
 STALLED_SECONDS = 90.0
 # After this a cluster that has never answered is unreachable.
 CONTACT_MILLISECONDS = 15_000
-# For learning the leaders; a consumer that knows them begins at once.
-CONNECT_SECONDS = 3.0
-# A leader that hangs is given up after this (librdkafka's default is a minute), and the new one is asked. Fetches wait for nothing.
+# A leader that hangs is given up after this, and the new one is asked.
 ANSWER_MILLISECONDS = 10_000
-# How long a poll waits for a first record: between two polls Ferry checks its deadlines.
-POLL_SECONDS = 0.03
-MESSAGES_A_POLL = 5_000
+# How long a broker may wait for an open transaction to end before it answers without records.
+OPEN_WAIT_MILLISECONDS = 100
+# Between two rounds of requests without news, for instance while a leader is elected.
+PAUSE_SECONDS = 0.05
+# What one partition, and all partitions of one broker, may answer at once; a whole batch always comes.
+PARTITION_BYTES, ANSWER_BYTES = 1 << 20, 8 << 20
 # Reading so many records takes less time than a seek to another offset.
 READ_ON = 5_000
 # Above every offset: the read ends where the partition does.
 UNBOUNDED = 1 << 63
 # A topic that was deleted since it was listed.
-_GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001 - public names
+_GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
 
 
 class InternalRecord(NamedTuple):
@@ -62,28 +67,6 @@ class Span(NamedTuple):
     end: int
 
 
-class _Clients:
-    """A consumer that joins no group, and a connection for questions about offsets."""
-
-    def __init__(self, cluster: Cluster, role: ClientRole, *, committed: bool) -> None:
-        settings = {"socket.timeout.ms": ANSWER_MILLISECONDS, **cluster.librdkafka(role)}
-        settings |= {
-            "group.id": "ferry-internal-reader",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed" if committed else "read_uncommitted",
-            "auto.offset.reset": "earliest",
-            "fetch.wait.max.ms": 20,
-            "log_level": 2,
-        }
-        self.consumer = made(cluster, role, partial(Consumer, settings))
-        self.offsets = OffsetListing(cluster, role, CONTACT_MILLISECONDS)
-
-    def close(self) -> None:
-        self.consumer.close()
-        self.offsets.close()
-
-
 class InternalTopicReader:
     """Reads internal topics of one cluster; a context manager.
 
@@ -91,23 +74,20 @@ class InternalTopicReader:
     """
 
     def __init__(self, cluster: Cluster, *, committed: bool = True) -> None:
-        self._cluster, self._role = cluster, ClientRole.CONSUMER
-        self._lent = lent("internal reader", cluster, lambda: _Clients(cluster, ClientRole.CONSUMER, committed=committed), committed)
-        self._clients: _Clients
-        self._closed = False
+        self._cluster, self._committed = cluster, committed
+        self._offsets = OffsetListing(cluster, ClientRole.CONSUMER, CONTACT_MILLISECONDS)
+        self._scope = kept_clients()
 
-    def __enter__(self) -> InternalTopicReader:
-        self._clients = self._lent.__enter__()
+    def __enter__(self) -> Self:
+        self._scope.__enter__()
         return self
 
     def __exit__(self, *details: Any) -> None:
-        self._closed = True
-        self._clients.consumer.unassign()
-        self._lent.__exit__(*details)
+        self._scope.__exit__(*details)
 
     def partitions(self, topic: str) -> tuple[int, ...]:
         """Partition numbers of `topic`; empty when it does not exist. NotAuthorized when the user may not see it."""
-        found = self._clients.offsets.partitions(topic)
+        found = self._offsets.partitions(topic)
         if not isinstance(found, KafkaError):
             return found
         if found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -140,17 +120,11 @@ class InternalTopicReader:
         STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
         """
         partitions = [partition for partition in self.partitions(topic) if only is None or partition == only]
-        bounds = {}
-        positions = []
-        # A read_committed client would give the last stable offset as the end; bounds need the high watermark.
-        lows, highs = (self._offsets_of(topic, partitions, at) for at in (EARLIEST, LATEST))
-        for partition, high in highs.items():
-            low = lows[partition]
-            begin = max(low, (start or {}).get(partition, low))
-            if begin < high:
-                bounds[topic, partition] = high
-                positions.append(Place(topic, partition, begin if begin > low else OFFSET_BEGINNING))
-        for _, record in self._from(positions, bounds, complete=complete, seconds=seconds):
+        # High watermarks, not last stable offsets: an open transaction hides later records that are committed.
+        highs = self._offsets_of(topic, partitions, LATEST)
+        bounds = {TopicPartition(topic, partition): high for partition, high in highs.items()}
+        starts = {key: (start or {}).get(key.partition, 0) for key in bounds}
+        for _, record in self._from(starts, bounds, complete=complete, seconds=seconds):
             yield record
 
     def records_at(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> Iterator[InternalRecord]:
@@ -161,9 +135,9 @@ class InternalTopicReader:
         spans = [spans_of(partition, offsets) for partition, offsets in wanted.items()]
         there = {partition: frozenset(offsets) for partition, offsets in wanted.items()}
         for together in zip_longest(*spans):  # one span of each partition at a time
-            asked = [span for span in together if span is not None]
-            positions = [Place(topic, span.partition, span.start) for span in asked]
-            for _, record in self._from(positions, {(topic, span.partition): span.end for span in asked}, complete=True):
+            asked = {TopicPartition(topic, span.partition): span for span in together if span is not None}
+            starts, bounds = ({key: span[at] for key, span in asked.items()} for at in (1, 2))
+            for _, record in self._from(starts, bounds, complete=True):
                 if record.offset in there[record.partition]:
                     yield record
 
@@ -172,71 +146,97 @@ class InternalTopicReader:
 
         Each partition ends where an open transaction begins: enough to show something, not to decide about data.
         """
-        keys = [(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
-        positions = [Place(topic, partition, OFFSET_BEGINNING) for topic, partition in keys]
-        yield from self._from(positions, dict.fromkeys(keys, UNBOUNDED), complete=False)
+        keys = [TopicPartition(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
+        yield from self._from(dict.fromkeys(keys, 0), dict.fromkeys(keys, UNBOUNDED), complete=False)
 
     def _from(
-        self, positions: list[Place], bounds: dict[tuple[str, int], int], *, complete: bool, seconds: float | None = None
+        self, starts: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, int], *, complete: bool, seconds: float | None = None
     ) -> Iterator[tuple[str, InternalRecord]]:
-        if not positions:
-            return
-        with suppress(KafkaException):  # then the read itself connects, half a second later
-            self._clients.consumer.list_topics(positions[0].topic, timeout=CONNECT_SECONDS)
-        self._clients.consumer.assign(positions)
-        try:
-            yield from self._until(bounds, complete=complete, seconds=seconds)
-        finally:
-            if not self._closed:  # a reader that was left early is closed before its generator
-                self._clients.consumer.unassign()
-
-    def _until(self, bounds: dict[tuple[str, int], int], *, complete: bool, seconds: float | None) -> Iterator[tuple[str, InternalRecord]]:
         deadline = math.inf if seconds is None else time.monotonic() + seconds
-        # Only time in the client counts: between two polls the caller may take any time to decode.
+        positions = {key: offset for key, offset in starts.items() if offset < bounds[key]}
+        # Only time at the cluster counts: between two rounds the caller may take any time to decode.
         waited = 0.0
-        while bounds:
-            asked = time.monotonic()
-            # A poll for many returns only when it has them all or its time is over; so Ferry waits for the first one alone.
-            messages = self._clients.consumer.consume(1, POLL_SECONDS)
-            messages += self._clients.consumer.consume(MESSAGES_A_POLL, 0) if messages else []
-            waited += time.monotonic() - asked
-            for message in messages:
-                error, key = message.error(), (message.topic() or "", message.partition())
-                if error is None:
-                    if key in bounds:
-                        waited = 0.0
-                        yield key[0], _record(message)
-                        if message.offset() + 1 >= bounds[key]:
-                            del bounds[key]
-                elif self._ends_here(key, message.offset() or 0, error, bounds.get(key, 0), complete=complete):
-                    waited = 0.0
-                    bounds.pop(key, None)
+        while positions:
+            asked, news = time.monotonic(), False
+            answers = ask_cluster(
+                self._cluster, self._round, positions, complete, role=ClientRole.CONSUMER, milliseconds=CONTACT_MILLISECONDS
+            )
+            waited += time.monotonic() - asked + PAUSE_SECONDS
+            for part in answers:
+                key = TopicPartition(part.asked.topic, part.asked.partition)
+                records, position, end = self._taken(part, complete=complete)
+                if position != part.asked.offset or end <= position:
+                    news, waited = True, 0.0
+                    del positions[key]  # and to the end: other partitions come first in the next answer
+                    if position < min(end, bounds[key]):
+                        positions[key] = position
+                yield from ((key.topic, record) for record in records if record.offset < bounds[key])
             if time.monotonic() > deadline:
                 return
-            if bounds and waited > STALLED_SECONDS:
-                named = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(bounds))
+            if not news:
+                time.sleep(PAUSE_SECONDS)
+            if positions and waited > STALLED_SECONDS:
+                named = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(positions))
                 raise ClusterUnreachable(
                     f"cluster {self._cluster.alias}: {named} could not be read to the end: nothing came for {STALLED_SECONDS:.0f} s; "
                     "an open transaction or a missing leader holds it back"
                 )
 
-    def _ends_here(self, key: tuple[str, int], offset: int, error: KafkaError, bound: int, *, complete: bool) -> bool:
-        """Whether a partition that reported `error` has no more records to read; raises errors that are not temporary."""
-        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's public name for it
-            return not complete or offset >= bound
-        if error.fatal() or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise self._problem(key[0], error)
-        return error.code() in _GONE and not complete
+    async def _round(self, connection: ClusterConnection, positions: Mapping[TopicPartition, int], complete: bool) -> list[Fetched]:
+        """One fetch from every leader, side by side; without the partitions whose leader is not known or does not answer."""
+        leaders = Leaders(connection, {key.topic for key in positions})
+        try:
+            await leaders.refresh()
+        except (RequestNotSent, RequestLost):
+            return []
+        submitted, found = [], []
+        for node, keys in leaders.by_node(positions).items():
+            asked = [FetchPosition(*key, positions[key], -1) for key in keys]
+            request = fetch_request(
+                asked,
+                leaders,
+                total_bytes=ANSWER_BYTES,
+                partition_bytes=PARTITION_BYTES,
+                isolation=READ_COMMITTED if self._committed else READ_UNCOMMITTED,
+                wait_milliseconds=OPEN_WAIT_MILLISECONDS if complete else 0,
+            )
+            submitted.append((asked, connection.submit(request, node, ANSWER_MILLISECONDS)))
+        for asked, future in submitted:
+            with suppress(RequestNotSent, RequestLost):
+                found += fetched_partitions(await connection.answer_to(future), asked, leaders)
+        for key in positions:
+            if code := leaders.refused(key.topic) or (KafkaError.UNKNOWN_TOPIC_OR_PART if leaders.is_missing(key.topic) else 0):
+                found.append(Fetched(FetchPosition(*key, positions[key], -1), code, memoryview(b""), [], False, -1))
+        return found
+
+    def _taken(self, part: Fetched, *, complete: bool) -> tuple[list[InternalRecord], int, float]:
+        """The records of an answer, the offset after them, and the offset at which the read of the partition ends.
+
+        Errors that are not temporary are raised.
+        """
+        topic, partition, position = part.asked[:3]
+        if not part.error:
+            try:
+                records, position = _records(part)
+            except MalformedBatch as problem:
+                raise UnreadableRecord(f"cluster {self._cluster.alias}: {topic}-{partition}: {problem}") from problem
+            end = part.last_stable_offset if self._committed else part.high_watermark
+            return records, position, math.inf if complete else end
+        if FETCH.action(part.error) is Action.BOUNDS:  # the log begins later
+            return [], self._offsets_of(topic, [partition], EARLIEST).get(partition, position), math.inf
+        if FETCH.action(part.error) is Action.DENIED:
+            raise self._problem(topic, KafkaError(part.error))
+        return [], position, -1 if part.error in _GONE and not complete else math.inf
 
     def _offsets_of(self, topic: str, partitions: Iterable[int], at: int) -> dict[int, int]:
         """By partition, at EARLIEST, LATEST or a time in ms; records of open and aborted transactions count."""
-        found, problems = self._clients.offsets.offsets((TopicPartition(topic, partition) for partition in partitions), at, committed=False)
+        found, problems = self._offsets.offsets((TopicPartition(topic, partition) for partition in partitions), at, committed=False)
         for error in problems.values():
             raise self._problem(topic, error)
         return {key.partition: offset for key, offset in found.items()}
 
     def _problem(self, topic: str, error: KafkaError) -> FerryError:
-        return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=self._role)
+        return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)
 
 
 def spans_of(partition: int, offsets: Iterable[int]) -> list[Span]:
@@ -250,7 +250,17 @@ def spans_of(partition: int, offsets: Iterable[int]) -> list[Span]:
     return spans
 
 
-def _record(message: Message) -> InternalRecord:
-    epoch = message.leader_epoch()
-    place = message.partition(), message.offset(), message.timestamp()[1]
-    return InternalRecord(*place, message.key() or b"", message.value(), -1 if epoch is None else epoch)
+def _records(part: Fetched) -> tuple[list[InternalRecord], int]:
+    """The committed records of an answer, and the offset after its last whole batch. MalformedBatch."""
+    partition, position = part.asked.partition, part.asked.offset
+    tracker, found = AbortedTracker(part.aborted), []
+    for fetched, view in iterate_batches(part.records):
+        if not tracker.drop(fetched, view) and not fetched.is_control and fetched.count and fetched.next_offset > position:
+            header, body = opened(fetched, view)
+            stamped = header.max_timestamp if header.is_log_append_time else None
+            for offset, timestamp, key, value in keys_and_values(bytes(body), header.count):
+                if header.base_offset + offset >= position:
+                    moment = header.base_timestamp + timestamp if stamped is None else stamped
+                    found.append(InternalRecord(partition, header.base_offset + offset, moment, key or b"", value, header.leader_epoch))
+        position = max(position, fetched.next_offset)
+    return found, position

@@ -112,6 +112,10 @@ class Leaders:
         """The current id of `topic`; None if it does not exist."""
         return self._topic_ids.get(topic)
 
+    def is_missing(self, topic: str) -> bool:
+        """Whether the last refresh said that there is no such topic."""
+        return topic in self._gone_since
+
     def is_gone(self, topic: str) -> bool:
         """Whether every refresh of the last GONE_SECONDS said that there is no such topic."""
         since = self._gone_since.get(topic)

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from ferry.clusters.answers import LIST_OFFSETS, Action
-from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, Connected, RequestLost, RequestNotSent
+from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.leaders import ELECTION_SECONDS, GONE_SECONDS, metadata_request
 from ferry.clusters.partitions import TopicPartition, chunks, grouped, partitions_of
 from ferry.config import ClientRole, Cluster
@@ -46,18 +46,16 @@ Found = tuple[dict[TopicPartition, int], Codes]
 
 
 class OffsetListing:
-    """Asks one cluster over a connection of its own, which the first request opens. Not for several threads."""
+    """Asks one cluster, and remembers the leaders. Not for several threads."""
 
     def __init__(self, cluster: Cluster, role: ClientRole, contact_milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
         """`contact_milliseconds`: after this time a cluster that has never answered is unreachable."""
         self._cluster, self._role, self._contact_milliseconds = cluster, role, contact_milliseconds
-        self._client: Connected | None = None
         self._leaders: dict[TopicPartition, int] = {}
         self._hopeless: set[TopicPartition] = set()
 
-    def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
+    def _ask(self, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        return ask_cluster(self._cluster, question, *arguments, role=self._role, milliseconds=self._contact_milliseconds)
 
     def offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Found:
         """Offsets (-1: there is none), and the errors of the other partitions. ClusterUnreachable if no broker answers at all.
@@ -84,16 +82,11 @@ class OffsetListing:
 
     def _listed(self, partitions: Iterable[TopicPartition], at: int, isolation: int) -> tuple[dict[TopicPartition, Listed], Codes]:
         keys = list(dict.fromkeys(partitions))
-        return self._run(self._offsets, keys, at, isolation) if keys else ({}, {})
+        return self._ask(self._offsets, keys, at, isolation) if keys else ({}, {})
 
     def partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
         """The partition numbers of `topic`. UNKNOWN_TOPIC_OR_PART if no broker that answers knows it. ClusterUnreachable as above."""
-        return self._run(self._partitions, topic)
-
-    def _run(self, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        if self._client is None:
-            self._client = Connected(self._cluster, self._role, self._contact_milliseconds)
-        return self._client.run(ask, *arguments)
+        return self._ask(self._partitions, topic)
 
     async def _partitions(self, connection: ClusterConnection, topic: str) -> tuple[int, ...] | KafkaError:
         begun = time.monotonic()

@@ -5,7 +5,10 @@ are the only work that Ferry does for each record, so they decode short varints 
 Layout: clients/.../record/DefaultRecord.java.
 """
 
+from collections.abc import Iterator
+
 from ferry.wire import varint
+from ferry.wire.batch import MalformedBatch
 from ferry.wire.varint import SMALL
 
 # Attributes byte and timestamp delta together, by the delta.
@@ -60,6 +63,27 @@ def locate(data: bytes, count: int) -> tuple[list[int], list[int], list[int], li
     if at != len(data):
         raise ValueError(f"{count} records fill {at} of {len(data)} bytes")
     return starts, timestamps, offsets, keys
+
+
+def keys_and_values(data: bytes, count: int) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+    """Offset delta, timestamp delta, key and value of each of the `count` records of `data`. MalformedBatch if they are cut off."""
+    decode, at = varint.decode, 0
+    for _ in range(count):
+        try:
+            length, at = decode(data, at)
+            end = at + length
+            timestamp, at = decode(data, at + 1)  # one byte of attributes precedes it
+            offset, at = decode(data, at)
+            size, at = decode(data, at)
+            key = None if size < 0 else data[at : (at := at + size)]
+            size, at = decode(data, at)
+            value = None if size < 0 else data[at : (at := at + size)]
+        except ValueError as problem:
+            raise MalformedBatch(f"a record that is cut off: {problem}") from problem
+        if at > end:
+            raise MalformedBatch("a record that is shorter than its own fields")
+        yield offset, timestamp, key, value
+        at = end
 
 
 # One function on purpose: this loop decides how fast small batches are copied; a call per record or per varint would halve the speed.
