@@ -11,10 +11,10 @@ from ferry.clusters.answers import Action
 from ferry.clusters.connections import ClusterConnection, EventLoop
 from ferry.clusters.coordination import Coordinator
 from ferry.clusters.group_model import CommittedOffset
+from ferry.clusters.internal_batches import internal_batches
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import produce_answers, produce_request
 from ferry.config import ClientRole, Flow
-from ferry.copying.internal_writer import internal_batches
 from ferry.copying.zombie_requests import fence_zombie_requests
 
 pytestmark = pytest.mark.brokers

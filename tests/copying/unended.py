@@ -8,10 +8,10 @@ from __future__ import annotations
 from ferry.clusters.answers import Action
 from ferry.clusters.connections import ClusterConnection, EventLoop
 from ferry.clusters.coordination import Coordinator
+from ferry.clusters.internal_batches import internal_batches
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import produce_answers, produce_request
 from ferry.config import ClientRole, Cluster
-from ferry.copying.internal_writer import internal_batches
 
 
 def append_unended(cluster: Cluster, topic: str, transactional_id: str) -> None:

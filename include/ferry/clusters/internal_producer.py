@@ -1,25 +1,42 @@
-"""Appends single records to internal topics outside a lane: reports, acknowledgements, MM2's records. None of them decides about data."""
+"""Appends single records to internal topics outside a lane: reports, acknowledgements, MM2's records. None of them decides about data.
 
-from collections.abc import Iterable
-from functools import partial
+A partition has one batch in flight, so its records stay in order. If an answer is lost, the batch is sent again, and may then stand there
+twice; with a producer id the leader recognises it by its sequence number.
+"""
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
-from ferry.clusters.failures import explained, made
-from ferry.clusters.kept import lent
+from confluent_kafka import KafkaError
+from kafka.partitioner.default import murmur2
+
+from ferry.clusters.answers import PRODUCE, Action
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.coordination import NO_IDENTITY, Coordinator
+from ferry.clusters.error_codes import CODES
+from ferry.clusters.failures import explained
+from ferry.clusters.internal_batches import BATCH_BYTES, RECORD_OVERHEAD_BYTES, InternalBatch, KeyValue, internal_batches
+from ferry.clusters.leaders import Leaders
+from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.pauses import doubling
+from ferry.clusters.producing import produce_request
 from ferry.config import ClientRole, Cluster
-from ferry.errors import ClusterUnreachable
+from ferry.errors import ClusterUnreachable, FerryError
 
 # As long as a leader election may take.
 WRITE_SECONDS = 60.0
-# After this Ferry gives up a leader that hangs (librdkafka's default is a minute), and asks the new one.
+# After this Ferry gives up a leader that hangs, and asks the new one.
 ANSWER_MILLISECONDS = 10_000
+# Between two attempts.
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
 
 
 def append_records(
     cluster: Cluster,
     topic: str,
-    records: Iterable[tuple[bytes, bytes | None]],
+    records: Iterable[KeyValue],
     *,
     partition: int = -1,
     timestamp: int = 0,
@@ -28,46 +45,78 @@ def append_records(
 ) -> None:
     """Append (key, value) records; returns when all replicas have them. ClusterUnreachable or NotAuthorized if they cannot be written.
 
-    `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `in_order`: a retry must not change the order. `seconds`:
+    `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `in_order`: a batch may not stand there twice. `seconds`:
     how long to wait for a leader, by default WRITE_SECONDS.
     """
-    problems: list[KafkaError] = []
+    listed = list(records)
+    largest, milliseconds = (cluster.value(ClientRole.PRODUCER, name) for name in ("max.request.size", "delivery.timeout.ms"))
+    if any(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES > largest for key, value in listed):
+        raise _problem(cluster, topic, KafkaError.MSG_SIZE_TOO_LARGE)
+    seconds = min(WRITE_SECONDS if seconds is None else seconds, milliseconds / 1000)
+    writing = _Writing(cluster, topic, in_order=in_order)
 
-    def note(error: KafkaError | None, _: object) -> None:
-        if error is not None:
-            problems.append(error)
+    # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
+    def divided(width: int) -> dict[TopicPartition, list[InternalBatch]]:
+        numbers = (partition if partition >= 0 else (murmur2(key) & 0x7FFFFFFF) % width for key, _ in listed)
+        found = grouped(zip((TopicPartition(topic, number) for number in numbers), listed, strict=True))
+        return {key: list(internal_batches(pairs, timestamp, min(BATCH_BYTES, largest))) for key, pairs in found.items()}
 
-    seconds = WRITE_SECONDS if seconds is None else seconds
-    with lent("producer", cluster, lambda: _Appender(cluster, ClientRole.PRODUCER, in_order=in_order), in_order) as client:
-        try:
-            for key, value in records:
-                client.producer.produce(topic, value, key, partition, timestamp=timestamp, on_delivery=note)
-                client.producer.poll(0)
-            left = client.producer.flush(seconds)
-        except KafkaException as problem:
-            # An idempotent producer asks for its id first, which takes Write on any topic (KIP-679).
-            raise explained(cluster, f"writing to {topic}", problem.args[0], grant=f"Write on topic {topic}") from problem
-        if problems:
-            raise explained(cluster, f"writing to {topic}", problems[0], grant=f"Write on topic {topic}", role=ClientRole.PRODUCER)
-        if left:
-            raise ClusterUnreachable(f"cluster {cluster.alias}: {topic} takes no records: no answer in {seconds:.0f} s")
+    if listed and not ask_cluster(cluster, writing.run, divided, time.monotonic() + seconds, role=ClientRole.PRODUCER):
+        raise ClusterUnreachable(f"cluster {cluster.alias}: {topic} takes no records: no answer in {seconds:.0f} s")
 
 
-class _Appender:
-    def __init__(self, cluster: Cluster, role: ClientRole, *, in_order: bool) -> None:
-        settings = {
-            "socket.timeout.ms": ANSWER_MILLISECONDS,
-            **cluster.librdkafka(role),
-            "acks": "all",
-            "linger.ms": 0,
-            "log_level": 2,
-            # Idempotent only where it is needed: asking for a producer id costs half a second, and a record that stands there twice says
-            # the same.
-            "enable.idempotence": in_order,
-            # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
-            "partitioner": "murmur2_random",
-        }
-        self.producer = made(cluster, role, partial(Producer, settings))
+class _Writing:
+    """Sends batches to one topic, one to a partition at a time."""
 
-    def close(self) -> None:
-        """Nothing to do: every record was delivered or given up, and the client ends with its last reference."""
+    def __init__(self, cluster: Cluster, topic: str, *, in_order: bool) -> None:
+        self._cluster, self._topic, self._in_order = cluster, topic, in_order
+        self._identity = NO_IDENTITY
+        self._sent: Counter[TopicPartition] = Counter()
+        self._left: dict[TopicPartition, list[InternalBatch]] = {}
+
+    async def run(
+        self, connection: ClusterConnection, divided: Callable[[int], dict[TopicPartition, list[InternalBatch]]], deadline: float
+    ) -> bool:
+        """Whether the topic took what is `divided` among its partitions (by their number) before `deadline` (monotonic)."""
+        leaders, pauses = Leaders(connection, [self._topic]), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        if self._in_order:
+            self._identity = await Coordinator(connection.loop, connection, "", "").idempotent_identity()
+        while True:
+            with suppress(RequestNotSent, RequestLost):
+                await leaders.refresh()
+                if code := leaders.refused(self._topic) or (CODES["UNKNOWN_TOPIC_OR_PARTITION"] if leaders.is_gone(self._topic) else 0):
+                    raise _problem(self._cluster, self._topic, code)
+                if not self._left and leaders.width(self._topic):
+                    self._left = divided(leaders.width(self._topic))
+                while self._left and await self._send(connection, leaders):
+                    if not any(self._left.values()):
+                        return True
+            if time.monotonic() > deadline:
+                return False
+            await connection.loop.sleep(next(pauses))
+
+    async def _send(self, connection: ClusterConnection, leaders: Leaders) -> bool:
+        """The next batch of each partition; whether all were accepted."""
+        waiting = [key for key, batches in self._left.items() if batches]
+        sent = []
+        for node, keys in leaders.by_node(waiting).items():
+            batches = [(*key, self._left[key][0].encode(*self._identity, self._sequence(key), False)) for key in keys]
+            sent.append(connection.submit(produce_request(batches, leaders, None, transactions_v2=False), node, ANSWER_MILLISECONDS))
+        accepted = 0
+        for future in sent:
+            with suppress(RequestNotSent, RequestLost):
+                for answer in (await connection.answer_to(future)).partitions:
+                    if PRODUCE.action(answer.error_code) is Action.GO_ON or answer.error_code == CODES["DUPLICATE_SEQUENCE_NUMBER"]:
+                        key = TopicPartition(self._topic, answer.partition)
+                        self._sent[key] += self._left[key].pop(0).count
+                        accepted += 1
+                    elif PRODUCE.action(answer.error_code) is not Action.LEADER:
+                        raise _problem(self._cluster, self._topic, answer.error_code)
+        return accepted == len(waiting)
+
+    def _sequence(self, key: TopicPartition) -> int:
+        return self._sent[key] if self._in_order else -1
+
+
+def _problem(cluster: Cluster, topic: str, code: int) -> FerryError:
+    return explained(cluster, f"writing to {topic}", KafkaError(code), grant=f"Write on topic {topic}", role=ClientRole.PRODUCER)

@@ -112,6 +112,10 @@ class Leaders:
         """The current id of `topic`; None if it does not exist."""
         return self._topic_ids.get(topic)
 
+    def width(self, topic: str) -> int:
+        """How many partitions the topic has; 0 if that is not known."""
+        return sum(name == topic for name, _ in self._leaders)
+
     def is_missing(self, topic: str) -> bool:
         """Whether the last refresh said that there is no such topic."""
         return topic in self._gone_since

@@ -25,11 +25,12 @@ from typing import Any, TypeVar
 
 from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.copying.internal_writer import InternalWriter, KeyValue
+from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes, run_transactional_id, transactional_id
 from ferry.errors import ClusterUnreachable, Superseded, UnreadableRecord
 from ferry.ledger.formats import place_of

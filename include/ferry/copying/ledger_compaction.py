@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.fencing import FencedWriter
-from ferry.copying.internal_writer import KeyValue
 from ferry.copying.lanes import compaction_transactional_id
 from ferry.ledger.counters import ZERO
 from ferry.ledger.formats import place_of

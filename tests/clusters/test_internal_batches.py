@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 
-from ferry.copying.internal_writer import BATCH_BYTES, RECORD_OVERHEAD_BYTES, InternalBatch, internal_batches, split_batch
+from ferry.clusters.internal_batches import BATCH_BYTES, RECORD_OVERHEAD_BYTES, InternalBatch, internal_batches, split_batch
 
 pytestmark = pytest.mark.unit
 
