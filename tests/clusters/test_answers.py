@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from types import SimpleNamespace
-from typing import Any, Self, cast
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -131,11 +131,6 @@ class Broker(feed_bench.Source):
 
     async def answer_to(self, submitted: Any) -> Any:
         return await submitted
-
-    @property
-    def loop(self) -> Self:
-        """Sleeps too."""
-        return self
 
     def learn_brokers(self, answer: Any) -> None:
         assert answer.topics
