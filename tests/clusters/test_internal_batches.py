@@ -17,7 +17,7 @@ RECORDS = st.lists(st.tuples(st.binary(max_size=20), st.none() | st.binary(max_s
 
 
 def test_a_batch_says_who_wrote_it_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ferry.copying.internal_writer.time", SimpleNamespace(time_ns=lambda: 1_700_000_000_123_999_999))
+    monkeypatch.setattr("ferry.clusters.internal_batches.time", SimpleNamespace(time_ns=lambda: 1_700_000_000_123_999_999))
     (whole,) = internal_batches([(b"a", bytes(5_000)), (b"b", None)])
     for batch in (whole, *split_batch(whole)):
         for transactional in (True, False):
