@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
-from confluent_kafka import Message
 from tools.kafka import SandboxCluster
 
 from ferry.clusters import internal_reader
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_producer import append_records
-from ferry.clusters.internal_reader import InternalRecord
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.leader_epochs import ReadTo, same_logs
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, Flow
@@ -50,14 +50,14 @@ TAKEN_BACK = replace(LOST, upstream_start=40, upstream_end=50)
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Offsets of the ledger's records that any reader was given."""
     offsets: list[int] = []
-    real = internal_reader._record
+    real = InternalTopicReader._from
 
-    def counting(message: Message) -> InternalRecord:
-        if "ledger" in (message.topic() or ""):
-            offsets.append(message.offset() or 0)
-        return real(message)
+    def counting(*arguments: Any, **options: Any) -> Iterator[tuple[str, InternalRecord]]:
+        for topic, record in real(*arguments, **options):
+            offsets.extend([record.offset] if "ledger" in topic else [])
+            yield topic, record
 
-    monkeypatch.setattr(internal_reader, "_record", counting)
+    monkeypatch.setattr(InternalTopicReader, "_from", counting)
     return offsets
 
 

@@ -164,13 +164,13 @@ class InternalTopicReader:
             waited += time.monotonic() - asked + PAUSE_SECONDS
             for part in answers:
                 key = TopicPartition(part.asked.topic, part.asked.partition)
-                records, position, end = self._taken(part, complete=complete)
+                records, position, end = self._taken(part, bounds[key], complete=complete)
                 if position != part.asked.offset or end <= position:
                     news, waited = True, 0.0
                     del positions[key]  # and to the end: other partitions come first in the next answer
                     if position < min(end, bounds[key]):
                         positions[key] = position
-                yield from ((key.topic, record) for record in records if record.offset < bounds[key])
+                yield from ((key.topic, record) for record in records)
             if time.monotonic() > deadline:
                 return
             if not news:
@@ -209,15 +209,15 @@ class InternalTopicReader:
                 found.append(Fetched(FetchPosition(*key, positions[key], -1), code, memoryview(b""), [], False, -1))
         return found
 
-    def _taken(self, part: Fetched, *, complete: bool) -> tuple[list[InternalRecord], int, float]:
-        """The records of an answer, the offset after them, and the offset at which the read of the partition ends.
+    def _taken(self, part: Fetched, bound: int, *, complete: bool) -> tuple[list[InternalRecord], int, float]:
+        """The records of an answer below `bound`, the offset after them, and the offset at which the read of the partition ends.
 
         Errors that are not temporary are raised.
         """
         topic, partition, position = part.asked[:3]
         if not part.error:
             try:
-                records, position = _records(part)
+                records, position = _records(part, bound)
             except MalformedBatch as problem:
                 raise UnreadableRecord(f"cluster {self._cluster.alias}: {topic}-{partition}: {problem}") from problem
             end = part.last_stable_offset if self._committed else part.high_watermark
@@ -250,16 +250,18 @@ def spans_of(partition: int, offsets: Iterable[int]) -> list[Span]:
     return spans
 
 
-def _records(part: Fetched) -> tuple[list[InternalRecord], int]:
-    """The committed records of an answer, and the offset after its last whole batch. MalformedBatch."""
+def _records(part: Fetched, bound: int) -> tuple[list[InternalRecord], int]:
+    """The committed records of an answer below `bound`, and the offset after the last batch that was looked at. MalformedBatch."""
     partition, position = part.asked.partition, part.asked.offset
     tracker, found = AbortedTracker(part.aborted), []
     for fetched, view in iterate_batches(part.records):
+        if position >= bound:
+            break
         if not tracker.drop(fetched, view) and not fetched.is_control and fetched.count and fetched.next_offset > position:
             header, body = opened(fetched, view)
             stamped = header.max_timestamp if header.is_log_append_time else None
             for offset, timestamp, key, value in keys_and_values(bytes(body), header.count):
-                if header.base_offset + offset >= position:
+                if position <= header.base_offset + offset < bound:
                     moment = header.base_timestamp + timestamp if stamped is None else stamped
                     found.append(InternalRecord(partition, header.base_offset + offset, moment, key or b"", value, header.leader_epoch))
         position = max(position, fetched.next_offset)
