@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures import wait
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, Self, TypeGuard, TypeVar
@@ -47,7 +48,7 @@ REQUEST_SECONDS = 30.0
 ATTEMPT_PAUSE_SECONDS = 0.5
 # After a first attempt without an answer, Ferry asks any other broker for this long before the cluster counts as unreachable.
 ANY_BROKER_SECONDS = 5.0
-# The client reports failed connections only in a poll; a poll waits for this long.
+# The client reports failed connections only in a poll: so often Ferry polls while it waits for the first answer.
 CONTACT_POLL_SECONDS = 0.02
 # Large enough for few round trips, small enough for a broker to answer in time.
 TOPICS_A_REQUEST = 500
@@ -113,7 +114,8 @@ class ClusterAdmin:
         """The cluster's id. Meant as the first contact: ClusterUnreachable within ten seconds, AuthenticationFailed sooner."""
         future = self._clients.admin.describe_cluster(request_timeout=FIRST_ATTEMPT_SECONDS)
         while not future.done():
-            self._clients.admin.poll(CONTACT_POLL_SECONDS)
+            wait([future], CONTACT_POLL_SECONDS)
+            self._clients.admin.poll(0)
             refusal = refused_login(self._clients.errors)
             if refusal is not None:  # the client would go on trying
                 raise explained(self._cluster, "logging in", refusal)

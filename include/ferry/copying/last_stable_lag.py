@@ -116,9 +116,10 @@ def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, targe
     for topic in (flow.ledger_topic, flow.state_topic):
         description = seen.target_topics.get(topic)
         remotes.update({TopicPartition(topic, number): (topic, number) for number in range(description.partitions if description else 0)})
-    behind = _of_cluster(flow, flow.target, target, remotes)
+    behind = _of_cluster(flow, flow.target, target, remotes, {})
+    stable = {TopicPartition(entry.topic, entry.partition): entry.stable_end for entry in seen.facts}
     own = run_transactional_id(flow.name).removesuffix("run")
-    return (*_of_cluster(flow, flow.source, source, sources), *(entry for entry in behind if not _at_work(entry.transaction, own)))
+    return (*_of_cluster(flow, flow.source, source, sources, stable), *(entry for entry in behind if not _at_work(entry.transaction, own)))
 
 
 def overdue(found: Iterable[LastStableLag]) -> list[PartitionFailure]:
@@ -160,10 +161,15 @@ def still_open(hidden: list[LastStableLag], admin: ClusterAdmin) -> list[LastSta
 
 
 def _of_cluster(
-    flow: Flow, cluster: Cluster, admin: ClusterAdmin, partitions: Mapping[TopicPartition, tuple[str, int]]
+    flow: Flow,
+    cluster: Cluster,
+    admin: ClusterAdmin,
+    partitions: Mapping[TopicPartition, tuple[str, int]],
+    stable: Mapping[TopicPartition, int],
 ) -> list[LastStableLag]:
+    """`stable`: last stable offsets of a moment ago. Those that have reached the high watermark are not asked for again."""
     watermarks, _ = admin.end_offsets(partitions, committed=False)
-    stable_ends, _ = admin.end_offsets(watermarks)
+    stable_ends, _ = admin.end_offsets([key for key, end in watermarks.items() if stable.get(key, -1) < end])
     behind = [key for key, end in watermarks.items() if stable_ends.get(key, end) < end]
     now_ms, warn_ms = round(time.time() * 1000), flow.open_transaction_warn_ms
     found = []

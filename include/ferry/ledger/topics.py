@@ -32,7 +32,7 @@ def internal_topics(flow: Flow) -> frozenset[str]:
 def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
     """Create what is missing; returns the names of created topics. ConfigError for a wrong policy, TooFewBrokers for too few replicas."""
     wanted = {flow.ledger_topic: (flow.ledger_partitions, COMPACTED), flow.state_topic: (1, COMPACTED), flow.runs_topic: (1, EXPIRING)}
-    existing = set(target.topics())
+    existing = set(target.topic_names())
     for name, entries in target.topic_configs({flow.ledger_topic, flow.state_topic} & existing).items():
         found = entries["cleanup.policy"].value or ""
         if found != "compact":

@@ -56,8 +56,11 @@ def python_class(points: CodePoints) -> str:
         return "(?!)"
     if len(points) == 1 and points[0][0] == points[0][1]:
         return _escaped(points[0][0])
-    inside = "".join(_escaped(first) if first == last else f"{_escaped(first)}-{_escaped(last)}" for first, last in points)
-    return f"[{inside}]"
+    # Python compiles a class with high ranges slowly. A set up to the last code point is the complement of a low one.
+    negated = points != EVERY and points[-1][1] == LAST
+    ranges = complement(points) if negated else points
+    inside = "".join(_escaped(first) if first == last else f"{_escaped(first)}-{_escaped(last)}" for first, last in ranges)
+    return f"[{'^' if negated else ''}{inside}]"
 
 
 def _escaped(point: int) -> str:
