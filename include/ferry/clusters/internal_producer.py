@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError
 from kafka.partitioner.default import murmur2
 
 from ferry.clusters.answers import PRODUCE, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.coordination import NO_IDENTITY, Coordinator
 from ferry.clusters.error_codes import CODES
 from ferry.clusters.failures import explained
@@ -61,7 +61,10 @@ def append_records(
         found = grouped(zip((TopicPartition(topic, number) for number in numbers), listed, strict=True))
         return {key: list(internal_batches(pairs, timestamp, min(BATCH_BYTES, largest))) for key, pairs in found.items()}
 
-    if listed and not ask_cluster(cluster, writing.run, divided, time.monotonic() + seconds, role=ClientRole.PRODUCER):
+    contact = min(BOOTSTRAP_MILLISECONDS, seconds * 1_000)
+    if listed and not ask_cluster(
+        cluster, writing.run, divided, time.monotonic() + seconds, role=ClientRole.PRODUCER, milliseconds=contact
+    ):
         raise ClusterUnreachable(f"cluster {cluster.alias}: {topic} takes no records: no answer in {seconds:.0f} s")
 
 

@@ -25,7 +25,12 @@ def encode_unsigned(value: int) -> bytes:
 
 
 # Lengths, offset deltas and most timestamp deltas are small and never negative: index by the value itself.
-SMALL = tuple(encode_unsigned(value << 1) for value in range(_TABLE_SIZE))
+# By lengths, because every process makes this table, and a call for each entry would cost a short one a hundredth of a second.
+SMALL = (
+    *(bytes((twice,)) for twice in range(0, 1 << 7, 2)),
+    *(bytes((twice & 0x7F | 0x80, twice >> 7)) for twice in range(1 << 7, 1 << 14, 2)),
+    *(bytes((twice & 0x7F | 0x80, twice >> 7 & 0x7F | 0x80, twice >> 14)) for twice in range(1 << 14, 2 * _TABLE_SIZE, 2)),
+)
 
 
 def encode(value: int) -> bytes:
@@ -55,5 +60,7 @@ def decode_unsigned(data: Buffer, at: int) -> tuple[int, int]:
 
 def decode(data: Buffer, at: int) -> tuple[int, int]:
     """The zigzag value at index `at` and the index after it; raises ValueError when it is cut short or too long."""
+    if at < len(data) and (byte := data[at]) < 0x80:  # most are that small
+        return (byte >> 1) ^ -(byte & 1), at + 1
     value, after = decode_unsigned(data, at)
     return (value >> 1) ^ -(value & 1), after
