@@ -96,15 +96,15 @@ class CopyDriver:
 
     def seed(self, decide: Callable[[FlowSnapshot], Iterable[PartitionPlan]]) -> None:
         """Instead of copying, write the seeds that `decide` plans from a snapshot after fencing. Outcome and errors as in `run`."""
-        self._under_the_fence(lambda hold: self._seed(hold, decide))
+        self._under_the_fence(lambda lease: self._seed(lease, decide))
 
     def _under_the_fence(self, act: Callable[[RunLease], None]) -> None:
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
             refuse_newer_state(self._flow)
             self._write_opened()
         try:
-            with RunLease(self._flow, self._group, [self._ledger, self._state]) as hold:
-                act(hold)
+            with RunLease(self._flow, self._group, [self._ledger, self._state]) as lease:
+                act(lease)
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
             if superseded is None:
@@ -115,41 +115,41 @@ class CopyDriver:
             raise
         self._write_result()
 
-    def _take_over(self, hold: RunLease) -> dict[int, ProducerIdentity]:
-        held = hold.take_lanes()
-        hold.write_record(exactly_once=self._flow.exactly_once)
+    def _take_over(self, lease: RunLease) -> dict[int, ProducerIdentity]:
+        held = lease.take_lanes()
+        lease.write_record(exactly_once=self._flow.exactly_once)
         return held
 
-    def _lanes_for(self, hold: RunLease, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
+    def _lanes_for(self, lease: RunLease, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
         """Decide how many lanes the run has, by what there is to copy. Returns the lanes that no earlier run had."""
         self._lanes = number_of_lanes(sum(plan.has_work for plan in plans), self._flow.lanes)
-        return hold.take_more_lanes(self._lanes)
+        return lease.take_more_lanes(self._lanes)
 
-    def _seed(self, hold: RunLease, decide: Callable[[FlowSnapshot], Iterable[PartitionPlan]]) -> None:
-        held = self._take_over(hold)
+    def _seed(self, lease: RunLease, decide: Callable[[FlowSnapshot], Iterable[PartitionPlan]]) -> None:
+        held = self._take_over(lease)
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = take_snapshot(self._flow, self._request, source, target, settled=True)
             plans = self._without_topic(decide(seen), seen, source, target)
-        _check_hold(hold, plans)
+        _check_lease(lease, plans)
         self._note_failures(seen, plans)
-        held |= self._lanes_for(hold, plans)
-        self._claim(hold, seen, plans)
+        held |= self._lanes_for(lease, plans)
+        self._claim(lease, seen, plans)
         tasks = [
             replace(task, partitions=tuple(replace(part, settles=True) for part in task.partitions))
             for task in self._lane_tasks(plans, held)
         ]
         out = LanesOut()
         self._run_lanes(self._job(seen, held), tasks, out, Progress(0, len(tasks)))
-        self._end_if_silent(hold)
+        self._end_if_silent(lease)
         self._give_up([(out.tasks[lane], why) for lane, why in out.lost.items()], "1 attempt")
 
-    def _copy(self, hold: RunLease) -> None:
+    def _copy(self, lease: RunLease) -> None:
         with named_when_slow(self._say, "taking the flow over from earlier runs"):
-            held = self._take_over(hold)
+            held = self._take_over(lease)
         with named_when_slow(self._say, "planning the lanes"):
-            seen, plans = self._plan(hold)
-            held |= self._lanes_for(hold, plans)
-            self._claim(hold, seen, plans)
+            seen, plans = self._plan(lease)
+            held |= self._lanes_for(lease, plans)
+            self._claim(lease, seen, plans)
         ends = ends_of(plans)
         pending = self._lane_tasks(plans, held)
         job = self._job(seen, held)
@@ -157,41 +157,40 @@ class CopyDriver:
         self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
         with ProgressObserver(self._flow, self._request.run_id, self._ledger_ends, progress, self._say):
             out = LanesOut()
-            more = partial(self._taken_back, hold, held, ends, out)
+            more = partial(self._taken_back, lease, held, ends, out)
             while pending:
                 self._run_lanes(job, pending, out, progress, more)
                 pending = more()
         for lane in self._tally.stopped_lanes:
-            hold.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
+            lease.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
         self._name_last_stable_lags(seen)
-        self._compact_ledger(hold)
-        self._index_losses(hold, job.ledger_topic_id)
+        self._index_losses(lease, job.ledger_topic_id, self._compact_ledger(lease))
 
     def _taken_back(
-        self, hold: RunLease, held: Mapping[int, ProducerIdentity], ends: Mapping[tuple[str, int], int], out: LanesOut
+        self, lease: RunLease, held: Mapping[int, ProducerIdentity], ends: Mapping[tuple[str, int], int], out: LanesOut
     ) -> list[LaneTask]:
         """Take lost lanes back and plan them again, while others may still run. Lanes that were lost too often are given up."""
         lost = dict(out.lost)
         if not lost:
             return []
-        self._end_if_silent(hold)
+        self._end_if_silent(lease)
         time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
-        hold.writer.confirm()
-        again = {lane: hold.retake(lane) for lane in lost}
-        _, plans = until_it_answers("the plan of lost lanes")(self._plan, hold, ends, lost)
+        lease.writer.confirm()
+        again = {lane: lease.retake(lane) for lane in lost}
+        _, plans = until_it_answers("the plan of lost lanes")(self._plan, lease, ends, lost)
         self._name_missing([out.tasks[lane] for lane in lost], plans)
         tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}))
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
         self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
         return tasks
 
-    def _end_if_silent(self, hold: RunLease) -> None:
+    def _end_if_silent(self, lease: RunLease) -> None:
         """ClusterUnreachable if a lane has waited for a cluster in vain, and this process does not reach both clusters soon."""
         if not self._tally.silent:
             return
         try:
             require_contact(self._flow.source, self._flow.target)
-            hold.writer.confirm(LOOK_SECONDS)
+            lease.writer.confirm(LOOK_SECONDS)
         except ClusterUnreachable as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise
@@ -204,38 +203,39 @@ class CopyDriver:
             for failure in overdue(last_stable_lags(self._flow, seen, source, target)):
                 self._tally.failures.setdefault((failure.topic, failure.partition), failure)
 
-    def _compact_ledger(self, hold: RunLease) -> None:
+    def _compact_ledger(self, lease: RunLease) -> int:
+        """Compact the ledger if it is due. Returns how many records the ledger has ever held."""
         with InternalTopicReader(self._flow.target) as reader:
-            if not is_due(sum(reader.end_offsets(self._ledger).values()), hold.record):
-                return
-            hold.writer.confirm()  # an older run must not take the compaction's transactional id from a newer one
+            held_ever = sum(reader.end_offsets(self._ledger).values())
+            if not is_due(held_ever, lease.record):
+                return held_ever
+            lease.writer.confirm()  # an older run must not take the compaction's transactional id from a newer one
             try:
                 done = compact_ledger(self._flow)
             except Superseded as problem:
-                hold.writer.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
+                lease.writer.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
                 log.warning("another process compacts the ledger: %s", problem)
-                return
+                return held_ever
             # The records of this compaction are not new ones.
             held_ever = sum(reader.end_offsets(self._ledger).values())
-        hold.write_record(tidied=held_ever, receipts=done.left)
+        lease.write_record(tidied=held_ever, receipts=done.left)
         self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
+        return held_ever
 
-    def _index_losses(self, hold: RunLease, ledger_topic_id: str) -> None:
-        with InternalTopicReader(self._flow.target) as reader:
-            held_ever = sum(reader.end_offsets(self._ledger).values())
+    def _index_losses(self, lease: RunLease, ledger_topic_id: str, held_ever: int) -> None:
         # Without topic ids Ferry cannot tell whether the ledger was deleted and created again.
-        if ledger_topic_id not in {"", str(NO_TOPIC_ID)} and loss_index.is_due(held_ever, hold.record.losses):
-            hold.write_record(losses=index_losses(self._flow, hold.record.losses, ledger_topic_id, held_ever))
+        if ledger_topic_id not in {"", str(NO_TOPIC_ID)} and loss_index.is_due(held_ever, lease.record.losses):
+            lease.write_record(losses=index_losses(self._flow, lease.record.losses, ledger_topic_id, held_ever))
 
     def _plan(
-        self, hold: RunLease, ends: Mapping[tuple[str, int], int] | None = None, lanes: Collection[int] | None = None
+        self, lease: RunLease, ends: Mapping[tuple[str, int], int] | None = None, lanes: Collection[int] | None = None
     ) -> tuple[FlowSnapshot, list[PartitionPlan]]:
         """Take a snapshot and plan; of `lanes` only, if some lanes are planned again. Failures are noted."""
         concerns = None if lanes is None else partial(self._concerns, lanes)
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = take_snapshot(self._flow, self._request, source, target, settled=True, ends=ends, for_a_run=True, concerns=concerns)
             plans = self._without_topic(plan_partitions(seen.facts, rules_of(self._flow, self._request)), seen, source, target)
-        _check_hold(hold, plans)
+        _check_lease(lease, plans)
         self._note_failures(seen, plans)
         self._tally.skipped = [Skipped(what, reason) for what, reason in (*seen.selection.skipped, *seen.lacking)]
         return seen, plans
@@ -278,7 +278,7 @@ class CopyDriver:
                 if not named & {key, (part.topic, -1)}:
                     self._fail(*key, "SourceMissing", "the source no longer had it when its lane was planned again")
 
-    def _claim(self, hold: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> None:
+    def _claim(self, lease: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> None:
         """Claim the remote topics to which no flow has written yet."""
         wanted = {
             plan.facts.remote_topic: str(plan.facts.remote_topic_id)
@@ -287,7 +287,7 @@ class CopyDriver:
         }
         if wanted:
             claims = [encode_state(Claim(topic, topic_id, self._flow.name)) for topic, topic_id in wanted.items()]
-            hold.writer.write({TopicPartition(self._state, 0): claims})
+            lease.writer.write({TopicPartition(self._state, 0): claims})
 
     def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
         by_lane: dict[int, list[PartitionTask]] = {}
@@ -402,10 +402,10 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
     )
 
 
-def _check_hold(hold: RunLease, plans: Iterable[PartitionPlan]) -> None:
+def _check_lease(lease: RunLease, plans: Iterable[PartitionPlan]) -> None:
     """Superseded if a newer run has taken over: it may have changed what looks like a failure here."""
     if any(plan.failure is not None for plan in plans):
-        hold.writer.confirm()
+        lease.writer.confirm()
 
 
 def _now() -> str:

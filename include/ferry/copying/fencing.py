@@ -69,9 +69,14 @@ class FencedWriter:
         self._connection.close()
         self._loop.close()
 
-    def take(self, name: str) -> ProducerIdentity:
-        """Take another transactional id: aborts its open transaction, and fences its holder."""
-        return self._call(Coordinator(self._loop, self._connection, name, self._group).init)
+    def take(self, names: Sequence[str]) -> list[ProducerIdentity]:
+        """Take other transactional ids, side by side: aborts their open transactions, and fences their holders."""
+        return self._call(self._take, names)
+
+    async def _take(self, names: Sequence[str]) -> list[ProducerIdentity]:
+        coordinators = [Coordinator(self._loop, self._connection, name, self._group) for name in names]
+        taken = [self._loop.start(coordinator.init) for coordinator in coordinators]
+        return [await future for future in taken]
 
     def confirm(self, seconds: float | None = None) -> None:
         """Prove that this process still holds the id; else Superseded. ClusterUnreachable if there is no answer in `seconds`.
@@ -170,12 +175,12 @@ class RunLease:
     def retake(self, lane: int) -> ProducerIdentity:
         """Take back a lane whose worker is lost. Superseded if a newer run holds the flow."""
         self.writer.confirm()
-        pair = self.writer.take(transactional_id(self._flow.name, lane))
+        pair = self._take([lane])[lane]
         self.writer.confirm()
         return pair
 
-    def _take(self, lanes: Iterable[int]) -> dict[int, ProducerIdentity]:
-        return {lane: self.writer.take(transactional_id(self._flow.name, lane)) for lane in lanes}
+    def _take(self, lanes: Sequence[int]) -> dict[int, ProducerIdentity]:
+        return dict(zip(lanes, self.writer.take([transactional_id(self._flow.name, lane) for lane in lanes]), strict=True))
 
     def _last_record(self) -> FlowRecord:
         """With the most lanes ever, also from uncommitted records: the lanes' open transactions are not aborted yet."""

@@ -72,15 +72,15 @@ def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_n
         if problem is not None:
             raise problem
 
-    hold: Any = SimpleNamespace(writer=SimpleNamespace(confirm=confirm))
+    lease: Any = SimpleNamespace(writer=SimpleNamespace(confirm=confirm))
     monkeypatch.setattr(driver, "require_contact", lambda *_: None)
-    made._end_if_silent(hold)
+    made._end_if_silent(lease)
     assert given == [], "no lane has waited"
     made._take_result(LaneResult(0, failure=waited))
     with pytest.raises(ClusterUnreachable, match="cluster A: no broker has answered for 75 s; asked once more: cluster B: no answer"):
-        made._end_if_silent(hold)
+        made._end_if_silent(lease)
     for _ in range(2):
-        made._end_if_silent(hold)
+        made._end_if_silent(lease)
     assert given == [LOOK_SECONDS] * 2
 
 
