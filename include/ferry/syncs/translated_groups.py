@@ -71,13 +71,15 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
             else:
                 committed[group] = found
     topics = {key.topic for offsets in committed.values() for key in offsets}
+    left_out.sort(key=lambda entry: entry.group)
+    if not topics:
+        return TranslatedGroups(flow.name, reverse, tuple(sorted(committed)), (), tuple(left_out))
     with ClusterAdmin(forward.source) as source, ClusterAdmin(forward.target) as target:
         home_topics, away_topics = source.topics(), target.topics()
     # In a reverse pass the topic's name on the source decides, because the flow's filters are about the source.
     routes = {topic: find_route(forward, topic, home_topics, away_topics, by_upstream_name=reverse) for topic in topics}
     translators = read_translators(forward, routes, home_topics, away_topics)
     positions = [position for group in sorted(committed) for position in _positions(group, committed[group], routes, translators)]
-    left_out.sort(key=lambda entry: entry.group)
     return TranslatedGroups(flow.name, reverse, tuple(sorted(committed)), tuple(positions), tuple(left_out))
 
 
