@@ -14,10 +14,9 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from ferry.clusters.connections import RequestLost, RequestNotSent
 from ferry.clusters.leader_epochs import Divergence, ReadTo
 from ferry.clusters.leaders import Leader
-from ferry.copying.buffer_limits import BufferLimits
+from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import PartitionTask, Segment
-from ferry.copying.rate_limiter import RateLimiter
 from ferry.copying.source_feed import SourceFeed
 from ferry.errors import NotAuthorized
 from ferry.ledger.receipts import ReceiptKind

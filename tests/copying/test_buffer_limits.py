@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.copying.appender_bench import Bench, new_bench
 
-from ferry.copying.buffer_limits import PAUSE_SECONDS, SMALLEST_BYTES, BufferLimits, InFlightLimit, buffer_limits
-from ferry.copying.rate_limiter import BURST_SECONDS, RateLimiter
+from ferry.copying.buffer_limits import (
+    BURST_SECONDS,
+    PAUSE_SECONDS,
+    SMALLEST_BYTES,
+    BufferLimits,
+    InFlightLimit,
+    RateLimiter,
+    buffer_limits,
+)
 
 pytestmark = pytest.mark.unit
 

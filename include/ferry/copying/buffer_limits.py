@@ -1,4 +1,4 @@
-"""How many bytes a lane may hold in memory and have in flight (pure).
+"""How many bytes a lane may hold in memory, have in flight, and move in a second (pure).
 
 Of `ferry.memory.mb`, 5/16 is for data that is held: source responses that anything still refers to, and batches that Ferry wrote itself and
 that wait or are in flight. The rest is for the batch being transformed. For a moment up to four copies of its records exist (decompressed,
@@ -20,6 +20,8 @@ SMALLEST_BYTES = 64 << 10
 # With a rate limit, the bytes of this time at once: then a transaction that closes need not wait long for its last bytes.
 SLICE_SECONDS = 0.25
 FIRST_IN_FLIGHT_BYTES = 1 << 20
+# Longer than one turn of a lane's loop, so that a late turn costs no bandwidth.
+BURST_SECONDS = 0.25
 # Pauses of this length leave a transaction of 10 s ample time until its time-out of 60 s.
 PAUSE_SECONDS = 4.0
 
@@ -80,3 +82,30 @@ class InFlightLimit:
             self.size = max(SMALLEST_BYTES, min(self.size, int(size * share)))
         else:
             self.size = min(self._largest, self.size * 2)
+
+
+class RateLimiter:
+    """Bytes are spent when they are sent or fetched; while too many were spent, nothing more is sent. Times are monotonic seconds.
+
+    One call may spend more than is left, at least a whole batch; then the limiter waits until the rate has made up for it. Bytes that are
+    not used within BURST_SECONDS are gone. So over some seconds the rate stays below its limit, and a batch that is larger than a second's
+    bytes is sent nevertheless. `bytes_per_second` None: no limit.
+    """
+
+    def __init__(self, bytes_per_second: float | None, now: float) -> None:
+        self._rate = bytes_per_second
+        self._left = 0.0
+        self._at = now
+
+    def allows(self, now: float) -> bool:
+        """Whether anything may be sent now."""
+        if self._rate is None:
+            return True
+        self._left = min(self._rate * BURST_SECONDS, self._left + (now - self._at) * self._rate)
+        self._at = now
+        return self._left >= 0
+
+    def spend(self, size: int) -> None:
+        """`size` bytes were sent or fetched."""
+        if self._rate is not None:
+            self._left -= size

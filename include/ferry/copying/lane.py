@@ -23,13 +23,12 @@ from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.append_epochs import AppendEpochs
 from ferry.copying.appender import Accepted, Appender
-from ferry.copying.buffer_limits import buffer_limits
+from ferry.copying.buffer_limits import RateLimiter, buffer_limits
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.hanging_transactions import stop_hanging
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.position_refusals import stop_refused
-from ferry.copying.rate_limiter import RateLimiter
 from ferry.copying.signals import StopSignals
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.transaction import TransactionEvent, TransactionState, advance
@@ -67,26 +66,24 @@ class Lane:
         target: ClusterConnection,
         job: CopyJob,
         task: LaneTask,
-        handle: Handle | None = None,
+        handle: Handle | None,
         *,
-        reading: RateLimiter | None = None,
-        writing: RateLimiter | None = None,
-        stop_signals: StopSignals | None = None,
+        reading: RateLimiter,
+        writing: RateLimiter,
+        stop_signals: StopSignals,
     ) -> None:
-        """`reading` and `writing`: rate limiters that lanes share which run one after the other; None: no limit."""
-        self._stop_signals = stop_signals or StopSignals()
+        """`reading` and `writing`: rate limiters that lanes share which run one after the other."""
+        self._stop_signals, self._writing = stop_signals, writing
         self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
         self._wakeup = Wakeup(loop)
         self._limits = buffer_limits(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None)
-        self._writing = writing or RateLimiter(None, 0.0)
         self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
         self._coordinator = Coordinator(loop, target, task.transactional_id, job.group)
         source_ids = {partition.topic: partition.topic_id for partition in task.partitions}
         remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
         self._source_leaders = Leaders(source, source_ids, source_ids)
         self._target_leaders = Leaders(target, [*remote_ids, job.ledger_topic, job.state_topic], remote_ids)
-        limit = reading or RateLimiter(None, 0.0)
-        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle, self._limits, limit)
+        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle, self._limits, reading)
         self._identity = task.identity
         self._state = TransactionState.READY
         self._mark = ""

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Protocol
 
 from ferry.clusters.connections import ClusterConnection, EventLoop
+from ferry.copying.buffer_limits import RateLimiter
 from ferry.copying.lane import Lane
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask, PartitionOutcome
-from ferry.copying.rate_limiter import RateLimiter
 from ferry.copying.signals import StopSignals
 from ferry.errors import ClusterUnreachable, FerryError, ListenerFailed, RetryRule
 from ferry.handling.calling import described

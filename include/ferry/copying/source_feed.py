@@ -26,9 +26,8 @@ from ferry.clusters.leader_epochs import ReadTo, divergence_of
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.unreachable import PATIENCE_SECONDS
-from ferry.copying.buffer_limits import BufferLimits
+from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.rate_limiter import RateLimiter
 from ferry.errors import (
     BatchTooLarge,
     FerryError,
