@@ -186,7 +186,7 @@ def page(
         assert isinstance(mount.app, FastAPI)
         with TestClient(app) as browser:
             yield Page(app, browser, mount.app, flow)
-        mount.app.state.service.close()
+        mount.app.state.service._readers.close()
         purge_cached_app()
 
 

@@ -243,15 +243,6 @@ def load_flow(config: Path, name: str) -> Flow:
     return load(config).flow(name)
 
 
-def load_both(config: Path, name: str) -> tuple[Flow, Flow | None]:
-    """A flow, and the flow in the other direction if the file has it. ConfigError, ArgumentError."""
-    from ferry.recovery.reverse import find_reverse  # noqa: PLC0415 - see plan
-
-    loaded = load(config)
-    flow = loaded.flow(name)
-    return flow, find_reverse(loaded, flow)
-
-
 def moment(option: str, text: str) -> datetime:
     """The time that an option gives. ArgumentError if it is no time."""
     try:

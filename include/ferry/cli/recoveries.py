@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ferry.cli.copies import INLINE, AsJson, Config, FlowName, check_report_file, copied, load_both, run_id, write_report_file
+from ferry.cli.copies import INLINE, AsJson, Config, FlowName, check_report_file, copied, load, run_id, write_report_file
 from ferry.cli.output import complain, document, line, notice, table
 from ferry.errors import ArgumentError, ExitCode, RecoveryStopped
 
@@ -57,6 +57,7 @@ class Call:
     def begin(self) -> tuple[RecoveryOptions, Flow, Flow | None]:
         """Check the options, and load the flow and the one in the other direction. ArgumentError. With --abandon the command ends here."""
         from ferry.recovery.report import Mode, RecoveryOptions  # noqa: PLC0415 - see failover
+        from ferry.recovery.reverse import find_reverse  # noqa: PLC0415 - see failover
 
         if self.dry_run and self.rehearse:
             raise ArgumentError("--dry-run and --rehearse exclude each other")
@@ -66,10 +67,11 @@ class Call:
             raise ArgumentError("stdin is no terminal, so nobody can confirm: give --yes, or --dry-run to see the plan")
         if self.report is not None:
             check_report_file(self.report)
-        flow, reverse = load_both(self.config, self.flow)
+        loaded = load(self.config)
+        flow = loaded.flow(self.flow)
         if self.abandon:
             _give_up(flow, options)
-        return options, flow, reverse
+        return options, flow, find_reverse(loaded, flow)
 
     def copy(self, flow: Flow, request: RunRequest) -> RunReport:
         return copied(self.config, flow, request, self.master)

@@ -20,11 +20,12 @@ from ferry.errors import ConfigError
 # As in Kafka's ConfigTransformer.
 _REFERENCE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 _PREFIX = "config.providers."
-_PARAMETERS = {"env": ("allowlist.pattern",), "file": ("allowed.paths",), "directory": ("allowed.paths",)}
+_PACKAGE = "org.apache.kafka.common.config.provider."
+# The kind and the parameter of each class.
 _CLASSES = {
-    f"{package}{name}": short
-    for short, name in {"env": "EnvVarConfigProvider", "file": "FileConfigProvider", "directory": "DirectoryConfigProvider"}.items()
-    for package in ("org.apache.kafka.common.config.provider.", "")
+    "EnvVarConfigProvider": ("env", "allowlist.pattern"),
+    "FileConfigProvider": ("file", "allowed.paths"),
+    "DirectoryConfigProvider": ("directory", "allowed.paths"),
 }
 
 
@@ -142,24 +143,21 @@ def _read_provider(name: str, listing: Entry, entries: Mapping[str, Entry], prob
     if java_class is None:
         problems.add(f"provider {name} has no class: add {_PREFIX}{name}.class", listing)
         return None
-    kind = _CLASSES.get(java_class.value.strip())
-    if kind is None:
+    simple = java_class.value.strip().removeprefix(_PACKAGE)
+    if simple not in _CLASSES:
         what = "Ferry knows EnvVarConfigProvider, FileConfigProvider and DirectoryConfigProvider of org.apache.kafka.common.config.provider"
         problems.add(what, java_class)
         return None
-    allowed = None
+    kind, parameter = _CLASSES[simple]
     prefix = f"{_PREFIX}{name}.param."
     for entry in entries.values():
-        if not entry.key.startswith(prefix):
-            continue
-        if entry.key.removeprefix(prefix) in _PARAMETERS[kind]:
-            allowed = entry.value
-        else:
-            problems.add("is not a parameter of this provider", entry, nearest=prefix + _PARAMETERS[kind][0])
+        if entry.key.startswith(prefix) and entry.key != prefix + parameter:
+            problems.add("is not a parameter of this provider", entry, nearest=prefix + parameter)
+    allowed = entries.get(prefix + parameter)
     if kind == "env" and allowed is not None:
         try:
-            re.compile(allowed)
+            re.compile(allowed.value)
         except re.error:
-            problems.add("must be a regular expression", key=f"{prefix}allowlist.pattern", line=entries[f"{prefix}allowlist.pattern"].line)
+            problems.add("must be a regular expression", allowed)
             return None
-    return Provider(name, kind, allowed)
+    return Provider(name, kind, None if allowed is None else allowed.value)

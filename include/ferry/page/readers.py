@@ -197,10 +197,6 @@ class PageService:
         entry = READS[name]
         return self._snapshots.get(ReadKey(flow, name.value, argument), lambda: self._read(flow, name, argument), entry.fresh_seconds)
 
-    def close(self) -> None:
-        """End idle reader processes."""
-        self._readers.close()
-
     def _read(self, flow: str, name: ReadName, argument: str) -> tuple[Any, Problem | None, int]:
         try:
             request = ReadRequest(name, self._resolve(flow), argument)
