@@ -42,7 +42,7 @@ class Action(Enum):
     DENIED = "names the missing right"
     REFUSED = "stops and gives the reason"
     FENCED = "ends: a newer run holds the transactional id"
-    UNKNOWN = "cannot know whether the broker did it: gives up the transaction and reads what was committed"
+    UNKNOWN = "cannot know whether the broker executed the request: gives up its open transaction, if any, and reads what was committed"
 
 
 ASKED_AGAIN = frozenset({Action.AGAIN, Action.LEADER, Action.COORDINATOR})

@@ -189,8 +189,10 @@ OTHERS = (
     _idle("bootstrap.controllers", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers", roles="a"),
     _idle("default.api.timeout.ms", kinds.INT, "60000", "time limit of a client call", "Ferry sets its own time limits", roles="ca"),
     _idle("enable.metrics.push", kinds.BOOLEAN, "true", "whether client metrics go to the brokers (KIP-714)", METRICS),
-    _idle("metadata.recovery.rebootstrap.trigger.ms", kinds.LONG, "300000", "when a client starts again", FIRST_SERVERS),
-    _idle("metadata.recovery.strategy", kinds.STRING, "rebootstrap", "how a client starts again", FIRST_SERVERS),
+    _idle(
+        "metadata.recovery.rebootstrap.trigger.ms", kinds.LONG, "300000", "when a client connects to bootstrap.servers again", FIRST_SERVERS
+    ),
+    _idle("metadata.recovery.strategy", kinds.STRING, "rebootstrap", "how a client connects again", FIRST_SERVERS),
     _idle("metric.reporters", kinds.LIST, None, "Java metric reporters", METRICS),
     _idle("metrics.num.samples", kinds.INT, "2", "Java metrics", METRICS),
     _idle("metrics.recording.level", kinds.STRING, "INFO", "Java metrics", METRICS),
@@ -205,7 +207,7 @@ CONSUMER = (
     _consumer("allow.auto.create.topics", kinds.BOOLEAN, "true", "whether reading creates topics", "reading never creates topics"),
     _consumer("auto.commit.interval.ms", kinds.INT, "5000", "offset commits of the group", NO_GROUP),
     _consumer("check.crcs", kinds.BOOLEAN, "true", "whether checksums are checked", "Ferry always checks them"),
-    _consumer("client.rack", kinds.STRING, None, "rack to fetch from", "leaders know the last stable offset first"),
+    _consumer("client.rack", kinds.STRING, None, "rack to fetch from", "Ferry reads from leaders, which know the last stable offset first"),
     _consumer("enable.auto.commit", kinds.BOOLEAN, "true", "offset commits of the group", NO_GROUP),
     _consumer("exclude.internal.topics", kinds.BOOLEAN, "true", "subscription", NO_GROUP),
     _consumer("fetch.max.bytes", kinds.AT_LEAST_0, "52428800", "size of a fetch", "Ferry chooses the size of its fetches"),
@@ -235,14 +237,14 @@ CONSUMER = (
 )
 
 PRODUCER = (
-    _producer("acks", kinds.choice("all", "-1", "0", "1"), "all", "which replicas confirm", FIXED),
+    _producer("acks", kinds.choice("all", "-1", "0", "1"), "all", "which replicas must acknowledge a record", FIXED),
     _producer("batch.size", kinds.AT_LEAST_0, "16384", "size of a batch", RAW),
     _producer("buffer.memory", kinds.LONG_AT_LEAST_0, "33554432", "memory for batches", RAW),
     _producer("compression.gzip.level", kinds.INT, "-1", "compression", RAW),
     _producer("compression.lz4.level", kinds.INT, "9", "compression", RAW),
     _producer("compression.type", kinds.choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression", RAW),
     _producer("compression.zstd.level", kinds.INT, "3", "compression", RAW),
-    _producer("enable.idempotence", kinds.BOOLEAN, "true", "whether retries can duplicate", FIXED),
+    _producer("enable.idempotence", kinds.BOOLEAN, "true", "whether a retry can duplicate a record", FIXED),
     _producer("key.serializer", kinds.CLASS, None, "how keys are written", RAW),
     _producer("value.serializer", kinds.CLASS, None, "how values are written", RAW),
     _producer("linger.ms", kinds.LONG_AT_LEAST_0, "5", "how long a batch waits for more records", RAW),

@@ -165,7 +165,12 @@ FERRY: tuple[Property, ...] = (
         "who gets alerts: package.module:name of a function that takes the alert, or of a notifier of Airflow. Several are separated by "
         "commas",
     ),
-    _ferry("ferry.alert.callback.args", kinds.ARGUMENTS, None, "keyword arguments of callbacks: a JSON object of one object by callback"),
+    _ferry(
+        "ferry.alert.callback.args",
+        kinds.ARGUMENTS,
+        None,
+        "keyword arguments of callbacks: a JSON object with one object for each callback",
+    ),
     _ferry(
         "ferry.airflow.assets.max",
         kinds.integer(0, 100_000),

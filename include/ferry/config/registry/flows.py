@@ -203,7 +203,9 @@ REMOVED = (
     _refused(
         "config.properties.blacklist", "older name of config.properties.exclude", "Kafka 4.0 removed it: write config.properties.exclude"
     ),
-    _idle("use.incremental.alter.configs", kinds.STRING, None, "how configs are altered", "Kafka 4.0 removed it: always incrementally"),
+    _idle(
+        "use.incremental.alter.configs", kinds.STRING, None, "which request changes configs", "Kafka 4.0 removed it: always incrementally"
+    ),
     _idle("add.source.alias.to.metrics", kinds.STRING, None, "labels of MM2's metrics", "Kafka 4.0 removed it"),
 )
 
