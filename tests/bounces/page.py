@@ -8,51 +8,53 @@ from typing import Any
 from tests.bounces.scenarios import FAULT_SECONDS
 
 HEAD = """\
-# Brokers and copiers bounced, networks broken
+# Tests that stop brokers and copiers, and disturb the network
 
-`make bounces` runs two suites that others made for others, with Ferry as the copier, then outages of its own,
-and writes this page. Kafka 4.3.1 on one machine
-of two cores: two clusters of three brokers each (KRaft, all three are controllers too), three replicas, two must acknowledge. Ferry
-runs as a process, `ferry run` after `ferry run`; all its connections go by TCP proxies, which make the network worse. Feeders and the
-readers that judge go to the brokers themselves; they are librdkafka. At the end of each scenario of the first and third suite, and of the
-whole second one, both sides are compared record by record: keys, values, headers and timestamps.
+`make bounces` writes this page. It runs two test suites that other projects wrote for other copiers, with Ferry as the copier. Then it
+runs Ferry's own outages. The tests use Kafka 4.3.1 on one machine with two cores. There are two clusters of three brokers each (KRaft,
+all three are controllers too), with three replicas, of which two must acknowledge. The tests call `ferry run` again and again. All
+connections of Ferry go through TCP proxies, which disturb the network. The producers, and the readers that check the result, connect
+directly to the brokers; they use librdkafka. The tests compare both clusters record by record (keys, values, headers and timestamps) at
+the end of each scenario of the first and third suite, and at the end of the second suite.
 
-- **lost**, **twice**, **order**: records that a read_committed reader, which watched the target all along, did not get, got again, or
-  got before one that the source has earlier in the same partition. A second reader afterwards must find the same. The source is what
-  librdkafka reads there, so records of aborted transactions count as foreign, and none may come.
-- **behind**: seconds from the end of the fault until that reader had all that the source had acknowledged by then. It holds the run
-  that was going on and the one after it. In the first suite: all 100,000 records.
-- **runs**: exit codes of `ferry run`, and how often. 5 and 3 are runs that told a failure and were repeated; -9 and 143
-  (SIGTERM) were bounced.
+- **lost**, **twice**, **order**: a read_committed reader reads the target during the whole test. These are the records that it did not
+  get, got again, or got before a record that the source has earlier in the same partition. Afterwards a second reader must find the same.
+- **foreign**: records that librdkafka does not read at the source, for example those of aborted transactions. There may be none.
+- **behind**: seconds from the end of the fault until that reader had all records that the source had acknowledged by then. This includes
+  the rest of the current run, and the next run. In the first suite it is the time for all 100,000 records.
+- **runs**: exit codes of `ferry run`, and how often each occurred. 5 and 3 are runs that reported a failure and were repeated. The test
+  killed the runs with -9 (SIGKILL) and 143 (SIGTERM).
 """
 KAFKA = """\
 ## Apache Kafka's `transactions_test`
 
-Source of scenario and numbers: `tests/kafkatest/tests/core/transactions_test.py` of Apache Kafka. It copies 100,000 records within one
-cluster of three brokers, 2 partitions, by a transactional copier, 750 records a transaction; bounces each broker once, or the copiers
-three times, each time after 20 % of progress; hard (SIGKILL) and clean. It asks for: output equal to input as sets, no duplicates, the
-same for a reader that read all along, and the order if there is one partition.
+The scenarios and numbers come from `tests/kafkatest/tests/core/transactions_test.py` of Apache Kafka. That test copies 100,000 records
+within one cluster of three brokers, in 2 partitions, with a transactional copier and 750 records in each transaction. To *bounce* a
+process means to stop it and start it again. The test bounces each broker once, or the copiers three times, each time after 20 % of
+progress, both hard (SIGKILL) and clean. It requires that output and input are equal as sets, that there are no duplicates, that a reader
+that reads during the whole test finds the same, and that the order is kept if there is one partition.
 
-Here: two clusters, either of which is bounced; the order is asked for always; every fourth transaction of the source is aborted; the
-links to the target are slow while something is bounced, so that no bounce comes after the end. A bounced copier is the whole process
-tree of `ferry run` with Spark (hard), or `ferry run` itself (clean).
+Ferry's test differs as follows. It has two clusters, and bounces brokers of either. It always requires the order. The source's producer
+aborts every fourth transaction. During a bounce the connections to the target are slow, so that no bounce comes after the end of the
+copy. To bounce the copier, the test stops the whole process tree of `ferry run` with Spark (hard), or `ferry run` itself (clean).
 """
 MIRROR = f"""\
 ## AppsFlyer's kafka-mirror-tester
 
-Source of scenarios and of the other replicators' results: `results-brooklin.md` and `results-ureplicator.md` of
-`github.com/AppsFlyer/kafka-mirror-tester`. There: two AWS regions, 16 to 30 brokers a side, 200,000 records of 1 kB a second,
-retention of 5 minutes, 32 workers of Brooklin or 8 of uReplicator. Here: 300 records of 1 kB a second and topic on one small machine,
-faults of some {FAULT_SECONDS:.0f} s. The kind of what happens compares, amounts and times do not.
+The scenarios and the results of the other replicators come from `results-brooklin.md` and `results-ureplicator.md` of
+`github.com/AppsFlyer/kafka-mirror-tester`. Those tests used two AWS regions, 16 to 30 brokers in each cluster, 200,000 records of 1 kB a
+second, retention of 5 minutes, and 32 workers of Brooklin or 8 of uReplicator. Ferry's test uses 300 records of 1 kB a second and topic
+on one small machine, and faults of about {FAULT_SECONDS:.0f} s. You can compare which failures happen, but not amounts and times.
 
-Packet loss there is the kernel's (10 %). This machine's kernel has no `netem`, so here the proxies hold up one frame in ten for as
-long as TCP would before it sends again, and reset connections.
+In those tests the kernel dropped packets (10 %). This machine's kernel has no `netem`. So here the proxies delay one frame in ten, for as
+long as TCP waits before it sends a packet again, and reset connections.
 """
 OUTAGES = """\
 ## Outages
 
-Ferry's own: 12,000 records in 4 partitions each, while something hangs, dies or is missing for longer. What befalls one broker of three
-must not end a run (exit code 0 only). When a whole side is gone, the run must end by itself, once, and the next one must go on.
+These scenarios are Ferry's own: 12,000 records in 4 partitions each, while something hangs, dies or is missing for a longer time. A
+failure of one of three brokers must not end a run (exit code 0 only). If all brokers of a cluster fail, the run must end without help,
+once, and the next run must continue.
 """
 # By scenario: what is published.
 PUBLISHED = {
@@ -74,8 +76,8 @@ PUBLISHED = {
     "target one broker smaller": ("no hiccup", "400,000 records lost at 200 MB/s and some 1,000 again; none lost at 100 MB/s"),
 }
 EXPERIMENTS_LEFT_OUT = """\
-Left out: workers and controllers of the replicator added and removed. Ferry has none that stand: Spark's workers exist for a run, and
-the first suite kills those.
+The tests leave out experiments that add or remove workers and controllers of the replicator. Ferry has no permanent workers: Spark's
+workers exist only for a run, and the first suite kills those.
 """
 Rows = Sequence[Mapping[str, Any]]
 
@@ -136,7 +138,7 @@ def _published(rows: Rows) -> list[str]:
 
 def _late(rows: Rows) -> list[str]:
     lines = [
-        "How late a record was for that reader, from its sender's clock. Runs follow each other, so it holds the rest of the run before.",
+        "The latency is the time from a record's timestamp until that reader got the record. It includes the rest of the previous run.",
         "",
     ]
     lines += ["| scenario | latency |", "| --- | --- |"]
@@ -145,4 +147,4 @@ def _late(rows: Rows) -> list[str]:
 
 def _told(rows: Rows) -> list[str]:
     lines = [f"- {row['scenario']}: {text}" for row in rows for text in row["told"]]
-    return ["What runs said that failed; each was followed by another:", "", *lines, ""] if lines else []
+    return ["These are the messages of failed runs; another run followed each of them:", "", *lines, ""] if lines else []

@@ -12,28 +12,30 @@ from tests.exactness.places import RECENT
 from tests.exactness.replicators import FERRY, MM2, QUIET_SECONDS, SHOWN
 
 HEAD = """\
-# Translated offsets beside MirrorMaker 2's
+# Translated offsets, compared with MirrorMaker 2's
 
-`make exactness SEED=n` writes a section of this page; the whole run takes a few minutes on two cores. One source; MirrorMaker 2 copies it
-to one target, Ferry to another. Groups commit once each, at a random position, while records keep coming. At the end, a consumer's reading
-from each translated offset is compared with what the group would have read next at the source.
+`make exactness SEED=n` writes a section of this page; the whole run takes a few minutes on two cores. There is one source. MirrorMaker 2
+(MM2) copies it to one target, and Ferry copies it to another. Each group commits once, at a random position, while producers still write.
+At the end, the test reads on each target from each translated offset, and compares this with what the group would have read next at the
+source.
 
-- **exact**: the same records in the same order. **read again**: records that the group had read, or that come twice. **skipped**: records
-  that it would have read next and never gets.
-- **told inexact**: positions that Ferry itself calls inexact (`exact` is false in `ferry translate`). MM2's checkpoints say nothing.
-- **untranslated**: there is no checkpoint, so the consumer starts by `auto.offset.reset`. What it then reads is below the table, not in it.
-- Both targets and the source are read by librdkafka with `read_committed`. The offsets are the newest records of each replicator's
+- **exact**: the same records in the same order. **read again**: records that the group had read before, or that it gets twice.
+  **skipped**: records that it would have read next and never gets.
+- **told inexact**: positions that Ferry itself calls inexact (`exact` is false in `ferry translate`). MM2's checkpoints do not say this.
+- **untranslated**: there is no checkpoint, so the consumer starts where `auto.offset.reset` says. The text below the table says what it
+  then reads; the table does not count it.
+- librdkafka reads both targets and the source with `read_committed`. The offsets are the newest records of each replicator's
   checkpoints topic, read as `MirrorClient` reads them: MM2's when none was written for {quiet:.0f} s, Ferry's before its last run.
-- Ferry runs four times and a backfill. So groups can be ahead of what it had copied; the last run makes them exact. MM2 copies all the
-  time, and is stopped (SIGTERM) and started again once.
-- A seed gives the same kinds of positions at the same moments. What MM2 does there depends on its timing, so its numbers differ a little
-  from run to run.
+- Ferry runs four times, and does one backfill. So a group can have read records that Ferry had not copied yet; after the last run these
+  translations are exact. MM2 copies all the time. The test stops it (SIGTERM) and starts it again once.
+- Two tests with the same seed have the same kinds of positions at the same moments. MM2's results depend on its timing, so its numbers
+  differ a little from test to test.
 - Old data is the older half of a log, recent data its last {recent} offsets, the end of the log its end, all at the moment of the commit.
-- MM2 has no backfill: it has copied that topic from its beginning like any other. What MM2 had copied before its restart is also old by the
-  end: that row does not tell one effect from the other.
+- MM2 has no backfill: it has copied the topic with the backfill from its beginning, like any other topic. Records that MM2 had copied
+  before its restart are also old data at the end. So the row about the restart shows both effects together.
 
-MM2 runs in its dedicated mode with `-Xmx1g`. Its settings, beside addresses, topics and replication factors of 1; all others are its
-defaults (`offset.lag.max` is 100):
+MM2 runs in its dedicated mode with `-Xmx1g`. It has these settings, and in addition addresses, topics and replication factors of 1. All
+other settings have their defaults (`offset.lag.max` is 100):
 
 ```properties
 {settings}

@@ -26,7 +26,7 @@ class Figures:
 def page(log: Log, figures: Figures) -> str:
     """The whole page."""
     ends = figures.transactions
-    verdict = "Nothing was lost, doubled, reordered or altered." if not log.problems else f"{len(log.problems)} problems, below."
+    verdict = "No record was lost, duplicated, reordered or altered." if not log.problems else f"{len(log.problems)} problems, below."
     ended = f"{ends[Outcome.OK]:,} committed, {ends[Outcome.FAILED]:,} aborted, {ends[Outcome.UNKNOWN]:,} of unknown outcome"
     settled = f"{figures.settled[0]} at the source, {figures.settled[1]} at the target"
     lines = [
@@ -37,9 +37,9 @@ def page(log: Log, figures: Figures) -> str:
         f"**{verdict}**",
         "",
         f"- Source: {figures.sent:,} records sent; transactions: {ended}.",
-        f"- {sum(log.faults.values())} faults, {figures.inside} of them aimed into an open transaction of Ferry's.",
-        f"- Hanging transactions that a killed broker forgot, settled as an operator does: {settled}.",
-        f"- Processes that had lost their parents and still lived at the end: {figures.orphans}.",
+        f"- {sum(log.faults.values())} faults, {figures.inside} of them during an open transaction of Ferry's.",
+        f"- Hanging transactions that a killed broker forgot, and that the test ended as an operator would: {settled}.",
+        f"- Processes whose parent was killed and that still ran at the end: {figures.orphans}.",
         "",
         *_table(("verdict", ""), sorted(log.checks.items())),
         "",
