@@ -22,8 +22,6 @@ FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
 # After so long without a refresh, the pauses begin again with the first.
 QUIET_SECONDS = 5.0
-# Answers that say whether a topic exists.
-_ANSWERED = frozenset({Action.GO_ON, Action.GONE})
 # A broker that has just started, or does not know a new topic yet, reports it as missing. For this long such an answer proves nothing.
 GONE_SECONDS = 5.0
 # An election takes as long as the session of a dead broker: 9 s (broker.session.timeout.ms), with ZooKeeper 18 s. In addition, Ferry must
@@ -75,28 +73,26 @@ class Leaders:
         self._pause, self._asked = next(self._pauses), now
         answer = await self._connection.send(metadata_request(self._topics))
         self._connection.learn_brokers(answer)
-        self._leaders = {
-            (topic.name, partition.partition_index): Leader(partition.leader_id, getattr(partition, "leader_epoch", -1))
-            for topic in answer.topics
-            if topic.error_code == 0 and self._is_expected(topic)
-            for partition in topic.partitions
-        }
-        known = {
-            topic.name: self._topic_ids.get(topic.name) for topic in answer.topics if METADATA.action(topic.error_code) not in _ANSWERED
-        }
-        self._topic_ids = {topic.name: topic.topic_id or NO_TOPIC_ID for topic in answer.topics if topic.error_code == 0}
-        self._topic_ids.update({name: topic_id for name, topic_id in known.items() if topic_id is not None})
-        self._refused = {
-            topic.name: topic.error_code for topic in answer.topics if METADATA.action(topic.error_code) in {Action.DENIED, Action.REFUSED}
-        }
-        gone = [topic.name for topic in answer.topics if METADATA.action(topic.error_code) is Action.GONE]
         now = time.monotonic()
-        self._gone_since = {name: self._gone_since.get(name, now) for name in gone}
+        before, gone_before = self._topic_ids, self._gone_since
+        self._leaders, self._topic_ids, self._refused, self._gone_since = {}, {}, {}, {}
+        for topic in answer.topics:
+            action = METADATA.action(topic.error_code)
+            if action is Action.GO_ON:
+                self._take(topic.name, topic.topic_id or NO_TOPIC_ID, topic.partitions)
+            elif action is Action.GONE:
+                self._gone_since[topic.name] = gone_before.get(topic.name, now)
+            elif topic.name in before:  # nobody says whether it exists
+                self._topic_ids[topic.name] = before[topic.name]
+            if action in {Action.DENIED, Action.REFUSED}:
+                self._refused[topic.name] = topic.error_code
         self._names = {topic_id: name for name, topic_id in (*self._topic_ids.items(), *self._expected.items())}
 
-    def _is_expected(self, topic: Any) -> bool:
-        expected = self._expected.get(topic.name)
-        return expected is None or (topic.topic_id or NO_TOPIC_ID) in {expected, NO_TOPIC_ID}
+    def _take(self, name: str, topic_id: UUID, partitions: Iterable[Any]) -> None:
+        self._topic_ids[name] = topic_id
+        if topic_id in {self._expected.get(name, topic_id), NO_TOPIC_ID}:
+            for part in partitions:
+                self._leaders[name, part.partition_index] = Leader(part.leader_id, getattr(part, "leader_epoch", -1))
 
     def of(self, topic: str, partition: int) -> Leader:
         """The leader, or NO_LEADER."""
