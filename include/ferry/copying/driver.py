@@ -14,7 +14,6 @@ from functools import partial
 
 from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
-from ferry.clusters.failures import recipient
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.clusters.partitions import TopicPartition
@@ -27,11 +26,11 @@ from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.ledger_compaction import compact_ledger, is_due
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
 from ferry.copying.patience import until_it_answers
-from ferry.copying.plan import PartitionPlan, PlanRules, ends_of, plan_partitions, stopped_without_topic
+from ferry.copying.plan import PartitionPlan, ends_of, plan_partitions, stopped_without_topic
 from ferry.copying.progress import Progress, ProgressObserver
 from ferry.copying.request import RunRequest
 from ferry.copying.slow_steps import named_when_slow
-from ferry.copying.snapshot import FlowSnapshot, take_snapshot
+from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
 from ferry.ledger import loss_index
 from ferry.ledger.losses import index_losses
@@ -50,21 +49,6 @@ FIRST_PAUSE_SECONDS = 1.0
 LOOK_SECONDS = 10.0
 
 Log = Callable[[str], None]
-
-
-def rules_of(flow: Flow, request: RunRequest) -> PlanRules:
-    """The settings that the plan goes by."""
-    start = flow.start if isinstance(flow.start, str) else flow.start.isoformat()
-    return PlanRules(
-        flow.name,
-        request.run_id,
-        flow.on_recreate,
-        flow.on_target_recreate,
-        start,
-        flow.on_unexplained,
-        flow.on_unclear,
-        recipient(flow.target),
-    )
 
 
 @dataclass

@@ -13,12 +13,13 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Lack, lacking
 from ferry.clusters.coordination import committed_positions
 from ferry.clusters.describe import TopicDescription
+from ferry.clusters.failures import recipient
 from ferry.clusters.leader_epochs import ReadTo, diverged_logs
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.config.nearest import nearest_name
 from ferry.copying.guard_reading import guarded
-from ferry.copying.plan import PartitionFacts
+from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
 from ferry.errors import ArgumentError, FerryError, NotAuthorized
@@ -303,3 +304,18 @@ def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple
         sorted(name for name in topics if not is_ferry_topic(name)), to_alter=flow.mirroring.sync_topic_configs_enabled
     )
     return {topic: {name: entry.value or "" for name, entry in entries.items()} for topic, entries in configs.items()}, problems
+
+
+def rules_of(flow: Flow, request: RunRequest) -> PlanRules:
+    """The settings that the plan goes by."""
+    start = flow.start if isinstance(flow.start, str) else flow.start.isoformat()
+    return PlanRules(
+        flow.name,
+        request.run_id,
+        flow.on_recreate,
+        flow.on_target_recreate,
+        start,
+        flow.on_unexplained,
+        flow.on_unclear,
+        recipient(flow.target),
+    )

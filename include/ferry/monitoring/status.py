@@ -13,11 +13,10 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import Lack
 from ferry.clusters.describe import ConfigValue
 from ferry.config import Flow
-from ferry.copying.driver import rules_of
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
 from ferry.copying.plan import PartitionFacts, plan_partitions
 from ferry.copying.request import RunRequest
-from ferry.copying.snapshot import FlowSnapshot, take_snapshot
+from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report

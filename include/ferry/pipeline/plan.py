@@ -6,11 +6,10 @@ from typing import Any
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.replication import broker_default
 from ferry.config import Flow
-from ferry.copying.driver import rules_of
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overdue
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
-from ferry.copying.snapshot import FlowSnapshot, take_snapshot
+from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.topics import internal_topics
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target

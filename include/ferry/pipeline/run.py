@@ -4,17 +4,17 @@ A step that has no result of an earlier step reads from the clusters what it nee
 Airflow's tasks do, and may be repeated.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
-from ferry.copying.driver import CopyDriver
-from ferry.copying.lane_runner import InlineLaneRunner, LaneRunner
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.ledger.run_report import RunReport
@@ -26,6 +26,9 @@ from ferry.pipeline.report import assemble_report
 from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import AFTER_THE_COPY
 from ferry.syncs.topics import TopicChanges, apply_topics
+
+if TYPE_CHECKING:
+    from ferry.copying.lane_runner import LaneRunner
 
 
 class Run:
@@ -65,11 +68,15 @@ class Run:
                 planned = plan_remote_topics(self.flow, seen, source, target)
             changes = apply_topics(self.flow, planned, target)
         if not spark_follows:
+            from ferry.copying.lane_runner import InlineLaneRunner  # noqa: PLC0415 - as below
+
             self.copy(InlineLaneRunner(), lambda _: None)
         return changes
 
     def copy(self, runner: LaneRunner, log: Callable[[str], None]) -> None:
         """The whole copy of one try; its outcome is in the runs topic then. FerryError when it could not be carried out."""
+        from ferry.copying.driver import CopyDriver  # noqa: PLC0415 - slow to load, and many runs have nothing to copy
+
         CopyDriver(self.flow, self.request, runner, log).run()
 
     def move_records(self, copy: Callable[[], object], prepared: Callable[[TopicChanges], object]) -> None:

@@ -12,11 +12,10 @@ from typing import Any
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow
-from ferry.copying.driver import rules_of
 from ferry.copying.fencing import RunLease
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
 from ferry.copying.request import RunRequest
-from ferry.copying.snapshot import take_snapshot
+from ferry.copying.snapshot import rules_of, take_snapshot
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.run_report import Skipped

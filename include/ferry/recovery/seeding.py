@@ -14,12 +14,12 @@ from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.config import Flow
-from ferry.copying.driver import CopyDriver, rules_of
+from ferry.copying.driver import CopyDriver
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.plan import PartitionFacts, PartitionPlan, PlanRules, foreign_receipts, plan_partitions, seeded
 from ferry.copying.request import RunRequest
-from ferry.copying.snapshot import FlowSnapshot, take_snapshot
+from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import ArgumentError, ExitCode, PartitionError, worst_exit_code
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped

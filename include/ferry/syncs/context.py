@@ -3,9 +3,12 @@
 Each part is read when the first sync needs it, and kept for the syncs after it. A part that cannot be read is read again by the next sync.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import TopicDescription
@@ -16,7 +19,9 @@ from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import FlowState
 from ferry.ledger.sync_outcome import SyncFailure
 from ferry.permissions.hidden import hidden_topics
-from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
+
+if TYPE_CHECKING:
+    from ferry.syncs.translated_groups import TranslatedGroups
 
 
 @dataclass
@@ -32,6 +37,8 @@ class SyncContext:
 
         A position that is older than the sync that writes it makes consumers read records again. It makes them skip none.
         """
+        from ferry.syncs.translated_groups import translated_groups  # noqa: PLC0415 - slow to load, and often no sync needs it
+
         return translated_groups(self.flow)
 
     @cached_property
