@@ -32,7 +32,7 @@ os.environ.update(
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Airflow and its dependencies warn about each other; Ferry cannot mend that."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/airflow/"):
             item.add_marker(pytest.mark.filterwarnings("default"))
 
 

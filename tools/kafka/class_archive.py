@@ -44,7 +44,7 @@ class _Writer(LocalBroker):
 @cache
 def class_archive() -> tuple[str, ...]:
     """JVM options that use the archive, which is written first where there is none; empty where it could not be."""
-    path = cache_directory() / f"broker-classes-{_made_from()}.jsa"
+    path = cache_directory() / f"broker-classes-{made_from()}.jsa"
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
@@ -69,7 +69,8 @@ def _write(path: Path) -> None:
             written.replace(path)
 
 
-def _made_from() -> str:
+def made_from() -> str:
+    """Names this java and these jars."""
     program = Path(shutil.which(java()) or java()).resolve()
     parts = [f"{path} {path.stat().st_mtime_ns}" for path in (program, broker_jars())]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
