@@ -38,6 +38,28 @@ def groups_of(room: Room, count: int) -> list[str]:
     return [f"{room.topic}-{secrets.token_hex(4)}" for _ in range(count)]
 
 
+@pytest.mark.parametrize("room", ["default"], indirect=True)
+def test_there_and_back_in_short(room: Room, copy_flow: CopyFlow, topic_factory: Callable[..., str]) -> None:
+    """What was produced at the target since the failover goes back once, and a group goes on exactly."""
+    (group,) = groups_of(room, 1)
+    topic_factory(room.target, partitions=2, name=room.topic)
+    room.produce(room.source, room.topic, 30)
+    copy_flow(room.there)
+    commit(room.source, group, room.topic, {0: 5, 1: 7})
+    assert room.command("failover", "--yes")[0].exit_code == 0
+    assert read_on(room.target, group, room.remote) == from_record({0: 5, 1: 7}, 30)
+    room.produce(room.target, room.topic, 20)
+    commit(room.target, group, room.remote, {0: 15, 1: 15})
+    commit(room.target, group, room.topic, {0: 4, 1: 5})
+    ended, document = room.command("failback", *QUIET)
+    assert (ended.exit_code, document["stage"], document["undone"]) == (0, "replicating", [])
+    back, since = f"{room.there.target.alias}.{room.topic}", [list(range(30 + number, 50, 2)) for number in range(2)]
+    assert numbers(room.source, back) == since
+    assert numbers(room.source, room.topic) == numbers(room.target, room.remote) == [list(range(number, 30, 2)) for number in range(2)]
+    assert read_on(room.source, group, back) == {0: since[0][4:], 1: since[1][5:]}
+    assert [copy_flow(flow).records for flow in (room.there, room.back)] == [0, 0]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("room", ["default", pytest.param("identity", marks=pytest.mark.drill)], indirect=True)
 def test_failover_and_failback(
