@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from tools.kafka import SandboxCluster
 
 # A broker answers EndTxn before it has written the markers of the transaction.
-MARKERS_SECONDS = 20.0
+MARKERS_SECONDS = 60.0
 
 
 def log_ends(*clusters: SandboxCluster) -> dict[str, int]:

@@ -19,7 +19,7 @@ from ferry.copying.internal_writer import InternalWriter
 
 pytestmark = pytest.mark.brokers
 
-MARKER_SECONDS = 20.0
+MARKER_SECONDS = 60.0
 
 
 class RealId:

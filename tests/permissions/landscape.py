@@ -58,7 +58,7 @@ from ferry.verify.verifying import verify
 ADMIN, READER, WRITER = "admin", "reader", "writer"
 USERS = {user: f"{user}-{secrets.token_hex(8)}" for user in (ADMIN, READER, WRITER)}
 # Kafka applies an ACL within milliseconds; a loaded machine may need longer.
-SETTLED_SECONDS = 20.0
+SETTLED_SECONDS = 60.0
 RECORDS = 20
 WORDS = ("authoriz", "authoris", "allow", "grant", "hides", "denied", "permission", "not visible")
 

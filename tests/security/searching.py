@@ -16,7 +16,7 @@ import psutil
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 PAUSE_SECONDS = 0.05
-READ_SECONDS = 30.0
+READ_SECONDS = 120.0
 # Larger files are archives of classes.
 LARGEST_FILE_BYTES = 32 << 20
 

@@ -20,7 +20,7 @@ from ferry.errors import AuthenticationFailed, ClusterUnreachable, ExitCode, Fer
 pytestmark = pytest.mark.brokers
 
 # Far below every time-out; a refused login takes about one.
-SOON_SECONDS = 9.0
+SOON_SECONDS = 14.0
 CREDENTIALS = "SASL OAUTHBEARER with client credentials"
 NOBODY = 'password="not it, ${file:/etc/ferry/secrets.properties:key}"'
 

@@ -122,6 +122,7 @@ def test_only_acls_of_its_own_are_removed_and_only_when_asked(flow_of: FlowFacto
     for user in ("User:old", "User:new", "User:stays"):
         allow(source, user, topic, "READ")
     assert texts(sync_acls(SyncContext(flow_of(*lines)))) == {f"create ACL {line(user, remote)}" for user in ("User:new", "User:stays")}
+    settle(target)
     for user in ("User:old", "User:new"):
         forbid(source, user, topic)
 
@@ -280,6 +281,13 @@ def wait_for_acls(client: AdminClient, wanted: AclBindingFilter, count: int) -> 
         time.sleep(0.01)
 
 
+def settle(cluster: SandboxCluster) -> None:
+    """Return when the broker's authorizer has every change that the controller has answered: changes reach it in order."""
+    topic = f"last-{secrets.token_hex(4)}"
+    allow(cluster, "User:nobody", topic, "READ")
+    forbid(cluster, "User:nobody", topic)
+
+
 def line(principal: str, topic: str) -> str:
     return f"{principal} ALLOW READ topic {topic} (literal) from *"
 
@@ -291,6 +299,7 @@ def texts(outcome: SyncOutcome) -> set[str]:
 
 def kafka_acls(cluster: SandboxCluster) -> set[str]:
     """Every ACL, from Kafka's Java client, in the words of the reports."""
+    settle(cluster)
     file = cluster.directory / "tool.properties"
     settings = [line.replace("A.", "", 1) for line in login("A", "ferry")]
     file.write_text("\n".join(settings), encoding="latin-1")
