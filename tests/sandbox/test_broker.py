@@ -11,7 +11,7 @@ import pytest
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.sandbox.broker import LocalBroker
-from ferry.sandbox.broker_process import SandboxFailed, find_broker
+from ferry.sandbox.broker_process import SandboxFailed, find_process
 from ferry.sandbox.jars import broker_jars
 from ferry.sandbox.server_properties import format_storage, new_cluster_id, server_settings, write_settings
 
@@ -77,4 +77,4 @@ def test_an_unrecorded_process_is_found(cluster_factory: Callable[..., SandboxCl
     assert (found.pid, found.running) == (cluster.pid, True)
     found.stop()
     assert not cluster.running
-    assert find_broker(cluster.properties_file) is None
+    assert find_process(cluster.properties_file) is None

@@ -16,7 +16,7 @@ from tools.kafka import read_all
 
 from ferry.config import load_config
 from ferry.sandbox import down, fill, status, up
-from ferry.sandbox.broker_process import find_broker
+from ferry.sandbox.broker_process import find_process
 from ferry.sandbox.sample_data import SampleNotWritten
 
 pytestmark = pytest.mark.brokers
@@ -73,7 +73,7 @@ def test_fill_adds_records_and_a_group_that_read_half_of_them(directory: Path) -
 
 
 def brokers(directory: Path) -> list[psutil.Process]:
-    found = [find_broker(directory / name / "server.properties") for name in ("A", "B")]
+    found = [find_process(directory / name / "server.properties") for name in ("A", "B")]
     return [process for process in found if process is not None]
 
 

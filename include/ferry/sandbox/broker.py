@@ -18,7 +18,7 @@ import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ferry.sandbox.broker_process import MAIN_CLASS, SandboxFailed, find_broker, recorded_broker
+from ferry.sandbox.broker_process import MAIN_CLASS, SandboxFailed, find_process, recorded_broker
 from ferry.sandbox.jars import broker_jars, java
 from ferry.sandbox.ports import free_ports, listens
 from ferry.sandbox.server_properties import NODE, format_storage, new_cluster_id, server_settings, write_settings
@@ -71,7 +71,7 @@ class LocalBroker:
             return None
         saved = json.loads(path.read_text(encoding="utf-8")) | {"directory": directory}
         broker = cls(**{known.name: saved[known.name] for known in fields(cls)})
-        if not broker.running and (process := find_broker(broker.properties_file)):
+        if not broker.running and (process := find_process(broker.properties_file)):
             broker.pid, broker.started = process.pid, process.create_time()
         return broker
 
@@ -150,7 +150,7 @@ class LocalBroker:
 
     def _kill_found(self) -> None:
         """Kill the launched process, recorded or not."""
-        if (process := find_broker(self.properties_file)) is not None:
+        if (process := find_process(self.properties_file)) is not None:
             self.pid, self.started = process.pid, process.create_time()
             self.kill()
 

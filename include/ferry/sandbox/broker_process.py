@@ -37,13 +37,8 @@ def recorded_broker(pid: int, started: float, properties: Path) -> psutil.Proces
     return process if _runs(process, properties, (MAIN_CLASS,)) else None
 
 
-def find_broker(properties: Path) -> psutil.Process | None:
-    """The process that runs that server.properties, whoever started it."""
-    return find_process(properties, MAIN_CLASS)
-
-
-def find_process(properties: Path, main_class: str) -> psutil.Process | None:
-    """The process that runs `main_class` with that file."""
+def find_process(properties: Path, main_class: str = MAIN_CLASS) -> psutil.Process | None:
+    """The process that runs `main_class`, by default a broker, with that server.properties, whoever started it."""
     return next((process for process in psutil.process_iter() if _runs(process, properties, (main_class,))), None)
 
 

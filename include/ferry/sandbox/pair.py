@@ -58,7 +58,8 @@ def up(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
         with ThreadPoolExecutor(len(NAMES)) as pool:
             source, target = pool.map(lambda name: _running(directory / name, name), NAMES)
         config = directory / CONFIG_FILE
-        if not names_clusters(config, source.bootstrap, target.bootstrap):
+        text = config.read_text(encoding="latin-1") if config.exists() else ""
+        if source.bootstrap not in text or target.bootstrap not in text:  # somebody may have edited the rest
             write_flow_config(config, source.bootstrap, target.bootstrap)
         return status(directory)
 
@@ -87,9 +88,8 @@ def down(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
 def status(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
     """What runs now."""
     directory = directory.resolve()
-    clusters = [LocalBroker.load(directory / name) for name in NAMES]
-    running = [cluster if cluster is not None and cluster.running else None for cluster in clusters]
-    source, target = running
+    clusters = (LocalBroker.load(directory / name) for name in NAMES)
+    source, target = (cluster if cluster is not None and cluster.running else None for cluster in clusters)
     return SandboxStatus(
         directory=str(directory),
         config=str(directory / CONFIG_FILE) if (directory / CONFIG_FILE).exists() else "",
@@ -131,16 +131,7 @@ def _alone(directory: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def write_flow_config(path: Path, source: str, target: str) -> Path:
-    """Write the mm2.properties of a flow A->B between two bootstrap addresses; its path."""
+def write_flow_config(path: Path, source: str, target: str) -> None:
+    """Write the mm2.properties of a flow A->B between two bootstrap addresses."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(CONFIG.format(source=source, target=target), encoding="latin-1")
-    return path
-
-
-def names_clusters(path: Path, source: str, target: str) -> bool:
-    """Whether there is a config with these two addresses, even if somebody has edited it."""
-    if not path.exists():
-        return False
-    text = path.read_text(encoding="latin-1")
-    return source in text and target in text
