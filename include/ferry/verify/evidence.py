@@ -7,11 +7,11 @@ remote partitions are read after the ledger: an offset in the ledger is below th
 A partition fails if its copies, or the ledger of them, were deleted: then nothing can be compared.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.admin import ClusterAdmin, Offsets
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.guard_reading import guarded
@@ -41,16 +41,6 @@ class FlowEvidence:
     failed: tuple[PartitionFailure, ...]
 
 
-@dataclass(frozen=True)
-class _Bounds:
-    target_ends: Mapping[TopicPartition, int]
-    target_starts: Mapping[TopicPartition, int]
-    source_ends: Mapping[TopicPartition, int]
-    source_starts: Mapping[TopicPartition, int]
-    since: Mapping[TopicPartition, int]
-    until: Mapping[TopicPartition, int]
-
-
 def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
     """What is known now. ArgumentError for topics and partitions that the flow does not copy; errors of unreachable clusters."""
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
@@ -67,15 +57,7 @@ def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
         every = read_receipts(flow, today if narrow else None)
         receipts = valid_receipts(every, today)
         broken += _truncated(there, receipts, target.end_offsets((entry.remote for entry in there), committed=False)[0])
-        bounds, problems = _bounds(source, target, target_ends, there, request)
-        compacted = _compacted(source, {entry.topic for entry in there})
-    excluded = _excluded(flow, there, receipts, seen)
-    problems |= {entry.key: target_problems[entry.remote] for entry in there if entry.remote in target_problems}
-    partitions = tuple(
-        _evidence(flow, entry, receipts.get(entry.key, ()), bounds, excluded, entry.topic in compacted)
-        for entry in there
-        if entry.key not in problems
-    )
+        partitions, problems = _comparable(flow, source, target, there, seen, request, receipts, (target_ends, target_problems))
     known = {entry.key for entry in wanted}
     left = [] if narrow else _left(receipt for receipt in every if (receipt.topic, receipt.partition) not in known)
     absent = [
@@ -125,17 +107,22 @@ def _truncated(
     return found
 
 
-def _bounds(
+def _comparable(  # noqa: PLR0917 - everything that was asked
+    flow: Flow,
     source: ClusterAdmin,
     target: ClusterAdmin,
-    target_ends: Mapping[TopicPartition, int],
-    facts: Iterable[PartitionFacts],
+    facts: Sequence[PartitionFacts],
+    seen: FlowSnapshot,
     request: VerifyRequest,
-) -> tuple[_Bounds, dict[PartitionKey, str]]:
+    receipts: Mapping[PartitionKey, list[Receipt]],
+    target_bounds: Offsets,
+) -> tuple[tuple[PartitionEvidence, ...], dict[PartitionKey, str]]:
+    """The evidence of partitions, and why others cannot be compared. `target_bounds`: ends of the remote logs, and problems with them."""
     keys = {TopicPartition(*entry.key): entry.remote for entry in facts}
     source_ends, end_problems = source.end_offsets(keys)
     source_starts, start_problems = source.earliest_offsets(keys)
     target_starts, remote_problems = target.earliest_offsets(keys.values())
+    target_ends, target_problems = target_bounds
     problems = {**end_problems, **start_problems}
 
     def at_time(moment: datetime | None) -> dict[TopicPartition, int]:
@@ -145,8 +132,34 @@ def _bounds(
         problems.update(missing)
         return {key: source_ends.get(key, 0) if offset is None else offset for key, offset in found.items()}
 
-    problems.update({(key.topic, key.partition): remote_problems[place] for key, place in keys.items() if place in remote_problems})
-    return _Bounds(target_ends, target_starts, source_ends, source_starts, at_time(request.since), at_time(request.until)), problems
+    problems |= {entry.key: remote_problems[entry.remote] for entry in facts if entry.remote in remote_problems}
+    since, until = at_time(request.since), at_time(request.until)
+    compacted, excluded = _compacted(source, {entry.topic for entry in facts}), _excluded(flow, facts, receipts, seen)
+    problems |= {entry.key: target_problems[entry.remote] for entry in facts if entry.remote in target_problems}
+    return tuple(
+        PartitionEvidence(
+            topic=entry.topic,
+            partition=entry.partition,
+            source_topic_id=str(entry.topic_id),
+            remote_topic=entry.remote_topic,
+            remote_topic_id=str(entry.remote_topic_id),
+            source_start=source_starts[key],
+            source_end=source_ends[key],
+            target_start=target_starts[entry.remote],
+            target_end=target_ends[entry.remote],
+            receipts=tuple(receipts.get(entry.key, ())),
+            position=entry.head.position if entry.head is not None and entry.head.source_topic_id == str(entry.topic_id) else -1,
+            excluded=excluded.get(entry.key, ()),
+            local=entry.remote_topic == entry.topic and (entry.guard.two_way or flow.on_unexplained == "local"),
+            exactly_once=flow.exactly_once,
+            source_compacted=entry.topic in compacted,
+            target_compacted=entry.compacted,
+            since=since.get(key),
+            until=until.get(key),
+        )
+        for key, entry in zip(keys, facts, strict=True)
+        if entry.key not in problems
+    ), problems
 
 
 def _compacted(source: ClusterAdmin, topics: set[str]) -> frozenset[str]:
@@ -168,38 +181,6 @@ def _excluded(
     ]
     found = guarded(flow, touched, seen.source_topics, settled=False) if touched else ()
     return {entry.key: entry.guard.excluded for entry in found}
-
-
-def _evidence(  # noqa: PLR0917 - one partition, from everything that was asked
-    flow: Flow,
-    entry: PartitionFacts,
-    receipts: Iterable[Receipt],
-    bounds: _Bounds,
-    excluded: Mapping[PartitionKey, Ranges],
-    compacted: bool,
-) -> PartitionEvidence:
-    key, remote = TopicPartition(*entry.key), entry.remote
-    stays = entry.remote_topic == entry.topic and (entry.guard.two_way or flow.on_unexplained == "local")
-    return PartitionEvidence(
-        topic=entry.topic,
-        partition=entry.partition,
-        source_topic_id=str(entry.topic_id),
-        remote_topic=entry.remote_topic,
-        remote_topic_id=str(entry.remote_topic_id),
-        source_start=bounds.source_starts[key],
-        source_end=bounds.source_ends[key],
-        target_start=bounds.target_starts[remote],
-        target_end=bounds.target_ends[remote],
-        receipts=tuple(receipts),
-        position=entry.head.position if entry.head is not None and entry.head.source_topic_id == str(entry.topic_id) else -1,
-        excluded=excluded.get(entry.key, ()),
-        local=stays,
-        exactly_once=flow.exactly_once,
-        source_compacted=compacted,
-        target_compacted=entry.compacted,
-        since=bounds.since.get(key),
-        until=bounds.until.get(key),
-    )
 
 
 def _left(receipts: Iterable[Receipt]) -> list[NotCovered]:
