@@ -41,11 +41,9 @@ SCREENSHOTS = "FERRY_PAGE_SCREENSHOTS"
 numbers = itertools.count()
 
 
-def screenshots() -> Path | None:
-    """Where pictures go, if somebody wants them: each takes tenths of a second of a core."""
-    if SCREENSHOTS not in os.environ:
-        return None
-    found = Path(os.environ[SCREENSHOTS])
+def screenshots(default: Path) -> Path:
+    """Where pictures go."""
+    found = Path(os.environ.get(SCREENSHOTS, default))
     found.mkdir(parents=True, exist_ok=True)
     return found
 
@@ -107,7 +105,7 @@ class FixtureServer:
 class Visit:
     """One tab of a browser of its own."""
 
-    def __init__(self, context: BrowserContext, url: str, pictures: Path | None) -> None:
+    def __init__(self, context: BrowserContext, url: str, pictures: Path) -> None:
         self.context, self.url = context, url
         self._pictures = pictures
         self._tolerated: list[str] = []
@@ -130,8 +128,7 @@ class Visit:
 
     def picture(self, name: str) -> None:
         """Keep what is to be seen."""
-        if self._pictures is not None:
-            self.page.screenshot(path=self._pictures / f"{name}.png", full_page=True)
+        self.page.screenshot(path=self._pictures / f"{name}.png", full_page=True)
 
     def theme(self, name: str) -> None:
         """`light` or `dark`, as the system says."""

@@ -38,15 +38,15 @@ def fixture_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fixture
 
 
 @pytest.fixture(scope="session")
-def pictures() -> Path | None:
-    """The directory for screenshots."""
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for screenshots."""
     from tests.page.browsing import screenshots  # noqa: PLC0415 - see above
 
-    return screenshots()
+    return screenshots(tmp_path_factory.mktemp("screenshots"))
 
 
 @pytest.fixture
-def visit(browser: Browser, fixture_server: FixtureServer, pictures: Path | None, request: pytest.FixtureRequest) -> Iterator[Visit]:
+def visit(browser: Browser, fixture_server: FixtureServer, pictures: Path, request: pytest.FixtureRequest) -> Iterator[Visit]:
     """A tab. At the end it must have met no error and nobody but the server. Indirect parameters are those of Browser.new_context."""
     from tests.page.browsing import LOOK_MS, Visit  # noqa: PLC0415 - see above
 

@@ -122,9 +122,7 @@ def opened(visit: Visit, topic: str) -> Locator:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_gap_is_found_and_closed_in_airflow(
-    stage: Stage, browser: Browser, pictures: Path | None, target_cluster: SandboxCluster
-) -> None:
+def test_a_gap_is_found_and_closed_in_airflow(stage: Stage, browser: Browser, pictures: Path, target_cluster: SandboxCluster) -> None:
     airflow, flow = stage.airflow, stage.flow
     options = {"viewport": {"width": 1440, "height": 900}}
     with browser.new_context(**options) as context:  # type: ignore[arg-type]
