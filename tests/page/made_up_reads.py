@@ -226,7 +226,7 @@ def group(name: str, reason: str = "it has 2 members on B") -> dict[str, Any]:
         for number in range(3)
     ]
     sides = GroupSide("A", "Stable", "consumer", ("billing-1 (/10.0.0.7)",)), GroupSide("B", "Empty", "consumer")
-    return GroupExplanation("A->B", name, *sides, (), tuple(cells)).document()
+    return asdict(GroupExplanation("A->B", name, *sides, (), tuple(cells)))
 
 
 def drift(*, differs: bool = True) -> dict[str, Any]:
