@@ -9,8 +9,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON_DIRECTORIES := include demo tools tests dags plugins spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
 ALL := not parity and not migration and not bounces and not rights and not matrix and not drill and not spark_drill
-# Of tests at a time. Two cores with three are no quicker, and what starts an Airflow gets in each other's way.
-WORKERS ?= 2
+# Of tests at a time: a third of the time a worker waits for brokers, so three keep two cores busy.
+WORKERS ?= 3
 # A file stays on one worker, with its clusters; tests/conftest.py puts the files that take longest first.
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SEED ?= 1

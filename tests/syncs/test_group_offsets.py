@@ -18,7 +18,7 @@ from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.syncs import context
+from ferry.syncs import translated_groups
 from ferry.syncs.context import SyncContext
 from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.group_offsets import sync_groups
@@ -42,7 +42,7 @@ def translate(monkeypatch: pytest.MonkeyPatch) -> Translate:
     def give(positions: Mapping[str, list[TranslatedPosition]], *left_out: GroupLeftOut) -> None:
         flat = tuple(entry for group in sorted(positions) for entry in positions[group])
         found = TranslatedGroups("A->B", False, tuple(sorted(positions)), flat, left_out)
-        monkeypatch.setattr(context, "translated_groups", lambda _: found)
+        monkeypatch.setattr(translated_groups, "translated_groups", lambda _: found)
 
     return give
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from tests.copying.fencing.scripted import Scripted, after, at_commit, never_ran
@@ -156,11 +156,11 @@ def test_a_run_superseded_while_it_takes_more_lanes_uses_none(
     take, newer = FencedWriter.take, []
     older = Scripted()
 
-    def late(writer: FencedWriter, name: str) -> ProducerIdentity:
-        if name.endswith("-1") and not newer:
+    def late(writer: FencedWriter, names: Sequence[str]) -> list[ProducerIdentity]:
+        if names[0].endswith("-1") and not newer:
             newer.append("begun")
             newer.append(run_flow(by_partitions))
-        return take(writer, name)
+        return take(writer, names)
 
     monkeypatch.setattr(FencedWriter, "take", late)
     with pytest.raises(Superseded):
