@@ -14,6 +14,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -48,6 +49,10 @@ def run_and_end(main: Callable[[], int | None]) -> NoReturn:
     os._exit(code)
 
 
+# Signals that raised KeyboardInterrupt, until somebody has looked.
+_raised: list[int] = []
+
+
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
     """Inside, SIGTERM and a closed terminal (SIGHUP) raise KeyboardInterrupt, as Ctrl-C does, so that `finally` clauses run.
@@ -55,16 +60,29 @@ def interrupted_by_signals() -> Iterator[None]:
     An ignored signal, as after nohup, stays ignored.
     """
 
-    def interrupt(*_: object) -> None:
+    def interrupt(number: int, _: object) -> None:
+        _raised.append(number)
         raise KeyboardInterrupt
 
-    heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, interrupt) for number in heard}
     try:
         yield
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+        _raised.clear()
+
+
+def raise_if_interrupted() -> None:
+    """KeyboardInterrupt, once, if a signal came inside `interrupted_by_signals`. An event loop calls it after it ran.
+
+    Such a loop keeps whatever a task raises as the result of that task, and nobody may ask for it.
+    """
+    if _raised and threading.current_thread() is threading.main_thread():
+        _raised.clear()
+        raise KeyboardInterrupt
 
 
 def _replace_closed_streams() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from ferry.clusters.connections import ClusterConnection, EventLoop, RequestNotS
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import BatchesRequest
 from ferry.config import ClientRole, Flow
+from ferry.ending import interrupted_by_signals
 
 pytestmark = pytest.mark.brokers
 
@@ -131,3 +133,22 @@ def test_an_unknown_broker_is_looked_up(flow_factory: Callable[..., Flow], sourc
     with connected(flow_factory()) as (loop, connection):
         connection.learn_brokers(knowing({9: source_cluster.port}))
         assert loop.run(until_known) > 0
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_loop_though_another_task_took_it(number: signal.Signals) -> None:
+    """kafka-python's loop keeps what a task raises, KeyboardInterrupt too."""
+    loop = EventLoop()
+
+    async def other() -> None:
+        signal.raise_signal(number)
+
+    async def asked() -> None:
+        loop.start(other)
+        await loop.sleep(0.01)
+
+    with interrupted_by_signals(), pytest.raises(KeyboardInterrupt):
+        loop.run(asked)
+    loop.run(loop.sleep, 0.0)
+    loop.close()

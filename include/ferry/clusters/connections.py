@@ -31,6 +31,7 @@ from ferry.clusters.frames import Meter
 from ferry.clusters.kept import lent
 from ferry.clusters.transports import EncryptedTransport, PlainTransport, SocketSelector, connected_socket
 from ferry.config import ClientRole, Cluster
+from ferry.ending import raise_if_interrupted
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
 
 T = TypeVar("T")
@@ -364,8 +365,9 @@ class EventLoop:
         self.selector = NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
 
     def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """Run to the end; the result."""
+        """Run to the end; the result. KeyboardInterrupt if a signal came meanwhile, whatever task it came to."""
         result: T = self.selector.run(coroutine, *arguments)
+        raise_if_interrupted()
         return result
 
     def start(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future:
