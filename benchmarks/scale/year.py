@@ -1,6 +1,6 @@
 """`python -m benchmarks.scale.year`: the ledger of a year of runs, one every ten minutes, on a real broker.
 
-Receipts are written as runs write them (Ferry's own codec), upkeep decides by Ferry's own rules with the clock of the simulation, and the
+Receipts are written as runs write them (Ferry's own codec), the compaction decides by Ferry's own rules with the clock of the simulation, and the
 broker compacts what comes out. A year's end shows what is left, and how long a run takes to read it.
 """
 
@@ -21,7 +21,7 @@ from tools.kafka import SandboxCluster
 from benchmarks.scale.steps import disk_bytes
 from ferry.clusters.admin import ClusterAdmin
 from ferry.config import load_config
-from ferry.copying import ledger_compaction as upkeep
+from ferry.copying import ledger_compaction
 from ferry.ledger.counters import Counters
 from ferry.ledger.reading import read_receipts, read_state
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt, ledger_partition
@@ -55,17 +55,17 @@ class SimulatedLedger:
     live: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
     record: FlowRecord = field(default_factory=lambda: FlowRecord("A->B", 8))
     held_ever: int = 0
-    upkeeps: int = 0
+    compactions: int = 0
     peak: int = 0
 
     def run(self, number: int) -> int:
-        """One run, upkeep included when it is due; its time in ms."""
+        """One run, with the compaction when it is due; its time in ms."""
         now = self.begun + number * RUN_MILLISECONDS
         for partition in range(self.partitions):
             self._put(*encode_receipt(_receipt(number, partition)), now, ledger_partition("t", partition, self.width))
         self.held_ever += self.width  # the ends of transactions
         self.peak = max(self.peak, len(self.live))
-        if upkeep.is_due(self.held_ever, self.record):
+        if ledger_compaction.is_due(self.held_ever, self.record):
             self._tidy(number, now)
         return now
 
@@ -77,9 +77,9 @@ class SimulatedLedger:
         found = [(decode_receipt(key, value), moment) for key, (value, moment) in self.live.items()]
         log_start = max(0, number - self.retained_runs) * STEP
         starts = {("A.t", partition): log_start for partition in range(self.partitions)}
-        for key, value in upkeep.records_of(upkeep.merge_receipts(upkeep.mergeable(found, now), starts)):
+        for key, value in ledger_compaction.records_of(ledger_compaction.merge_receipts(ledger_compaction.mergeable(found, now), starts)):
             self._put(key, value, now, ledger_partition("t", json.loads(key)["partition"], self.width))
-        self.upkeeps += 1
+        self.compactions += 1
         self.record = FlowRecord("A->B", 8, tidied=self.held_ever, receipts=len(self.live))
 
     def _put(self, key: bytes, value: bytes | None, now: int, place: int) -> None:
@@ -143,7 +143,7 @@ def _year(cluster: SandboxCluster, directory: Path, partitions: int, runs: int) 
                 raise SystemExit(f"after {number + 1} runs the broker holds other receipts than were written")
             used = sum(disk_bytes(path) for path in (cluster.directory / "data").glob(f"{ledger}-*")) / 2**20
             written = (number + 1) * partitions
-            yield f"| {number + 1:,} | {written:,} | {len(found):,} | {made.peak:,} | {made.upkeeps} | {used:.1f} | {seconds:.2f} |"
+            yield f"| {number + 1:,} | {written:,} | {len(found):,} | {made.peak:,} | {made.compactions} | {used:.1f} | {seconds:.2f} |"
     _wait_for_compaction(cluster, state)
     with ClusterAdmin(flow.target) as admin:
         topics = admin.topics()

@@ -23,7 +23,7 @@ AT_LEAST = 300  # new records before the ledger is tidied; 20,000 in earnest
 def bound(partitions: int, retained_runs: int) -> int:
     """Twice what cannot be merged (a day's receipts, and per partition the newest one and some pieces), and what is new since."""
     pieces = 3 + retained_runs // RUNS_PER_RECEIPT
-    # A merged receipt is young for a day, so those of several upkeeps stand beside each other.
+    # A merged receipt is young for a day, so those of several compactions stand beside each other.
     settled = partitions * (RUNS_A_DAY + 1 + pieces) + partitions * RUNS_A_DAY
     return 2 * settled + AT_LEAST
 
@@ -56,7 +56,7 @@ def test_the_number_of_runs_does_not_count() -> None:
             if number in {1_499, 3_999}:
                 peaks.append(ledger.peak)
     assert peaks[1] <= peaks[0] * 1.1
-    assert ledger.upkeeps > 10
+    assert ledger.compactions > 10
 
 
 def test_upkeep_is_due_when_as_much_is_new_as_was_left() -> None:

@@ -1,4 +1,4 @@
-"""A ledger that is written, merged and read at the same time: one lane, two upkeeps, one reader, and markers that come one by one.
+"""A ledger that is written, merged and read at the same time: one lane, two compactions, one reader, and markers that come one by one.
 
 Merging and coverage are Ferry's own. The log of an internal topic is a tuple of entries; those of a transaction count when
 it is committed, and a reader sees them when its marker has reached the log and nothing before them is undecided there.
@@ -24,7 +24,7 @@ Range = tuple[int, int]
 class LedgerRules:
     """True is what Ferry does."""
 
-    fence_upkeep: bool = True  # who merges takes an id of its own before it reads
+    fence_compaction: bool = True  # who merges takes an id of its own before it reads
     read_to_bound: bool = True  # a read ends where the log ended when it began, not where something is undecided
     data_bound_first: bool = True  # the bound of the records is taken before the one of the ledger
     merged_first: bool = True  # a merged receipt stands before the removals of those that it replaces
@@ -55,7 +55,7 @@ class Reader(NamedTuple):
     found: tuple[Range, ...] = ()
 
 
-class Upkeep(NamedTuple):
+class Compaction(NamedTuple):
     """`writes`: what is still to be appended."""
 
     at: str = "start"
@@ -63,14 +63,14 @@ class Upkeep(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """The whole world. `holder`: the upkeep that has the id."""
+    """The whole world. `holder`: the compaction that has the id."""
 
     records: tuple[Entry, ...]
     ledger: tuple[Entry, ...]
     transactions: tuple[tuple[str, Transaction], ...] = ()
     lane: str = "ready"
     tries: int = 0
-    upkeeps: tuple[Upkeep, ...] = ()
+    compactions: tuple[Compaction, ...] = ()
     holder: int = -1
     reader: Reader = Reader()
 
@@ -91,11 +91,11 @@ class Ledger(NamedTuple):
         """Entries of committed transactions, in order."""
         return tuple(entry for entry in getattr(self, log)[:below] if self.of(entry.transaction).outcome == "committed")
 
-    def upkeep(self, number: int, **changes: object) -> Ledger:
-        """With one upkeep changed."""
-        upkeeps = list(self.upkeeps)
-        upkeeps[number] = upkeeps[number]._replace(**changes)
-        return self._replace(upkeeps=tuple(upkeeps))
+    def compaction(self, number: int, **changes: object) -> Ledger:
+        """With one compaction changed."""
+        compactions = list(self.compactions)
+        compactions[number] = compactions[number]._replace(**changes)
+        return self._replace(compactions=tuple(compactions))
 
 
 Step = tuple[str, Ledger]
@@ -114,7 +114,7 @@ def receipts_of(entries: tuple[Entry, ...]) -> tuple[Receipt, ...]:
 
 @cache
 def writes_of(entries: tuple[Entry, ...], name: str, *, merged_first: bool) -> tuple[Entry, ...]:
-    """What an upkeep that read `entries` appends: all but the newest receipt are old."""
+    """What a compaction that read `entries` appends: all but the newest receipt are old."""
     receipts = receipts_of(entries)
     newest = max(receipt.upstream_end for receipt in receipts)
     done = merge_receipts([receipt for receipt in receipts if receipt.upstream_end < newest], {})
@@ -126,12 +126,12 @@ def writes_of(entries: tuple[Entry, ...], name: str, *, merged_first: bool) -> t
 class LedgerModel:
     """What can happen next, under some rules. `old` receipts are there at first; the lane copies up to `end` and may abort once."""
 
-    def __init__(self, rules: LedgerRules, *, upkeeps: int, reads: bool, old: int = 3, end: int = 4) -> None:
+    def __init__(self, rules: LedgerRules, *, compactions: int, reads: bool, old: int = 3, end: int = 4) -> None:
         self.rules, self.end = rules, end
         self.start = Ledger(
             tuple(Entry(offset, 0, "before") for offset in range(old)),
             tuple(Entry(at, at + 1, "before") for at in range(old)),
-            upkeeps=(Upkeep(),) * upkeeps,
+            compactions=(Compaction(),) * compactions,
             reader=Reader("start" if reads else "none"),
         )
 
@@ -140,8 +140,8 @@ class LedgerModel:
         return World(self.start, self.following, self.wrong, self.done, bound)
 
     def done(self, world: Ledger) -> bool:
-        """The lane has copied, both upkeeps wrote or were fenced, the reader has read."""
-        ends = {upkeep.at for upkeep in world.upkeeps}
+        """The lane has copied, both compactions wrote or were fenced, the reader has read."""
+        ends = {compaction.at for compaction in world.compactions}
         return world.lane == "finished" and ends <= {"finished", "fenced"} and world.reader.at in {"finished", "none"}
 
     def wrong(self, world: Ledger) -> str:
@@ -163,9 +163,9 @@ class LedgerModel:
     def following(self, world: Ledger) -> Iterator[Step]:
         """Each possible next step."""
         yield from self._lane(world)
-        for number in range(len(world.upkeeps)):
-            for label, after in self._upkeep(world, number):
-                yield f"upkeep {number}: {label}", after
+        for number in range(len(world.compactions)):
+            for label, after in self._compaction(world, number):
+                yield f"compaction {number}: {label}", after
         yield from self._markers(world)
         for label, after in self._reader(world):
             yield f"reader: {label}", after
@@ -202,34 +202,34 @@ class LedgerModel:
                 left = tuple(other for other in transaction.waiting if other != log)
                 yield f"the marker of {name} reaches the {log}", world.changed(name, transaction._replace(waiting=left))
 
-    # -- the upkeeps
+    # -- the compactions
 
-    def _upkeep(self, world: Ledger, number: int) -> Iterator[Step]:
-        upkeep, name = world.upkeeps[number], f"merge {number}"
-        held = world.holder == number or not self.rules.fence_upkeep
-        if not held and upkeep.at in {"read", "write", "commit"}:
-            yield "is refused", world.upkeep(number, at="fenced", writes=())
+    def _compaction(self, world: Ledger, number: int) -> Iterator[Step]:
+        compaction, name = world.compactions[number], f"merge {number}"
+        held = world.holder == number or not self.rules.fence_compaction
+        if not held and compaction.at in {"read", "write", "commit"}:
+            yield "is refused", world.compaction(number, at="fenced", writes=())
             return
-        match upkeep.at:
+        match compaction.at:
             case "start":
                 yield "takes its id", self._taken(world, number)
             case "read" if world.stable("ledger") == len(world.ledger):
                 writes = writes_of(world.committed("ledger"), name, merged_first=self.rules.merged_first)
-                yield "reads the ledger", world.upkeep(number, at="write" if writes else "finished", writes=writes)
+                yield "reads the ledger", world.compaction(number, at="write" if writes else "finished", writes=writes)
             case "write":
-                entry, *rest = upkeep.writes
+                entry, *rest = compaction.writes
                 begun = world.changed(name, Transaction("open", ("ledger",)))._replace(ledger=(*world.ledger, entry))
                 what = f"removes receipt {entry.key}" if entry.end is None else f"writes [{entry.key}, {entry.end})"
-                yield what, begun.upkeep(number, at="write" if rest else "commit", writes=tuple(rest))
+                yield what, begun.compaction(number, at="write" if rest else "commit", writes=tuple(rest))
             case "commit":
-                yield "commits", world.changed(name, Transaction("committed", ("ledger",))).upkeep(number, at="finished")
+                yield "commits", world.changed(name, Transaction("committed", ("ledger",))).compaction(number, at="finished")
             case _:
                 return
 
     def _taken(self, world: Ledger, number: int) -> Ledger:
         """An init waits until what it aborts has its markers; here they come with it."""
-        taken = world.upkeep(number, at="read")._replace(holder=number)
-        if self.rules.fence_upkeep:
+        taken = world.compaction(number, at="read")._replace(holder=number)
+        if self.rules.fence_compaction:
             for name, transaction in world.transactions:
                 if name.startswith("merge") and transaction.outcome == "open":
                     taken = taken.changed(name, Transaction("aborted", ()))

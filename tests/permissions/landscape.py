@@ -233,7 +233,7 @@ class Stage:
             "status": lambda: _looked(lambda: flow_status(flow)),
             "ledger": lambda: _looked(lambda: covered_ranges(read_receipts(flow))),
             "verify": lambda: self._verify(flow, f"verify-{name}"),
-            "upkeep": lambda: _looked(lambda: compact_ledger(flow)),
+            "compaction": lambda: _looked(lambda: compact_ledger(flow)),
         }
         if flow.mirroring.emit_checkpoints_enabled:
             errands["translate"] = lambda: self._translate(flow)
