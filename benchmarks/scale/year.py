@@ -1,7 +1,7 @@
 """`python -m benchmarks.scale.year`: the ledger of a year of runs, one every ten minutes, on a real broker.
 
-Receipts are written as runs write them (Ferry's own codec), the compaction decides by Ferry's own rules with the clock of the simulation, and the
-broker compacts what comes out. A year's end shows what is left, and how long a run takes to read it.
+Ferry's own codec writes the receipts, and Ferry's own compaction merges them by the clock of the simulation. The broker compacts the
+topic. At the end of the year, the table shows what is left and how long a run takes to read it.
 """
 
 from __future__ import annotations
