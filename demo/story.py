@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from tools.kafka import compare_topics, read_all
 from tools.kafka.reading import RecordSeen, partition_bounds
 
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
 from ferry.page.coverage_reading import read_coverage_of
@@ -42,7 +43,7 @@ def is_new(clusters: SandboxStatus) -> bool:
 def include_late(flow: Flow, clusters: SandboxStatus) -> None:
     """Have the late topics begin in the middle of what they hold now."""
     positions = {
-        (topic, partition): (start + end) // 2
+        TopicPartition(topic, partition): (start + end) // 2
         for topic in LATE
         for partition, (start, end) in partition_bounds(clusters.source, topic).items()
     }

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
-from ferry.ledger.receipts import Receipt, ReceiptKind, Run
+from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.syncs.context import SyncContext
 from ferry.syncs.offset_syncs import copied_runs, new_syncs, offset_syncs_place, sync_offset_syncs
 from ferry.wire.internal_records import OffsetSync
+from ferry.wire.runs import Run
 
 FlowFactory = Callable[..., Flow]
 KEY = ("t", 0)

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.ledger.counters import Counters
-from ferry.ledger.receipts import Receipt, ReceiptKind, Run
+from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.translation.model import Inexact
 from ferry.translation.offset_map import LogBounds, OffsetMap, merged
+from ferry.wire.runs import Run
 
 pytestmark = pytest.mark.unit
 

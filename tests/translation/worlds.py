@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from ferry.ledger.counters import Counters
-from ferry.ledger.receipts import Receipt, ReceiptKind, Run
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.wire.runs import Run
 
 BLANK = Receipt(ReceiptKind.SEED, "t", 0, "source-id", "A.t", "remote-id", 0, 0)
 

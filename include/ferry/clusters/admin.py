@@ -58,7 +58,7 @@ PARTITIONS_A_REQUEST = 2_000
 _UNANSWERED = frozenset(
     getattr(KafkaError, name) for name in ("_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_DESTROY_BROKER")
 )
-Offsets = tuple[dict[TopicPartition, int], dict[tuple[str, int], str]]
+Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, str]]
 
 
 class _Clients:
@@ -198,7 +198,7 @@ class ClusterAdmin:
 
     def offsets_for_time(
         self, partitions: Iterable[TopicPartition], milliseconds: int, *, committed: bool = True
-    ) -> tuple[dict[TopicPartition, int | None], dict[tuple[str, int], str]]:
+    ) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, str]]:
         """The first offset whose record is at or after the time (None: there is none), and the errors by partition.
 
         Without `committed` records of open transactions count too.

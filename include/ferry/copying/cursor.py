@@ -13,10 +13,11 @@ from ferry.clusters.fetching import FetchPosition
 from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
 from ferry.errors import FerryError, RetryRule
 from ferry.ledger.counters import ONE_TRANSACTION, Counters, MinMeanMax
-from ferry.ledger.receipts import Receipt, ReceiptKind, Run
+from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.ranges import Range, end_of_range_at, next_start, outside, size, union, within
+from ferry.wire.runs import Run
 
 # Before excluded offsets, a fetch asks for this many bytes for each offset up to them, and at least for the smallest fetch: a broker always
 # sends one whole batch, and bytes of excluded offsets would be fetched for nothing.

@@ -7,7 +7,6 @@ from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.receipts import Receipt, ReceiptKind
-from ferry.ledger.state import PartitionKey
 from ferry.ledger.topic_ids import TopicIds
 from ferry.wire.ranges import Ranges
 
@@ -32,9 +31,9 @@ class PartitionPair:
     remote_topic_id: UUID | None
 
     @property
-    def key(self) -> PartitionKey:
+    def key(self) -> TopicPartition:
         """The source partition."""
-        return self.topic, self.partition
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def remote(self) -> TopicPartition:

@@ -50,7 +50,7 @@ class FlowSnapshot:
     facts: tuple[PartitionFacts, ...]
     state: FlowState
     claims: Mapping[str, str]
-    partition_problems: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    partition_problems: Mapping[TopicPartition, str] = field(default_factory=dict)
     denied: tuple[PartitionFailure, ...] = ()
     lacking: tuple[Lack, ...] = ()
 
@@ -132,7 +132,7 @@ def take_snapshot(
                 start=offsets.policy[key],
                 # Old heartbeats are worth nothing, and their topics are compacted.
                 since=None if policy.is_heartbeats_topic(key.topic) else offsets.since.get(key),
-                head=state.heads.get((key.topic, key.partition)),
+                head=state.heads.get(key),
                 committed=positions.get(TopicPartition(remote_topic, key.partition)),
                 claimed_by=claims.get(remote_topic),
                 covered=coverage.get(key, ()),
@@ -203,7 +203,7 @@ def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition
     `ends`: last stable offsets. If a log ends at the position, Ferry asks for nothing more. If the head has no epoch, only a log that ends
     before the position is noticed.
     """
-    placed = {TopicPartition(head.topic, head.partition): head for head in heads}
+    placed = {head.key: head for head in heads}
     asked = {
         key: head
         for key, head in placed.items()
@@ -228,7 +228,7 @@ class _Offsets:
     policy: Mapping[tuple[str, int], int]
     until: Mapping[tuple[str, int], int]
     since: Mapping[tuple[str, int], int]
-    problems: Mapping[tuple[str, int], str]
+    problems: Mapping[TopicPartition, str]
     at_rest: Collection[tuple[str, int]]
 
 
@@ -238,7 +238,7 @@ def _offsets(  # noqa: PLR0917 - the request, the cluster, and the partitions
     source: ClusterAdmin,
     wanted: list[TopicPartition],
     state: FlowState,
-    known: Mapping[tuple[str, int], Head],
+    known: Mapping[TopicPartition, Head],
     *,
     rest: bool,
 ) -> _Offsets:

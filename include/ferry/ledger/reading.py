@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipt_glance import glance
@@ -14,6 +15,7 @@ from ferry.ledger.receipts import Receipt, covered, decode_receipt, ledger_parti
 from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, SYNC_KEY, FlowState, SyncDone, decode_state, fold_state
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX
+from ferry.wire.ranges import Ranges
 
 
 def read_syncs_done(flow: Flow) -> Mapping[str, SyncDone]:
@@ -79,11 +81,11 @@ def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -
                 if only is not None and seen is not None and (seen.topic, seen.partition) not in only:
                     continue
                 receipt = decode_receipt(record.key, record.value, where)
-                if only is None or (receipt.topic, receipt.partition) in only:
+                if only is None or receipt.key in only:
                     newest[record.key] = receipt
     return list(newest.values())
 
 
-def read_coverage(flow: Flow, today: Mapping[tuple[str, int], TopicIds]) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
+def read_coverage(flow: Flow, today: Mapping[TopicPartition, TopicIds]) -> dict[TopicPartition, Ranges]:
     """What the ledger covers of the source partitions that `today` names. Receipts of recreated topics are void (topic_ids.py)."""
     return {key: covered(receipts) for key, receipts in valid_receipts(read_receipts(flow, today), today).items()}

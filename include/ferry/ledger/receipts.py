@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from zlib import crc32
 
+from ferry.clusters.partitions import TopicPartition
 from ferry.errors import UnreadableRecord
 from ferry.ledger.counters import COUNTS, ONE_TRANSACTION, ZERO, Counters
 from ferry.ledger.formats import FORMAT_VERSION, require_version
 from ferry.wire.documents import number, read_document, text
 from ferry.wire.ranges import Ranges, size, union, within
-from ferry.wire.runs import decode_runs, encode_runs
+from ferry.wire.runs import Run, decode_runs, encode_runs
 
 # At most about 100 KB of coded runs: a receipt stays far below the default max.message.bytes of 1 MiB.
 RUNS_PER_RECEIPT = 10_000
@@ -30,8 +31,6 @@ REFUSED = "refused by the target"
 KEY_FIELDS = frozenset({"id", "topic", "partition", "start", "kind", "series"})
 PLACES = frozenset({"end", "downstream_end", "runs", "written", "found", "remote_topic", "remote_id", "source_epoch", "remote_epoch"})
 VALUE_FIELDS = COUNTS | PLACES | {"version", "timestamps", "run", "reason"}
-
-Run = tuple[int, int, int]  # upstream start, downstream start, count
 
 
 class ReceiptKind(StrEnum):
@@ -83,6 +82,11 @@ class Receipt:
     run_id: str = ""
     reason: str = ""
     series: str = ""
+
+    @property
+    def key(self) -> TopicPartition:
+        """The source partition."""
+        return TopicPartition(self.topic, self.partition)
 
 
 def is_loss(receipt: Receipt) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from ferry.clusters.acl_binding import AclBinding
+from ferry.clusters.partitions import TopicPartition
 from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import FORMAT_VERSION, require_version
 from ferry.ledger.loss_index import LossIndex
@@ -21,8 +22,6 @@ from ferry.ledger.topic_ids import TopicIds
 from ferry.wire.documents import read_as, read_document
 
 RECOVERY_VERSION = 2
-
-PartitionKey = tuple[str, int]  # source topic, partition
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,11 @@ class Head:
     run_id: str = ""
     series: str = ""
     record_bytes: int = 0
+
+    @property
+    def key(self) -> TopicPartition:
+        """The source partition."""
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def topic_ids(self) -> TopicIds:
@@ -164,7 +168,7 @@ StateEntry = Head | FlowRecord | Claim | LossAcknowledged | SyncDone | OwnedAcl 
 class FlowState:
     """The state topic of a flow, read."""
 
-    heads: dict[PartitionKey, Head] = field(default_factory=dict)
+    heads: dict[TopicPartition, Head] = field(default_factory=dict)
     flow: FlowRecord | None = None
     claims: dict[str, Claim] = field(default_factory=dict)
     acknowledged: frozenset[LossAcknowledged] = frozenset()
@@ -255,7 +259,7 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the 
     entries = [decode_state(key, value, where) for key, value in newest.items() if value is not None]
     flows = [entry for entry in entries if isinstance(entry, FlowRecord)]
     return FlowState(
-        heads={(entry.topic, entry.partition): entry for entry in entries if isinstance(entry, Head)},
+        heads={entry.key: entry for entry in entries if isinstance(entry, Head)},
         flow=flows[-1] if flows else None,
         claims={entry.remote_topic: entry for entry in entries if isinstance(entry, Claim)},
         acknowledged=frozenset(entry for entry in entries if isinstance(entry, LossAcknowledged)),

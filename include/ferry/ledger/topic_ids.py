@@ -9,6 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ferry.clusters.describe import TopicDescription
+from ferry.clusters.partitions import TopicPartition
 from ferry.ledger.receipts import Receipt
 
 
@@ -27,12 +28,11 @@ def id_of(description: TopicDescription | None) -> str:
     return "" if description is None else str(UUID(description.topic_id or str(UUID(int=0))))
 
 
-def valid_receipts(receipts: Iterable[Receipt], today: Mapping[tuple[str, int], TopicIds]) -> dict[tuple[str, int], list[Receipt]]:
+def valid_receipts(receipts: Iterable[Receipt], today: Mapping[TopicPartition, TopicIds]) -> dict[TopicPartition, list[Receipt]]:
     """By source partition, the receipts that name the ids of `today`; none of partitions that `today` does not name."""
-    found: dict[tuple[str, int], list[Receipt]] = {}
+    found: dict[TopicPartition, list[Receipt]] = {}
     for receipt in receipts:
-        key = (receipt.topic, receipt.partition)
-        ids = today.get(key)
+        ids = today.get(receipt.key)
         if ids is not None and receipt.remote_topic_id == ids.remote and ids.source in {None, receipt.source_topic_id}:
-            found.setdefault(key, []).append(receipt)
+            found.setdefault(receipt.key, []).append(receipt)
     return found

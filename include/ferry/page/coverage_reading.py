@@ -62,14 +62,15 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
             if not known:
                 raise ArgumentError(why)
             return {"remote_topic": known[-1].remote_topic, "partitions": timeline((), known, ()), "missing": [], "note": why}
-        today = {(facts.topic, facts.partition): facts.topic_ids for facts in seen.facts}
+        today = {facts.key: facts.topic_ids for facts in seen.facts}
         receipts = valid_receipts(read_receipts(flow, today), today)
         places = [
             PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts), facts.guard.excluded)
             for facts in seen.facts
             if facts.head is not None
         ]
-        found = [(place.partition, gap) for place in places for gap in gaps(place, receipts.get((topic, place.partition), ()))]
+        by_number = {key.partition: found for key, found in receipts.items()}
+        found = [(place.partition, gap) for place in places for gap in gaps(place, by_number.get(place.partition, ()))]
         obstacle = COMPACTED if any(facts.compacted for facts in seen.facts) else ""
         # A backfill leaves heartbeats out.
         missing = [] if flow.policy.is_heartbeats_topic(topic) else _missing_ranges(flow, source, topic, found, obstacle)

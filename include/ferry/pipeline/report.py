@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.ledger.formats import place_of
@@ -34,12 +35,11 @@ def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
 
 def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Iterable[Receipt], state: FlowState) -> RunReport:
     """The report from what was read (pure)."""
-    partitions: dict[tuple[str, int], PartitionReport] = {}
+    partitions: dict[TopicPartition, PartitionReport] = {}
     losses = []
     for receipt in receipts:
-        key = (receipt.topic, receipt.partition)
         if receipt.kind in COPIES:
-            partitions[key] = _added(partitions.get(key), receipt)
+            partitions[receipt.key] = _added(partitions.get(receipt.key), receipt)
         elif is_loss(receipt) and acknowledgement(receipt) not in state.acknowledged:
             losses.append(loss_report(receipt))
     opened, result = records.opened, records.result

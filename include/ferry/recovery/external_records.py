@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.plan import PartitionFacts
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.receipts import Receipt, ReceiptKind, covered
-from ferry.ledger.state import PartitionKey
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.wire.ranges import Range, Ranges, outside
 
@@ -37,7 +37,7 @@ class Explained:
 NOTHING_EXPLAINED = Explained()
 
 
-def explained(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[PartitionKey, Explained]:
+def explained(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
     """By source partition (pure). Receipts of an older source topic explain records of the remote topic, but no offsets of today."""
     valid = valid_receipts(receipts, {entry.key: TopicIds(None, str(entry.remote_topic_id)) for entry in facts})
     return {entry.key: _explained(valid.get(entry.key, []), str(entry.topic_id)) for entry in facts}
@@ -66,8 +66,8 @@ def foreign_ranges(position: int, ranges: Ranges, downstream_end: int) -> tuple[
 
 
 def find_external(
-    flow: Flow, facts: Iterable[PartitionFacts], known: Mapping[PartitionKey, Explained], *, settled: bool
-) -> dict[PartitionKey, int]:
+    flow: Flow, facts: Iterable[PartitionFacts], known: Mapping[TopicPartition, Explained], *, settled: bool
+) -> dict[TopicPartition, int]:
     """Source partitions whose remote partition holds external records, with the end of its log. `settled`: wait for open transactions."""
     present = {entry.remote: entry for entry in facts if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions}
     with ClusterAdmin(flow.target) as target:

@@ -58,7 +58,7 @@ def read_mm2_positions(flow: Flow, offsets_topic: str | None = None, connector: 
     refuse_movement(flow, topic, found.ends, mine)
     return GivenPositions(
         origin=f"MirrorMaker 2: connector {name}, {topic}",
-        positions={(where.topic, where.partition): offset + 1 for where, offset in mine.items() if offset is not None},
+        positions={TopicPartition(where.topic, where.partition): offset + 1 for where, offset in mine.items() if offset is not None},
         left_out=tuple(
             Skipped(f"{where.topic}-{where.partition}", f"{topic} says its offset was removed")
             for where, offset in sorted(mine.items())

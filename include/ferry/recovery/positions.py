@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ferry.clusters.consumer_groups import ConsumerGroups
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import ArgumentError, FerryError, ReplicatorActive
 from ferry.ledger.run_report import Skipped
-from ferry.ledger.state import PartitionKey
 
 COLUMNS = ("topic", "partition", "position")
 LAST_PARTITION, LAST_OFFSET = (1 << 31) - 1, (1 << 63) - 1
@@ -26,13 +26,13 @@ class GivenPositions:
     """
 
     origin: str
-    positions: Mapping[PartitionKey, int]
-    places: Mapping[PartitionKey, str] = field(default_factory=dict)
+    positions: Mapping[TopicPartition, int]
+    places: Mapping[TopicPartition, str] = field(default_factory=dict)
     binding: bool = False
     left_out: tuple[Skipped, ...] = ()
     notices: tuple[str, ...] = ()
 
-    def place(self, key: PartitionKey) -> str:
+    def place(self, key: TopicPartition) -> str:
         """The partition, and where its position was read."""
         name = f"{key[0]}-{key[1]}"
         return f"{self.places[key]}: {name}" if key in self.places else f"{self.origin}: {name}"
@@ -56,7 +56,7 @@ def read_group_positions(flow: Flow, group: str) -> GivenPositions:
     if described.active:
         members = ", ".join(f"{member.client_id} at {member.host.lstrip('/')}" for member in described.members) or "none listed"
         raise ReplicatorActive(f"{where} is {described.state}, with members {members}: stop them, then seed again")
-    positions = {(key.topic, key.partition): committed.offset for key, committed in offsets.items() if committed.offset >= 0}
+    positions = {key: committed.offset for key, committed in offsets.items() if committed.offset >= 0}
     if not positions:
         raise ArgumentError(f"{where} has committed no offsets: is it the right group, and the right cluster?")
     return GivenPositions(
@@ -76,15 +76,15 @@ def read_seed_file(path: Path) -> GivenPositions:
         raise ArgumentError(f"{path}: cannot be read: {problem}") from problem
     if not rows or tuple(cell.strip() for cell in rows[0]) != COLUMNS:
         raise ArgumentError(f"{path}:1: the first line must be {','.join(COLUMNS)}")
-    positions: dict[tuple[str, int], int] = {}
-    places: dict[tuple[str, int], str] = {}
+    positions: dict[TopicPartition, int] = {}
+    places: dict[TopicPartition, str] = {}
     for number, row in enumerate(rows[1:], start=2):
         if not row:
             continue
         place = f"{path}:{number}"
         try:
             topic, partition, position = (cell.strip() for cell in row)
-            key, offset = (topic, _number(partition, LAST_PARTITION)), _number(position, LAST_OFFSET)
+            key, offset = TopicPartition(topic, _number(partition, LAST_PARTITION)), _number(position, LAST_OFFSET)
         except ValueError as problem:
             raise ArgumentError(f"{place}: not topic,partition,position: {','.join(row)}") from problem
         if key in positions:

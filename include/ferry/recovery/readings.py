@@ -193,10 +193,9 @@ def _position(checkpoint: Checkpoint, origins: Mapping[TopicPartition, Head], ma
     if head is None:  # a topic of the target, whose copies the group read; the ledger of these copies is on the source
         translation = Translation(checkpoint.upstream_offset, checkpoint.downstream_offset, Inexact.UNEXPLAINED)
     else:
-        key = (head.topic, head.partition)
-        known = maps.maps.get(key)
-        unread = key in maps.unread
-        problem = maps.problems.get(key, "" if known else f"the target has no topic {head.remote_topic}")
+        known = maps.maps.get(head.key)
+        unread = head.key in maps.unread
+        problem = maps.problems.get(head.key, "" if known else f"the target has no topic {head.remote_topic}")
         if known is not None:
             translation = checkpoint_image(known, checkpoint, one_name=head.topic == head.remote_topic)
     return TranslatedPosition(

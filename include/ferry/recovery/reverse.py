@@ -18,7 +18,7 @@ from ferry.errors import ArgumentError, ClusterUnreachable, NotAuthorized, Recov
 from ferry.ledger.reading import read_own_state
 from ferry.ledger.recovery_record import current_record, read_recovery, stage_of
 from ferry.ledger.stages import Stage
-from ferry.ledger.state import CutEnds, PartitionKey, RecoveryRecord
+from ferry.ledger.state import CutEnds, RecoveryRecord
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import SeedOutcome, seed
 
@@ -77,16 +77,16 @@ def cut_ends(flow: Flow, reverse: Flow | None, recovery: str) -> tuple[CutEnds, 
     )
 
 
-def start_positions(reverse: Flow, cut: Mapping[str, CutEnds]) -> dict[PartitionKey, int]:
+def start_positions(reverse: Flow, cut: Mapping[str, CutEnds]) -> dict[TopicPartition, int]:
     """Where partitions begin that the reverse flow has never copied. Both clusters must answer."""
     with ClusterAdmin(reverse.source) as source:
         topics = source.topics()
     state = read_own_state(reverse, settled=False)
     return {
-        (name, number): start_of(cut.get(name), topics[name].topic_id, number)
+        key: start_of(cut.get(name), topics[name].topic_id, key.partition)
         for name in _renamed(reverse, topics)
-        for number in range(topics[name].partitions)
-        if (name, number) not in state.heads
+        for key in (TopicPartition(name, number) for number in range(topics[name].partitions))
+        if key not in state.heads
     }
 
 
@@ -98,7 +98,7 @@ def start_of(cut: CutEnds | None, topic_id: str | None, partition: int) -> int:
     return 0 if created_again else cut.ends[partition]
 
 
-def seed_reverse(reverse: Flow, positions: Mapping[PartitionKey, int], run_id: str, recovery: str) -> SeedOutcome | None:
+def seed_reverse(reverse: Flow, positions: Mapping[TopicPartition, int], run_id: str, recovery: str) -> SeedOutcome | None:
     """Write the positions as seeds of the reverse flow; None where there are none. Seeds that exist already are left alone."""
     if not positions:
         return None
@@ -125,7 +125,7 @@ def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, 
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()
         known = [head for head in heads if head.topic in topics and head.partition < topics[head.topic].partitions]
-        ends, problems = source.end_offsets((TopicPartition(head.topic, head.partition) for head in known), committed=False)
+        ends, problems = source.end_offsets((head.key for head in known), committed=False)
     for (topic, partition), problem in problems.items():  # after a restart, partitions have no leader for a while
         raise ClusterUnreachable(f"cluster {alias}: {topic}-{partition}: {problem}")
     differing = set()
@@ -135,7 +135,7 @@ def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, 
             differing.add(f"{alias} has no topic {head.topic}")
         elif today.topic_id is not None and today.topic_id != head.source_topic_id:
             differing.add(f"topic {head.topic} had id {head.source_topic_id} and has {today.topic_id}")
-        elif (end := ends.get(TopicPartition(head.topic, head.partition), 0)) < head.position:
+        elif (end := ends.get(head.key, 0)) < head.position:
             differing.add(f"{head.topic}-{head.partition} ends at {end}, and was copied up to {head.position}")
     found += sorted(differing)
     if found and not rebuilt:

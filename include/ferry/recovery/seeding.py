@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.driver import CopyDriver
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -23,7 +24,6 @@ from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import ArgumentError, ExitCode, PartitionError, worst_exit_code
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
-from ferry.ledger.state import PartitionKey
 from ferry.pipeline.report import assemble_report
 from ferry.pipeline.run import prepare_remote_topics
 from ferry.recovery.external_records import NOTHING_EXPLAINED, Explained, explained, find_external, foreign_ranges
@@ -43,16 +43,16 @@ class SeedPlan:
 class TargetRecords:
     """What is on the target: what the ledger explains; and, for remote partitions with external records, the end of the log."""
 
-    explained: Mapping[PartitionKey, Explained]
-    external: Mapping[PartitionKey, int]
+    explained: Mapping[TopicPartition, Explained]
+    external: Mapping[TopicPartition, int]
 
-    def foreign(self, key: PartitionKey, position: int) -> tuple[tuple[int, int, int], ...]:
+    def foreign(self, key: TopicPartition, position: int) -> tuple[tuple[int, int, int], ...]:
         """What to declare as foreign when the partition goes on at `position`."""
         if key not in self.external:
             return ()
         return foreign_ranges(position, self.explained.get(key, NOTHING_EXPLAINED).ranges, self.external[key])
 
-    def found(self, key: PartitionKey) -> int:
+    def found(self, key: TopicPartition) -> int:
         """As of Receipt.found: a seed keeps what the seed that it replaces had noted."""
         return self.explained.get(key, NOTHING_EXPLAINED).found
 

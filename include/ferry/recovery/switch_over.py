@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError, RecoveryStopped
 from ferry.ledger.recovery_record import DONE, current_record, cut_of, done_groups, ended_by, not_home, read_recovery, stage_of
 from ferry.ledger.stages import Event, Stage, advance
-from ferry.ledger.state import PartitionKey
 from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper
 from ferry.recovery.moving import GroupMove, GroupOutcome, members_of, move_groups, plan_moves, refused_groups, without_taken
@@ -187,7 +187,7 @@ def _left_out(switch: SwitchOver, options: RecoveryOptions, keeper: RecoveryKeep
     return tuple(f"group {group}: it went by {keeper.record.recovery}, and is not among the groups of this command" for group in left)
 
 
-def _starts(switch: SwitchOver) -> tuple[Mapping[PartitionKey, int], str]:
+def _starts(switch: SwitchOver) -> tuple[Mapping[TopicPartition, int], str]:
     """Where the reverse flow begins, and the name of the recovery."""
     state = read_recovery(switch.flow)
     record = current_record(switch.flow, state)
@@ -202,7 +202,7 @@ def _missing(switch: SwitchOver, options: RecoveryOptions) -> tuple[tuple[NotCop
             raise
         return (), (f"{switch.active.name}: {type(problem).__name__}: {problem}",)
     starts = _starts(switch)[0] if switch.back and not options.writes else {}
-    rest = tuple(_begun_at(entry, starts.get((entry.topic, entry.partition))) for entry in not_copied(planned))
+    rest = tuple(_begun_at(entry, starts.get(TopicPartition(entry.topic, entry.partition))) for entry in not_copied(planned))
     return tuple(entry for entry in rest if entry.offsets or entry.reason), tuple(str(failure) for failure in planned.failed)
 
 

@@ -16,16 +16,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from ferry.clusters.internal_producer import append_records
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, Flow
 from ferry.config.replicas import OFFSET_SYNCS
 from ferry.ledger.reading import read_own_state, read_receipts
-from ferry.ledger.receipts import Receipt, ReceiptKind, Run
-from ferry.ledger.state import Head, PartitionKey
+from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.state import Head
 from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.ledger.topic_ids import valid_receipts
 from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.wire.internal_records import OffsetSync
+from ferry.wire.runs import Run
 
 NAME = "offset-syncs"
 
@@ -44,7 +46,7 @@ def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     cluster, topic = offset_syncs_place(flow)
     changes = ensure_mm2_topic(cluster, topic, flow.wanted_replicas(OFFSET_SYNCS), dry_run=dry_run)
     contents = read_mm2_topic(cluster, topic, OffsetSync.decode)
-    last = {(sync.topic, sync.partition): sync for sync in contents.records}
+    last = {TopicPartition(sync.topic, sync.partition): sync for sync in contents.records}
     heads = read_own_state(flow, settled=True).heads
     # Nothing is new where the position follows the last sync, so most runs do not read the ledger here.
     behind = {key: head for key, head in heads.items() if key not in last or head.position != last[key].upstream_offset + 1}
@@ -62,7 +64,7 @@ def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     )
 
 
-def copied_runs(receipts: Iterable[Receipt], heads: Mapping[PartitionKey, Head]) -> dict[PartitionKey, tuple[Run, ...]]:
+def copied_runs(receipts: Iterable[Receipt], heads: Mapping[TopicPartition, Head]) -> dict[TopicPartition, tuple[Run, ...]]:
     """What was copied in order, by partition, between the topics that the heads name; increasing on both sides (pure)."""
     copied = (receipt for receipt in receipts if receipt.kind is ReceiptKind.COPIED)
     valid = valid_receipts(copied, {key: head.topic_ids for key, head in heads.items()})
@@ -81,7 +83,7 @@ def _increasing(runs: Iterable[Run]) -> tuple[Run, ...]:
     return tuple(kept)
 
 
-def new_syncs(key: PartitionKey, runs: Sequence[Run], last: OffsetSync | None, spacing: int) -> tuple[OffsetSync, ...]:
+def new_syncs(key: TopicPartition, runs: Sequence[Run], last: OffsetSync | None, spacing: int) -> tuple[OffsetSync, ...]:
     """The syncs to write for one partition, in order (pure). `spacing` in offsets; `last`: the newest sync in the topic.
 
     At most two more than an offset has bits. Empty when the newest record has a sync.
@@ -122,13 +124,13 @@ def _image(runs: Sequence[Run], upstream: int) -> int:
     return downstream + upstream - start
 
 
-def _changes(new: Iterable[OffsetSync], last: Mapping[PartitionKey, OffsetSync]) -> list[Change]:
+def _changes(new: Iterable[OffsetSync], last: Mapping[TopicPartition, OffsetSync]) -> list[Change]:
     """One for each partition."""
     changes = []
-    for key, found in groupby(new, lambda sync: (sync.topic, sync.partition)):
+    for key, found in groupby(new, lambda sync: TopicPartition(sync.topic, sync.partition)):
         syncs, before = list(found), last.get(key)
         back = before is not None and syncs[0].upstream_offset <= before.upstream_offset
         detail = f"{len(syncs)} up to upstream {syncs[-1].upstream_offset}, downstream {syncs[-1].downstream_offset}"
         reason = "the last sync is about other records: a topic was created again, or copied again" if back else "copied since"
-        changes.append(Change(f"offset syncs of {key[0]}-{key[1]}", "write", detail, reason))
+        changes.append(Change(f"offset syncs of {key.topic}-{key.partition}", "write", detail, reason))
     return changes

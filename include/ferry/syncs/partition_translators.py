@@ -24,7 +24,6 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.ledger.reading import read_own_state, read_receipts
-from ferry.ledger.state import PartitionKey
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.policy.naming import ledger_topic
 from ferry.translation.model import Translation
@@ -37,20 +36,20 @@ Topics = Mapping[str, "TopicDescription"]
 class OffsetMaps:
     """Maps and problems by source topic and partition. `unread`: partitions that a cluster did not answer for."""
 
-    maps: Mapping[PartitionKey, OffsetMap]
-    problems: Mapping[PartitionKey, str]
-    unread: frozenset[PartitionKey] = frozenset()
+    maps: Mapping[TopicPartition, OffsetMap]
+    problems: Mapping[TopicPartition, str]
+    unread: frozenset[TopicPartition] = frozenset()
 
 
 def read_offset_maps(
-    flow: Flow, remote: Mapping[PartitionKey, str], ids: Mapping[PartitionKey, str], target_topics: Topics, *, ask_source: bool = True
+    flow: Flow, remote: Mapping[TopicPartition, str], ids: Mapping[TopicPartition, str], target_topics: Topics, *, ask_source: bool = True
 ) -> OffsetMaps:
     """Maps of the source partitions that are the keys of `remote`, which names their remote topics; these must exist.
 
     `ids`: of the source topics. `ask_source` False: the source may be unreachable, so its log starts count as 0. ClusterUnreachable and its
     kin when the ledger cannot be read to its end.
     """
-    problems: dict[PartitionKey, str] = {}
+    problems: dict[TopicPartition, str] = {}
     for key, topic in remote.items():
         width = target_topics[topic].partitions
         if key[1] >= width:
@@ -64,7 +63,7 @@ def read_offset_maps(
         receipts = valid_receipts(read_receipts(flow, wanted), today)
         starts, start_problems = target.earliest_offsets(wanted.values())
     sources = [TopicPartition(*key) for key in wanted]
-    begins, source_problems = dict.fromkeys(sources, 0), dict[tuple[str, int], str]()
+    begins, source_problems = dict.fromkeys(sources, 0), dict[TopicPartition, str]()
     if ask_source:
         with ClusterAdmin(flow.source) as source:
             begins, source_problems = source.earliest_offsets(sources)
@@ -117,7 +116,7 @@ def read_translators(
         if not route.problem
         for number in range(home_topics[topic].partitions)
     ]
-    remote: dict[PartitionKey, str] = {place.key: place.route.remote_topic for place in places if place.route.by is not ByLedger.INVERSE}
+    remote: dict[TopicPartition, str] = {place.key: place.route.remote_topic for place in places if place.route.by is not ByLedger.INVERSE}
     forward = read_offset_maps(flow, remote, {key: id_of(home_topics[key[0]]) for key in remote}, away_topics)
     back = _read_back(flow, places, home_topics, away_topics)
     alone = ledger_topic(flow.target.alias) not in home_topics
@@ -153,7 +152,7 @@ class _Place:
 
 def _read_back(flow: Flow, places: Iterable[_Place], home_topics: Topics, away_topics: Topics) -> OffsetMaps:
     """Maps of the opposite flow, which copied to the topics that groups read. Without its ledger every partition has a problem."""
-    wanted: dict[PartitionKey, str] = {
+    wanted: dict[TopicPartition, str] = {
         place.origin: place.key.topic for place in places if place.route.by is not ByLedger.FORWARD and place.key.partition < place.width
     }
     if not wanted:

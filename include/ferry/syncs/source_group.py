@@ -49,18 +49,19 @@ def sync_source_group(context: SyncContext) -> SyncOutcome:
 
 
 def published(
-    heads: dict[tuple[str, int], Head], topics: dict[str, TopicDescription]
+    heads: dict[TopicPartition, Head], topics: dict[str, TopicDescription]
 ) -> tuple[dict[TopicPartition, CommittedOffset], tuple[Skipped, ...]]:
     """The offsets to commit (pure). Positions of topics that are gone or were created again are skipped."""
     wanted, skipped = {}, []
-    for (topic, partition), head in sorted(heads.items()):
+    for key, head in sorted(heads.items()):
+        topic, partition = key
         today = topics.get(topic)
         if today is None or partition >= today.partitions:
             skipped.append(Skipped(f"{topic}-{partition}", "the source has no such partition"))
         elif today.topic_id is not None and today.topic_id != head.source_topic_id:
             skipped.append(Skipped(f"{topic}-{partition}", "the topic was deleted and created again since it was copied"))
         else:
-            wanted[TopicPartition(topic, partition)] = CommittedOffset(head.position, metadata=METADATA)
+            wanted[key] = CommittedOffset(head.position, metadata=METADATA)
     return wanted, tuple(skipped)
 
 

@@ -22,7 +22,6 @@ from ferry.errors import ArgumentError, LogChanged, PositionDisagrees, TargetRec
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.run_report import PartitionFailure
-from ferry.ledger.state import PartitionKey
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence
@@ -59,7 +58,7 @@ def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
         broken += _truncated(there, receipts, target.end_offsets((entry.remote for entry in there), committed=False)[0])
         partitions, problems = _comparable(flow, source, target, there, seen, request, receipts, (target_ends, target_problems))
     known = {entry.key for entry in wanted}
-    left = [] if narrow else _left(receipt for receipt in every if (receipt.topic, receipt.partition) not in known)
+    left = [] if narrow else _left(receipt for receipt in every if receipt.key not in known)
     absent = [
         NotCovered(*entry.key, entry.log_start, entry.stable_end, reasons.NO_REMOTE_TOPIC)
         for entry in facts
@@ -94,7 +93,7 @@ def _broken(entry: PartitionFacts) -> PartitionFailure | None:
 
 
 def _truncated(
-    facts: Iterable[PartitionFacts], receipts: Mapping[PartitionKey, list[Receipt]], ends: Mapping[TopicPartition, int]
+    facts: Iterable[PartitionFacts], receipts: Mapping[TopicPartition, list[Receipt]], ends: Mapping[TopicPartition, int]
 ) -> list[PartitionFailure]:
     """Partitions whose remote log ends before an offset in the ledger. `ends`: high watermarks, read after the ledger."""
     found = []
@@ -114,11 +113,11 @@ def _comparable(  # noqa: PLR0917 - everything that was asked
     facts: Sequence[PartitionFacts],
     seen: FlowSnapshot,
     request: VerifyRequest,
-    receipts: Mapping[PartitionKey, list[Receipt]],
+    receipts: Mapping[TopicPartition, list[Receipt]],
     target_bounds: Offsets,
-) -> tuple[tuple[PartitionEvidence, ...], dict[PartitionKey, str]]:
+) -> tuple[tuple[PartitionEvidence, ...], dict[TopicPartition, str]]:
     """The evidence of partitions, and why others cannot be compared. `target_bounds`: ends of the remote logs, and problems with them."""
-    keys = {TopicPartition(*entry.key): entry.remote for entry in facts}
+    keys = {entry.key: entry.remote for entry in facts}
     source_ends, end_problems = source.end_offsets(keys)
     source_starts, start_problems = source.earliest_offsets(keys)
     target_starts, remote_problems = target.earliest_offsets(keys.values())
@@ -171,8 +170,8 @@ def _compacted(source: ClusterAdmin, topics: set[str]) -> frozenset[str]:
 
 
 def _excluded(
-    flow: Flow, facts: Iterable[PartitionFacts], receipts: Mapping[PartitionKey, list[Receipt]], seen: FlowSnapshot
-) -> dict[PartitionKey, Ranges]:
+    flow: Flow, facts: Iterable[PartitionFacts], receipts: Mapping[TopicPartition, list[Receipt]], seen: FlowSnapshot
+) -> dict[TopicPartition, Ranges]:
     """Offsets that the flow in the other direction wrote to the source, for partitions of which receipts left such records out."""
     touched = [
         replace(entry, since=entry.log_start)
@@ -185,9 +184,9 @@ def _excluded(
 
 def _left(receipts: Iterable[Receipt]) -> list[NotCovered]:
     """What was copied of partitions that the flow does not copy today."""
-    spans: dict[PartitionKey, Range] = {}
+    spans: dict[TopicPartition, Range] = {}
     for receipt in receipts:
-        key, span = (receipt.topic, receipt.partition), (receipt.upstream_start, receipt.upstream_end)
+        key, span = receipt.key, (receipt.upstream_start, receipt.upstream_end)
         first, last = spans.get(key, span)
         spans[key] = (min(first, span[0]), max(last, span[1]))
     return [NotCovered(*key, *span, NOT_SELECTED) for key, span in sorted(spans.items())]
