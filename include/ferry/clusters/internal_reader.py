@@ -1,4 +1,4 @@
-"""Reading an internal topic completely: every record that was committed when the read began.
+"""Reading an internal topic completely: every record that was committed when the read began. Also the first records of any topic.
 
 Commit markers reach partitions one by one, and another writer's open transaction hides later records. So a read_committed reader is done
 only when its last stable offset has passed the high watermark that it captured at its start.
@@ -26,6 +26,7 @@ from ferry.errors import ClusterUnreachable, FerryError, UnreadableRecord
 from ferry.wire.aborted import AbortedTracker
 from ferry.wire.batch import MalformedBatch, iterate_batches
 from ferry.wire.legacy import opened
+from ferry.wire.ranges import Range
 from ferry.wire.records import keys_and_values
 
 # Longer than 60 s: after that time a broker aborts an abandoned transaction of Ferry, which may hold the last stable offset back.
@@ -40,6 +41,8 @@ OPEN_WAIT_MILLISECONDS = 100
 PAUSE_SECONDS = 0.05
 # What one partition, and all partitions of one broker, may answer at once; a whole batch always comes.
 PARTITION_BYTES, ANSWER_BYTES = 1 << 20, 8 << 20
+# As much if only the first record counts: a batch of usual size.
+FIRST_BYTES = 64 << 10
 # Reading so many records takes less time than a seek to another offset.
 READ_ON = 5_000
 # Above every offset: the read ends where the partition does.
@@ -149,6 +152,31 @@ class InternalTopicReader:
         keys = [TopicPartition(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
         yield from self._from(dict.fromkeys(keys, 0), dict.fromkeys(keys, UNBOUNDED), complete=False)
 
+    def first_records(
+        self, spans: Mapping[TopicPartition, Range], seconds: float
+    ) -> dict[TopicPartition, InternalRecord | FerryError | None]:
+        """The first committed record of each span of offsets; None: there is none before the end or an open transaction; or the error.
+
+        Left out: partitions that could not be read in `seconds`.
+        """
+        deadline, found = time.monotonic() + seconds, dict[TopicPartition, InternalRecord | FerryError | None]()
+        positions = {key: start for key, (start, _) in spans.items()}
+        while positions and time.monotonic() < deadline:
+            before = dict(positions)
+            for key, part in self._fetched(positions, FIRST_BYTES, complete=False):
+                try:
+                    records, positions[key], end = self._taken(part, spans[key][1], complete=False)
+                except FerryError as problem:
+                    found[key] = problem
+                else:
+                    if records or positions[key] >= min(end, spans[key][1]):
+                        found[key] = records[0] if records else None
+                if key in found:
+                    del positions[key]
+            if positions == before:
+                time.sleep(PAUSE_SECONDS)
+        return found
+
     def _from(
         self, starts: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, int], *, complete: bool, seconds: float | None = None
     ) -> Iterator[tuple[str, InternalRecord]]:
@@ -158,12 +186,9 @@ class InternalTopicReader:
         waited = 0.0
         while positions:
             asked, news = time.monotonic(), False
-            answers = ask_cluster(
-                self._cluster, self._round, positions, complete, role=ClientRole.CONSUMER, milliseconds=CONTACT_MILLISECONDS
-            )
+            answers = self._fetched(positions, PARTITION_BYTES, complete=complete)
             waited += time.monotonic() - asked + PAUSE_SECONDS
-            for part in answers:
-                key = TopicPartition(part.asked.topic, part.asked.partition)
+            for key, part in answers:
                 records, position, end = self._taken(part, bounds[key], complete=complete)
                 if position != part.asked.offset or end <= position:
                     news, waited = True, 0.0
@@ -182,7 +207,16 @@ class InternalTopicReader:
                     "an open transaction or a missing leader holds it back"
                 )
 
-    async def _round(self, connection: ClusterConnection, positions: Mapping[TopicPartition, int], complete: bool) -> list[Fetched]:
+    def _fetched(self, positions: Mapping[TopicPartition, int], size: int, *, complete: bool) -> list[tuple[TopicPartition, Fetched]]:
+        """One round of answers, each of at most `size` bytes."""
+        found = ask_cluster(
+            self._cluster, self._round, positions, size, complete, role=ClientRole.CONSUMER, milliseconds=CONTACT_MILLISECONDS
+        )
+        return [(TopicPartition(part.asked.topic, part.asked.partition), part) for part in found]
+
+    async def _round(
+        self, connection: ClusterConnection, positions: Mapping[TopicPartition, int], size: int, complete: bool
+    ) -> list[Fetched]:
         """One fetch from every leader, side by side; without the partitions whose leader is not known or does not answer."""
         leaders = Leaders(connection, {key.topic for key in positions})
         try:
@@ -196,7 +230,7 @@ class InternalTopicReader:
                 asked,
                 leaders,
                 total_bytes=ANSWER_BYTES,
-                partition_bytes=PARTITION_BYTES,
+                partition_bytes=size,
                 isolation=READ_COMMITTED if self._committed else READ_UNCOMMITTED,
                 wait_milliseconds=OPEN_WAIT_MILLISECONDS if complete else 0,
             )

@@ -14,19 +14,16 @@ steps and then bisection find `until`.
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as ConsumerPosition
-
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.failures import explained, made
-from ferry.clusters.partitions import TopicPartition
-from ferry.config import ClientRole, Flow
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
-from ferry.errors import ArgumentError
+from ferry.errors import ArgumentError, FerryError
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.topic_ids import valid_receipts
 from ferry.monitoring.status import position_of
@@ -36,7 +33,6 @@ from ferry.wire.ranges import Range
 COMPACTED = "the remote topic is compacted: older records appended behind newer ones would replace them, so Ferry refuses a backfill"
 # For all gaps of a topic together; the page shows the rest without times.
 LOOK_SECONDS = 20.0
-POLL_SECONDS = 0.1
 GAPS_LOOKED_AT = 500
 NOT_LOOKED_AT = "Ferry did not look up its times: there are too many missing ranges, or the source is slow"
 NO_TIME = "its records have no usable time: ferry backfill cannot copy them either"
@@ -111,13 +107,13 @@ def _timed(source: ClusterAdmin, key: TopicPartition, first: First, end: int, ob
     def offset_at(milliseconds: int) -> int | None:
         found, problems = source.offsets_for_time([key], milliseconds)
         if key not in found:
-            raise KafkaException(KafkaError(KafkaError._FAIL, problems.get(key, "no answer")))  # noqa: SLF001 - a public name
+            raise LookupError(problems.get(key, "no answer"))
         return found[key]
 
     try:
         until = interval_end(moment, end, offset_at)
-    except KafkaException as problem:
-        return MissingRange(key.partition, offset, end, obstacle=obstacle or f"Ferry could not find its times: {problem.args[0].str()}")
+    except LookupError as problem:
+        return MissingRange(key.partition, offset, end, obstacle=obstacle or f"Ferry could not find its times: {problem}")
     if until is None:
         return MissingRange(key.partition, offset, end, obstacle=obstacle or NO_TIME)
     return MissingRange(key.partition, offset, end, moment, until, obstacle)
@@ -125,57 +121,16 @@ def _timed(source: ClusterAdmin, key: TopicPartition, first: First, end: int, ob
 
 def _first_records(flow: Flow, topic: str, gaps: Iterable[Gap], deadline: float) -> Mapping[Gap, First | None]:
     """The first committed record of each gap, None for a gap without records. Gaps that were not read in time are absent."""
-
-    settings = {
-        **flow.source.librdkafka(ClientRole.CONSUMER),
-        "group.id": "ferry-page",
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "isolation.level": "read_committed",
-        "auto.offset.reset": "earliest",
-        "fetch.wait.max.ms": 20,
-        "log_level": 2,
-    }
-    waiting: dict[int, list[Gap]] = {}
-    for gap in gaps:
-        waiting.setdefault(gap[0], []).append(gap)
     found: dict[Gap, First | None] = {}
-    consumer: Consumer = made(flow.source, ClientRole.CONSUMER, lambda: Consumer(settings))
-    try:
-        while waiting and time.monotonic() < deadline:
-            # One gap of every partition at once.
-            look = {partition: entries.pop(0) for partition, entries in waiting.items()}
-            waiting = {partition: entries for partition, entries in waiting.items() if entries}
-            found |= _look(flow, consumer, topic, look, deadline)
-    finally:
-        consumer.close()
-    return found
-
-
-def _look(flow: Flow, consumer: Consumer, topic: str, gaps: Mapping[int, Gap], deadline: float) -> dict[Gap, First | None]:
-    found: dict[Gap, First | None] = {}
-    left = dict(gaps)
-    consumer.assign([ConsumerPosition(topic, partition, gap[1][0]) for partition, gap in gaps.items()])
-    while left and time.monotonic() < deadline:
-        message = consumer.poll(POLL_SECONDS)
-        if message is None:
-            continue
-        error, partition, offset = message.error(), message.partition(), message.offset()
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public name
-            raise explained(flow.source, f"reading {topic}", error, grant=f"Read on topic {topic}")
-        gap = left.get(-1 if partition is None else partition)
-        if gap is None or partition is None:
-            continue
-        start, end = gap[1]
-        if error is None and offset is not None and start <= offset < end:
-            found[gap] = (offset, message.timestamp()[1])
-        elif error is None and offset is not None and offset < start:
-            continue
-        else:  # the end of the log, or the first record is behind the gap
-            found[gap] = None
-        del left[partition]
-        consumer.pause([ConsumerPosition(topic, partition)])
-    consumer.unassign()
+    with InternalTopicReader(flow.source) as reader:
+        for together in zip_longest(*grouped((gap[0], gap) for gap in gaps).values()):  # one gap of every partition at once
+            if time.monotonic() > deadline:
+                break
+            spans = {TopicPartition(topic, partition): span for partition, span in filter(None, together)}
+            for key, first in reader.first_records(spans, deadline - time.monotonic()).items():
+                if isinstance(first, FerryError):
+                    raise first
+                found[key.partition, spans[key]] = (first.offset, first.timestamp) if first else None
     return found
 
 
