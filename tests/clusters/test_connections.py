@@ -14,7 +14,8 @@ import pytest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestNotSent
+from ferry.clusters.connections import ClusterConnection, RequestNotSent
+from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import BatchesRequest
 from ferry.config import ClientRole, Flow

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ferry.clusters import open_transactions as looking
-from ferry.clusters.connections import EventLoop
+from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.open_transactions import OpenTransaction
 from ferry.clusters.partitions import TopicPartition
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ferry.clusters.transports import SocketSelector
+from ferry.clusters.event_loop import SocketSelector
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,9 @@ import pytest
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.answers import Action
-from ferry.clusters.connections import ClusterConnection, EventLoop
+from ferry.clusters.connections import ClusterConnection
 from ferry.clusters.coordination import Coordinator
+from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.internal_batches import internal_batches
 from ferry.clusters.leaders import Leaders

@@ -6,8 +6,9 @@ Brokers take one where transactions have no version 2 and are not verified (`tra
 from __future__ import annotations
 
 from ferry.clusters.answers import Action
-from ferry.clusters.connections import ClusterConnection, EventLoop
+from ferry.clusters.connections import ClusterConnection
 from ferry.clusters.coordination import Coordinator
+from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.internal_batches import internal_batches
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import produce_answers, produce_request

@@ -10,8 +10,9 @@ import pytest
 from tests.model.broker import Contents, Id, add, commit, init, settle
 from tools.kafka import SandboxCluster, read_all
 
-from ferry.clusters.connections import ClusterConnection, EventLoop, Wakeup
+from ferry.clusters.connections import ClusterConnection
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, ProducerIdentity
+from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.leaders import Leaders
 from ferry.config import ClientRole, Flow
 from ferry.copying.fencing import FencedWriter

@@ -12,7 +12,8 @@ from tests.security.conftest import SNIPPETS, Grounds
 from tests.security.guarded import CLIENT_ID, USER
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.connections import ClusterConnection, EventLoop
+from ferry.clusters.connections import ClusterConnection
+from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import ClientRole, Cluster, Flow
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, ExitCode, FerryError

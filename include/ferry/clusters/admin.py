@@ -58,6 +58,8 @@ PARTITIONS_A_REQUEST = 2_000
 _UNANSWERED = frozenset(
     getattr(KafkaError, name) for name in ("_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_DESTROY_BROKER")
 )
+# By name: effective configs, and the errors of the others.
+Configs = tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]
 Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, str]]
 
 
@@ -162,31 +164,26 @@ class ClusterAdmin:
             raise problem
         return found
 
-    def visible_configs(
-        self, names: Iterable[str], *, to_alter: bool = False
-    ) -> tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]:
+    def visible_configs(self, names: Iterable[str], *, to_alter: bool = False) -> Configs:
         """Effective config of topics, and the errors by topic; topics that do not exist are in neither.
 
         `to_alter`: the caller will alter them. So a message names AlterConfigs, which includes DescribeConfigs.
         """
-        found, problems = {}, {}
-        for name, answer in self._configs(ResourceType.TOPIC, names, "AlterConfigs" if to_alter else "DescribeConfigs"):
-            if isinstance(answer, FerryError):
-                problems[name] = answer
-            else:
-                found[name] = answer
-        return found, problems
+        return self._configs(ResourceType.TOPIC, names, "AlterConfigs" if to_alter else "DescribeConfigs")
 
     def broker_configs(self) -> dict[str, ConfigValue]:
         """Effective config of one broker."""
-        answer: dict[str, ConfigValue] | FerryError = {}
+        found: dict[str, dict[str, ConfigValue]] = {}
+        problems: dict[str, FerryError] = {}
         for node in sorted(self._metadata("describing the cluster").brokers):
-            answer = next((found for _, found in self._configs(ResourceType.BROKER, [str(node)], "DescribeConfigs")), {})
-            if not isinstance(answer, ClusterUnreachable):  # one that has just died may be among them
+            found, problems = self._configs(ResourceType.BROKER, [str(node)], "DescribeConfigs")
+            if not any(
+                isinstance(problem, ClusterUnreachable) for problem in problems.values()
+            ):  # one that has just died may be among them
                 break
-        if isinstance(answer, FerryError):
-            raise answer
-        return answer
+        for problem in problems.values():
+            raise problem
+        return next(iter(found.values()), {})
 
     def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Log start offsets, and the errors by partition."""
@@ -270,17 +267,18 @@ class ClusterAdmin:
             for key, error in errors.items()
         }
 
-    def _configs(self, kind: ResourceType, names: Iterable[str], right: str) -> Iterator[tuple[str, dict[str, ConfigValue] | FerryError]]:
-        of_topics = kind == ResourceType.TOPIC
+    def _configs(self, kind: ResourceType, names: Iterable[str], right: str) -> Configs:
+        found: dict[str, dict[str, ConfigValue]] = {}
+        problems: dict[str, FerryError] = {}
         for chunk in chunks(sorted(names), TOPICS_A_REQUEST):
-            resources = {name: ConfigResource(kind, name) for name in chunk}
-            for name, answer in self._answers("describe_configs", resources).items():
+            for name, answer in self._answers("describe_configs", {name: ConfigResource(kind, name) for name in chunk}).items():
                 if not isinstance(answer, KafkaError):
-                    yield name, {key: config_value(entry) for key, entry in answer.items()}
+                    found[name] = {key: config_value(entry) for key, entry in answer.items()}
                 elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    what = f"topic {name}" if of_topics else f"broker {name}"
-                    grant = f"{right} on {what if of_topics else 'the cluster'}"
-                    yield name, self._explained(f"describing the config of {what}", answer, grant)
+                    what = f"{kind.name.lower()} {name}"
+                    grant = f"{right} on {what if kind == ResourceType.TOPIC else 'the cluster'}"
+                    problems[name] = self._explained(f"describing the config of {what}", answer, grant)
+        return found, problems
 
     def _answers(self, method: str, wanted: Mapping[Key, Any], gather: Callable[[list[Any]], Any] = list, **options: Any) -> dict[Key, Any]:
         """The answers of the client's `method` for the arguments `wanted`, by key; a KafkaError where one failed."""
@@ -293,12 +291,6 @@ class ClusterAdmin:
                 self._clients.answered = True
                 break
         return answers
-
-    def _described(self, **options: Any) -> Any:
-        def ask(seconds: float) -> Any:
-            return self._clients.admin.describe_cluster(request_timeout=seconds, **options).result(seconds + 1.0)
-
-        return self._retried("describing the cluster", ask)
 
     def _metadata(self, doing: str) -> ClusterMetadata:
         """Brokers and topics, from any broker."""

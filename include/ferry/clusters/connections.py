@@ -21,17 +21,16 @@ from typing import Any, NamedTuple, TypeVar
 import kafka.errors as kafka_errors
 from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
-from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
 
 from ferry.clusters import unreachable
 from ferry.clusters.answers import API_VERSIONS, Action
+from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.failures import REFUSALS, denied, granting, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.frames import Meter
 from ferry.clusters.kept import lent
-from ferry.clusters.transports import EncryptedTransport, PlainTransport, SocketSelector, connected_socket
+from ferry.clusters.transports import EncryptedTransport, PlainTransport, connected_socket
 from ferry.config import ClientRole, Cluster
-from ferry.ending import raise_if_interrupted
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
 
 T = TypeVar("T")
@@ -356,59 +355,6 @@ class ClusterConnection:
             return refused(self._cluster, self._role, reason(cause), tls=is_tls_refusal(cause))
         where = f"cluster {self.alias} ({self._cluster.bootstrap})"
         return ClusterUnreachable(f"{where} does not answer: {reason(cause)}; check {self.alias}.bootstrap.servers and security.protocol")
-
-
-class EventLoop:
-    """The one event loop of a process's data path."""
-
-    def __init__(self) -> None:
-        self.selector = NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
-
-    def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """Run to the end; the result. KeyboardInterrupt if a signal came meanwhile, whatever task it came to."""
-        result: T = self.selector.run(coroutine, *arguments)
-        raise_if_interrupted()
-        return result
-
-    def start(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future:
-        """Start `coroutine` concurrently; the future gives its result or its error."""
-        return self.selector.call_soon_with_future(coroutine, *arguments)
-
-    async def sleep(self, seconds: float) -> None:
-        await self.selector.sleep(seconds)
-
-    def close(self) -> None:
-        self.selector.close()
-
-
-class Wakeup:
-    """Lets one coroutine wait until any of its outstanding requests is answered."""
-
-    def __init__(self, loop: EventLoop) -> None:
-        self._loop = loop
-        self._waiting: Future | None = None
-        self._fired = self._timed = False
-
-    def fire(self) -> None:
-        """Wake the waiter, or let its next wait return at once."""
-        self._fired = True
-        if self._waiting is not None and not self._waiting.is_done:
-            self._waiting.success(None)
-
-    async def wait(self, seconds: float) -> None:
-        """Return when fired, or after at most `seconds`. The timer of an earlier wait counts too, which saves timers."""
-        if not self._fired:
-            self._waiting = Future()
-            if not self._timed:
-                self._timed = True
-                self._loop.selector.call_later(seconds, self._time_out)
-            await self._waiting
-            self._waiting = None
-        self._fired = False
-
-    def _time_out(self) -> None:
-        self._timed = False
-        self.fire()
 
 
 class Connected:

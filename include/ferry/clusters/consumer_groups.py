@@ -28,7 +28,8 @@ from ferry.clusters.answers import (
     RequestKind,
 )
 from ferry.clusters.committed_offsets import GroupAnswer, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.failures import granting
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
 from ferry.clusters.group_requests import (

@@ -21,7 +21,8 @@ from kafka.protocol.producer import (
 from ferry.clusters import answers
 from ferry.clusters.answers import ASKED_AGAIN, FIND_COORDINATOR, Action, RequestKind
 from ferry.clusters.committed_offsets import BATCH_BYTES, K, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.group_requests import ANY_BROKER, GROUP_COORDINATOR, TRANSACTION_COORDINATOR, find_coordinators
 from ferry.clusters.leaders import GONE_SECONDS

@@ -5,12 +5,10 @@ kafka-python reads 4 KiB at a time and asks the selector before every write, alt
 
 from __future__ import annotations
 
-import selectors
 import socket
 import ssl
 from collections.abc import Iterable
 from typing import Any
-from weakref import WeakSet
 
 import kafka.errors as kafka_errors
 from kafka.net.inet import KafkaNetSocket
@@ -144,61 +142,3 @@ class EncryptedTransport(KafkaSSLTransport):  # type: ignore[misc]
         # kafka-python drops the data if there is an error too, for example a refused login. So the data comes first; the next read meets
         # the error.
         return (b"".join(received), None) if received else (b"", lost)
-
-
-class SocketSelector(selectors.DefaultSelector):
-    """Keeps a socket registered when nobody waits for it, because the next wait follows soon. Unregisters it if it becomes ready meanwhile.
-
-    kafka-python registers a socket before every read and unregisters it afterwards: two system calls for each answer.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._keys: dict[Any, selectors.SelectorKey] = {}
-        self._unawaited: dict[int, selectors.SelectorKey] = {}
-        self._sockets: WeakSet[socket.socket] = WeakSet()
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """As of the standard selector, and so are the others."""
-        watched = self._unawaited.pop(fileobj.fileno(), None)
-        if watched is not None and watched.fileobj is fileobj and watched.events == events:
-            key = super().modify(fileobj, events, data)
-        else:
-            if watched is not None:  # with other events, or an earlier socket of that number
-                super().unregister(watched.fileobj)
-            key = super().register(fileobj, events, data)
-            if isinstance(fileobj, socket.socket):
-                self._sockets.add(fileobj)
-        self._keys[fileobj] = key
-        return key
-
-    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        key = self._keys[fileobj] = super().modify(fileobj, events, data)
-        return key
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        key = self._keys.pop(fileobj)
-        if key.events != selectors.EVENT_READ:  # sockets are nearly always ready for writing: that would only wake the loop
-            return super().unregister(fileobj)
-        self._unawaited[key.fd] = key
-        return key
-
-    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._keys[fileobj]
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        awaited = []
-        for key, events in super().select(timeout):
-            if self._unawaited.pop(key.fd, None) is None:
-                awaited.append((key, events))
-            else:
-                super().unregister(key.fileobj)
-        return awaited
-
-    def close(self) -> None:
-        """Also closes sockets that are still open: a connection that is not complete has no transport yet that would close it."""
-        for unfinished in list(self._sockets):
-            unfinished.close()
-        super().close()
-        self._keys.clear()
-        self._unawaited.clear()

@@ -25,8 +25,9 @@ from typing import Any, NamedTuple, Protocol
 from kafka.future import Future
 
 from ferry.clusters.answers import Action
-from ferry.clusters.connections import ClusterConnection, RequestNotSent, Wakeup
+from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, ProducerIdentity
+from ferry.clusters.event_loop import Wakeup
 from ferry.clusters.fetching import without_leader
 from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import Leaders

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from ferry.clusters.connections import ClusterConnection, Wakeup
+from ferry.clusters.connections import ClusterConnection
 from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.event_loop import Wakeup
 from ferry.clusters.internal_batches import KeyValue, internal_batches, split_batch
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition

@@ -16,8 +16,9 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition

@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from ferry.clusters.connections import ClusterConnection, EventLoop
+from ferry.clusters.connections import ClusterConnection
+from ferry.clusters.event_loop import EventLoop
 from ferry.copying.buffer_limits import RateLimiter
 from ferry.copying.lane import Lane
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask, PartitionOutcome

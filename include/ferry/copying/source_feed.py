@@ -13,7 +13,8 @@ from typing import Any
 from kafka.future import Future
 
 from ferry.clusters.answers import FETCH, Action
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent, Wakeup
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.fetching import (
     Fetched,
     FetchPosition,

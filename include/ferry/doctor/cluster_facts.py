@@ -67,7 +67,12 @@ class RightsAdmin(ClusterAdmin):
 
     def cluster_operations(self) -> frozenset[str] | None:
         """What the user may do to the cluster; None: the broker does not say."""
-        found = self._described(include_authorized_operations=True).authorized_operations
+
+        def ask(seconds: float) -> object:
+            future = self._clients.admin.describe_cluster(request_timeout=seconds, include_authorized_operations=True)
+            return future.result(seconds + 1.0).authorized_operations
+
+        found = self._retried("describing the cluster", ask)
         return None if found is None else _names(found)
 
     def topic_operations(self, names: Iterable[str]) -> dict[str, frozenset[str]]:

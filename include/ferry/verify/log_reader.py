@@ -14,7 +14,8 @@ from uuid import UUID
 from kafka.future import Future
 
 from ferry.clusters.answers import FETCH, Action
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions, log_bounds, without_leader
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
 from ferry.clusters.unreachable import PATIENCE_SECONDS

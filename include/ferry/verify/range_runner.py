@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 from uuid import UUID
 
-from ferry.clusters.connections import ClusterConnection, EventLoop, RequestLost, RequestNotSent
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.fetching import log_bounds
 from ferry.clusters.leaders import Leaders
 from ferry.config import ClientRole, Flow

@@ -1,0 +1,125 @@
+"""The event loop of a process's data path: kafka-python's, with a selector that needs fewer system calls."""
+
+import selectors
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+from kafka.future import Future
+from kafka.net.selector import NetworkSelector
+
+from ferry.ending import raise_if_interrupted
+
+T = TypeVar("T")
+
+
+class SocketSelector(selectors.DefaultSelector):
+    """Keeps a socket registered when nobody waits for it, because the next wait follows soon. Unregisters it if it becomes ready meanwhile.
+
+    kafka-python registers a socket before every read and unregisters it afterwards: two system calls for each answer.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: dict[Any, selectors.SelectorKey] = {}
+        self._unawaited: dict[int, selectors.SelectorKey] = {}
+        self._sockets: WeakSet[socket.socket] = WeakSet()
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """As of the standard selector, and so are the others."""
+        watched = self._unawaited.pop(fileobj.fileno(), None)
+        if watched is not None and watched.fileobj is fileobj and watched.events == events:
+            key = super().modify(fileobj, events, data)
+        else:
+            if watched is not None:  # with other events, or an earlier socket of that number
+                super().unregister(watched.fileobj)
+            key = super().register(fileobj, events, data)
+            if isinstance(fileobj, socket.socket):
+                self._sockets.add(fileobj)
+        self._keys[fileobj] = key
+        return key
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        key = self._keys[fileobj] = super().modify(fileobj, events, data)
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        key = self._keys.pop(fileobj)
+        if key.events != selectors.EVENT_READ:  # sockets are nearly always ready for writing: that would only wake the loop
+            return super().unregister(fileobj)
+        self._unawaited[key.fd] = key
+        return key
+
+    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._keys[fileobj]
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        awaited = []
+        for key, events in super().select(timeout):
+            if self._unawaited.pop(key.fd, None) is None:
+                awaited.append((key, events))
+            else:
+                super().unregister(key.fileobj)
+        return awaited
+
+    def close(self) -> None:
+        """Also closes sockets that are still open: a connection that is not complete has no transport yet that would close it."""
+        for unfinished in list(self._sockets):
+            unfinished.close()
+        super().close()
+        self._keys.clear()
+        self._unawaited.clear()
+
+
+class EventLoop:
+    """The one event loop of a process's data path."""
+
+    def __init__(self) -> None:
+        self.selector = NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
+
+    def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        """Run to the end; the result. KeyboardInterrupt if a signal came meanwhile, whatever task it came to."""
+        result: T = self.selector.run(coroutine, *arguments)
+        raise_if_interrupted()
+        return result
+
+    def start(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future:
+        """Start `coroutine` concurrently; the future gives its result or its error."""
+        return self.selector.call_soon_with_future(coroutine, *arguments)
+
+    async def sleep(self, seconds: float) -> None:
+        await self.selector.sleep(seconds)
+
+    def close(self) -> None:
+        self.selector.close()
+
+
+class Wakeup:
+    """Lets one coroutine wait until any of its outstanding requests is answered."""
+
+    def __init__(self, loop: EventLoop) -> None:
+        self._loop = loop
+        self._waiting: Future | None = None
+        self._fired = self._timed = False
+
+    def fire(self) -> None:
+        """Wake the waiter, or let its next wait return at once."""
+        self._fired = True
+        if self._waiting is not None and not self._waiting.is_done:
+            self._waiting.success(None)
+
+    async def wait(self, seconds: float) -> None:
+        """Return when fired, or after at most `seconds`. The timer of an earlier wait counts too, which saves timers."""
+        if not self._fired:
+            self._waiting = Future()
+            if not self._timed:
+                self._timed = True
+                self._loop.selector.call_later(seconds, self._time_out)
+            await self._waiting
+            self._waiting = None
+        self._fired = False
+
+    def _time_out(self) -> None:
+        self._timed = False
+        self.fire()
