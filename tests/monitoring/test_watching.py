@@ -92,7 +92,9 @@ def test_a_cluster_goes_away_and_comes_back() -> None:
         assert (shown.state, shown.since, shown.problem, shown.lag_records, shown.topics) == (UNREACHABLE, 20.0, "gone", 0, ())
     back = frame(look(60.0, partition("x", 6, 9), losses=2), shown, one)
     assert (back.state, back.outage_seconds, back.copied_rate) == ("copying", 40.0, 0.1)
-    assert frame(look(65.0, partition("x", 6, 9)), back, one).outage_seconds is None
+    assert frame(look(65.0, partition("x", 6, 9)), back, one).outage_seconds == 40.0, "one look is too short to be seen"
+    assert frame(look(121.0, partition("x", 6, 9)), back, one).outage_seconds is None
+    assert frame(look(65.0, partition("x", 9, 9)), back, one).outage_seconds is None
 
 
 def test_the_biggest_topics_come_first() -> None:

@@ -49,11 +49,11 @@ class Standalone:
         return started
 
     def workers(self) -> int:
-        """How many the master takes for alive; -1 while it does not answer."""
+        """How many the master takes for alive; -1 while it does not answer. While it starts, it may answer with a page instead of JSON."""
         try:
             with urllib.request.urlopen(f"http://{LOOPBACK}:{self._web}/json/", timeout=2) as answer:
                 return sum(worker["state"] == "ALIVE" for worker in json.load(answer)["workers"])
-        except OSError:
+        except (OSError, json.JSONDecodeError):
             return -1
 
     def close(self) -> None:

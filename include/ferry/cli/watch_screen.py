@@ -30,7 +30,8 @@ def one_line(entry: FlowFrame) -> str:
         return f"{_clock(entry.at)} {entry.flow}: {UNREACHABLE} since {_clock(entry.since)}: {entry.problem}"
     parts = [entry.state, _lag(entry), f"copied {_rate(entry.copied_rate)}", f"headroom {_span(entry.headroom_seconds)}", _run(entry)]
     parts += [f"{entry.losses} losses"] if entry.losses else []
-    parts += [f"answers again after {_span(entry.outage_seconds)}"] if entry.outage_seconds is not None else []
+    first = entry.at == entry.since  # look of this state: one line is enough
+    parts += [f"answers again after {_span(entry.outage_seconds)}"] if first and entry.outage_seconds is not None else []
     return f"{_clock(entry.at)} {entry.flow}: {'; '.join([*parts, *entry.warnings])}"
 
 

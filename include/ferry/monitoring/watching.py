@@ -2,7 +2,7 @@
 
 A frame is computed from one look and the look before (pure). The speed of a flow is how far its positions moved between two looks. A look
 reads as much as a plan does; at most once a minute it also reads the ledger (for losses) and the newest run. A look at a cluster that does
-not answer ends after the cluster's time-outs, and has a problem; the first good look after it says how long the outage was.
+not answer ends after the cluster's time-outs, and has a problem. For a minute after it, frames say how long the outage was.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ STOPPED_SHOWN = 3
 MOVED_SECONDS = 15.0
 # Time between two reads of the ledger and the runs topic: reading a large ledger takes seconds.
 WHOLE_SECONDS = 60.0
+# So long a frame says that the clusters answer again: a person does not see what stands there for one look only.
+OUTAGE_SHOWN_SECONDS = 60.0
 UNREACHABLE = "no answer"
 # As in status documents.
 UNKNOWN = -1.0
@@ -62,7 +64,7 @@ class TopicLag:
 class FlowFrame:
     """What is shown of a flow. Rates in records/s, None before the second look; `left_seconds`: until it is up to date, at this rate.
 
-    `headroom_seconds` as of TopicLag. `since`: when the state began. `outage_seconds`: on the first look after an outage, its length.
+    `headroom_seconds` as of TopicLag. `since`: when the state began. `outage_seconds`: the length of an outage that has just ended.
     """
 
     flow: str
@@ -123,9 +125,16 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
             *((unread,) if lag.unknown_ages else ()),
         ),
         run=look.run,
-        outage_seconds=look.at - before.since if before is not None and before.state == UNREACHABLE else None,
+        outage_seconds=_outage(look, state, before),
         moved_at=moved_at,
     )
+
+
+def _outage(look: Look, state: str, before: FlowFrame | None) -> float | None:
+    if before is not None and before.state == UNREACHABLE:
+        return look.at - before.since
+    recent = before is not None and before.state == state and look.at - before.since < OUTAGE_SHOWN_SECONDS
+    return before.outage_seconds if before is not None and recent else None
 
 
 def _stopped(status: FlowStatus) -> tuple[str, ...]:
