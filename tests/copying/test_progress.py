@@ -11,7 +11,7 @@ from typing import Any, Self
 import pytest
 
 from ferry.clusters.internal_reader import InternalRecord
-from ferry.copying.progress import Progress, ProgressObserver
+from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
@@ -66,7 +66,7 @@ def test_what_this_run_copied_is_counted_once_and_said_when_it_changes(monkeypat
     other = encode_receipt(replace(receipt(50, 99, 7, 3), run_id="run-0"))
     ledger = Ledger([InternalRecord(1, 4, 0, *own), InternalRecord(1, 5, 0, *other), InternalRecord(0, 12, 0, b"old", None)], [])
     observer, said = observed(ledger, monkeypatch)
-    with observer:
+    with beside("ferry-progress", observer.watch):
         assert ledger.idle.wait(30)
     assert ledger.closed.is_set(), "the end waits for the last look"
     topic = "mm2-ferry-ledger.A.internal"
@@ -90,7 +90,7 @@ def test_a_look_that_hangs_holds_up_neither_the_run_nor_its_process(monkeypatch:
     monkeypatch.setattr("ferry.copying.progress.JOIN_SECONDS", 0.01)
     ledger = Hanging()
     observer, _ = observed(ledger, monkeypatch)
-    with observer:
+    with beside("ferry-progress", observer.watch):
         assert looking.wait(30)
         (thread,) = [thread for thread in threading.enumerate() if thread.name == "ferry-progress"]
         assert thread.daemon
@@ -106,7 +106,7 @@ def test_a_ledger_that_cannot_be_read_is_told_once_and_read_again(problem: Excep
     copied = [InternalRecord(0, 11, 0, *encode_receipt(replace(receipt(0, 50, 40, 1_000_000), run_id="run-1")))]
     ledger = Ledger(trouble, *([problem] * 3 if problem else []), copied, *([problem] if problem else []))
     observer, said = observed(ledger, monkeypatch)
-    with observer:
+    with beside("ferry-progress", observer.watch):
         assert ledger.idle.wait(30)
     why = "cluster B: gone" if problem else "cluster B: topic mm2-ferry-ledger.A.internal"
     told, line, *again = said
@@ -133,3 +133,29 @@ def test_at_the_end_nothing_is_left() -> None:
     assert progress.line(1.0).endswith("0 of 1 lanes done, 100% of the offsets")
     assert Progress(offsets_total=0, lanes_total=0).line(1.0).endswith("100% of the offsets")
     assert Progress(offsets_total=1, lanes_total=1).line(1.0).endswith(" 0% of the offsets")
+
+
+def test_a_slow_step_is_named_until_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ferry.copying.progress.FIRST_SECONDS", 0.001)
+    monkeypatch.setattr("ferry.copying.progress.REPEAT_SECONDS", 0.001)
+    said: list[str] = []
+    twice = threading.Event()
+
+    def say(text: str) -> None:
+        said.append(text)
+        if len(said) > 1:
+            twice.set()
+
+    with named_when_slow(say, "planning the lanes"):
+        assert twice.wait(30)
+    over = len(said)
+    assert set(said) == {"still planning the lanes (0 s)"}
+    assert "ferry-slow-step" not in [thread.name for thread in threading.enumerate()]
+    assert len(said) == over
+
+
+def test_a_quick_step_is_not_named_and_its_error_passes() -> None:
+    said: list[str] = []
+    with pytest.raises(KeyError), named_when_slow(said.append, "planning the lanes"):
+        raise KeyError
+    assert said == []

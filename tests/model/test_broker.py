@@ -172,9 +172,9 @@ def test_the_proof_of_an_older_run_does_not_disturb_the_write_of_a_newer_one(
     target: tuple[SandboxCluster, bool], flow: Flow, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, disturbed = InternalWriter.append, []
-    with FencedWriter(flow, "g", f"{topic}-run", [topic]) as older:
+    with FencedWriter(flow, f"{topic}-run") as older:
         stale = older.identity
-        with FencedWriter(flow, "g", f"{topic}-run", [topic]) as newer:
+        with FencedWriter(flow, f"{topic}-run") as newer:
 
             async def meets(writer: InternalWriter, records: Any) -> None:
                 await append(writer, records)

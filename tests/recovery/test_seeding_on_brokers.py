@@ -293,14 +293,13 @@ def test_bad_positions_change_nothing_and_good_ones_supersede(
 ) -> None:
     fill(source_cluster, topic, 0, 10)
     copy_flow(flow)
-    topics = [flow.ledger_topic, flow.state_topic]
-    with RunLease(flow, flow.position_group, topics) as hold:
+    with RunLease(flow) as hold:
         with pytest.raises(ArgumentError, match=rf"{topic}-1: position 11 is outside"):
             seed(flow, request(flow), GivenPositions("somebody", {(topic, 0): 10, (topic, 1): 11}))
-        hold.writer.confirm()
+        hold.confirm()
         assert seed(flow, request(flow), GivenPositions("an operator", {(topic, 0): 4}, binding=True)).exit_code is ExitCode.DONE
         with pytest.raises(Superseded):
-            hold.writer.confirm()
+            hold.confirm()
     assert copy_flow(flow).records == 6
 
 

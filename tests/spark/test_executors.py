@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ferry.copying.progress import beside
 from ferry.errors import NoExecutors
 from ferry.spark import executors
 from ferry.spark.executors import WAIT_PROPERTY, ExecutorWatch
@@ -67,7 +68,8 @@ class Said(list[str]):
 
 def test_what_is_waited_for_is_said_until_a_task_runs() -> None:
     spark, said = Spark(600.0), Said()
-    with ExecutorWatch(spark.context, 8, said) as watch:
+    watch = ExecutorWatch(spark.context, 8, said)
+    with beside("ferry-executors", watch.watch):
         assert said.until("waiting for executors: 0 so far, none of 8 tasks runs (0 s)")
         spark.there = 2
         assert said.until("waiting for executors: 2 so far, none of 8 tasks runs ")
@@ -83,7 +85,8 @@ def test_what_is_waited_for_is_said_until_a_task_runs() -> None:
 
 def test_without_executors_the_jobs_are_cancelled_and_those_that_follow_them() -> None:
     spark = Spark(0.01)
-    with ExecutorWatch(spark.context, 8, Said()) as watch:
+    watch = ExecutorWatch(spark.context, 8, Said())
+    with beside("ferry-executors", watch.watch):
         assert spark.cancelled.wait(30)
         spark.there = 1
         assert spark.looked_again()

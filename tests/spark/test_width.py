@@ -21,8 +21,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from ferry.ending import run_and_end
 from ferry.copying.lanes import balance
-from ferry.spark.groups import run_groups
 from ferry.spark.job import run_job, say
+from ferry.spark.runner import run_groups
 
 directory, lanes = Path(sys.argv[1]), int(sys.argv[2])
 

@@ -151,10 +151,10 @@ def of_everything(both: Both, directory: Path) -> dict[str, Callable[[], object]
 def test_a_newer_state(both: Both, tmp_path: Path) -> None:
     topic = both.flow.state_topic
     said = f"cluster {both.flow.target.alias}: topic {topic} holds format version 2, .* up to 1"
-    hold = RunLease(both.flow, both.flow.position_group, [topic])  # the newer release's run, which is under way
+    hold = RunLease(both.flow)  # the newer release's run, which is under way
     with hold:
         hold.take_lanes()
-        hold.writer.write({(topic, 0): [newer(encode_state(FlowRecord(both.flow.name, 8)))]})
+        hold.write({(topic, 0): [newer(encode_state(FlowRecord(both.flow.name, 8)))]})
         with both.untouched():
             for name, act in of_everything(both, tmp_path).items():
                 assert refused(act, said), name
@@ -163,7 +163,7 @@ def test_a_newer_state(both: Both, tmp_path: Path) -> None:
                 assert [failure.error for failure in outcome.failed] == ["NewerFormat"], sync
             ended = CliRunner().invoke(app, ["run", str(both.config), "--flow", both.flow.name, "--master", "inline"])
             assert isinstance(ended.exception, NewerFormat)
-        hold.writer.confirm()  # nobody has fenced it
+        hold.confirm()  # nobody has fenced it
 
 
 def test_a_newer_receipt(both: Both, tmp_path: Path) -> None:

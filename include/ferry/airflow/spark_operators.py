@@ -20,8 +20,7 @@ from ferry.airflow.flows import config_path
 from ferry.airflow.steps import request_of, skip_unless_needed
 from ferry.airflow.tasks import failure_of_exit_code, typed_retries
 from ferry.airflow.verifying import verify_request_of
-from ferry.spark.class_archive import ClassArchive
-from ferry.spark.settings import spark_conf, spark_environment
+from ferry.spark.settings import ClassArchive, spark_conf, spark_environment
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB, job_file, spark_home
 
 _EXIT_CODE = re.compile(r"Error code is: (\d+)")

@@ -21,15 +21,13 @@ from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import lane_of, number_of_lanes, transactional_id
-from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut
+from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.ledger_compaction import compact_ledger, is_due
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
-from ferry.copying.patience import until_it_answers
 from ferry.copying.plan import PartitionPlan, ends_of, plan_partitions, stopped_without_topic
-from ferry.copying.progress import Progress, ProgressObserver
+from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
-from ferry.copying.slow_steps import named_when_slow
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
 from ferry.ledger import loss_index
@@ -67,7 +65,6 @@ class CopyDriver:
 
     def __init__(self, flow: Flow, request: RunRequest, runner: LaneRunner, say: Log) -> None:
         self._flow, self._request, self._runner, self._say = flow, request, runner, say
-        self._group = flow.position_group
         self._ledger, self._state = flow.ledger_topic, flow.state_topic
         self._tally = _Tally()
         self._ledger_ends: Mapping[int, int] = {}
@@ -87,7 +84,7 @@ class CopyDriver:
             refuse_newer_state(self._flow)
             self._write_opened()
         try:
-            with RunLease(self._flow, self._group, [self._ledger, self._state]) as lease:
+            with RunLease(self._flow) as lease:
                 act(lease)
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
@@ -139,7 +136,8 @@ class CopyDriver:
         job = self._job(seen, held)
         progress = Progress(sum(plan.offsets for plan in plans), len(pending))
         self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
-        with ProgressObserver(self._flow, self._request.run_id, self._ledger_ends, progress, self._say):
+        observer = ProgressObserver(self._flow, self._request.run_id, self._ledger_ends, progress, self._say)
+        with beside("ferry-progress", observer.watch):
             out = LanesOut()
             more = partial(self._taken_back, lease, held, ends, out)
             while pending:
@@ -159,9 +157,9 @@ class CopyDriver:
             return []
         self._end_if_silent(lease)
         time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
-        lease.writer.confirm()
+        lease.confirm()
         again = {lane: lease.retake(lane) for lane in lost}
-        _, plans = until_it_answers("the plan of lost lanes")(self._plan, lease, ends, lost)
+        _, plans = until_clusters_answer()(self._plan, lease, ends, lost)
         self._name_missing([out.tasks[lane] for lane in lost], plans)
         tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}))
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
@@ -174,7 +172,7 @@ class CopyDriver:
             return
         try:
             require_contact(self._flow.source, self._flow.target)
-            lease.writer.confirm(LOOK_SECONDS)
+            lease.confirm(LOOK_SECONDS)
         except ClusterUnreachable as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise
@@ -193,11 +191,11 @@ class CopyDriver:
             held_ever = sum(reader.end_offsets(self._ledger).values())
             if not is_due(held_ever, lease.record):
                 return held_ever
-            lease.writer.confirm()  # an older run must not take the compaction's transactional id from a newer one
+            lease.confirm()  # an older run must not take the compaction's transactional id from a newer one
             try:
                 done = compact_ledger(self._flow)
             except Superseded as problem:
-                lease.writer.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
+                lease.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
                 log.warning("another process compacts the ledger: %s", problem)
                 return held_ever
             # The records of this compaction are not new ones.
@@ -271,7 +269,7 @@ class CopyDriver:
         }
         if wanted:
             claims = [encode_state(Claim(topic, topic_id, self._flow.name)) for topic, topic_id in wanted.items()]
-            lease.writer.write({TopicPartition(self._state, 0): claims})
+            lease.write({TopicPartition(self._state, 0): claims})
 
     def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
         by_lane: dict[int, list[PartitionTask]] = {}
@@ -288,7 +286,7 @@ class CopyDriver:
         return CopyJob(
             flow=self._flow,
             run_id=self._request.run_id,
-            group=self._group,
+            group=self._flow.position_group,
             ledger_topic=self._ledger,
             ledger_topic_id=ledger.topic_id or "",
             ledger_partitions=ledger.partitions,
@@ -389,7 +387,7 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
 def _check_lease(lease: RunLease, plans: Iterable[PartitionPlan]) -> None:
     """Superseded if a newer run has taken over: it may have changed what looks like a failure here."""
     if any(plan.failure is not None for plan in plans):
-        lease.writer.confirm()
+        lease.confirm()
 
 
 def _now() -> str:

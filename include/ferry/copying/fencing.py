@@ -17,11 +17,9 @@ that the id is lost. The order matters:
 tests/model goes through all interleavings of these steps.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
@@ -45,19 +43,16 @@ ATTEMPTS = 5
 class FencedWriter:
     """One transactional id on the target, held by this process. Its calls block: not for use inside a lane."""
 
-    def __init__(self, flow: Flow, group: str, name: str, topics: Iterable[str]) -> None:
+    def __init__(self, flow: Flow, name: str) -> None:
         from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
 
+        self._flow, self._name = flow, name
         self._loop = EventLoop()
-        self._name = name
-        self._flow = flow.name
-        self._group = group
-        self._topics = list(topics)
         self._connection = ClusterConnection(self._loop, flow.target, ClientRole.PRODUCER)
-        self._coordinator = Coordinator(self._loop, self._connection, name, group)
+        self._coordinator = Coordinator(self._loop, self._connection, name, flow.position_group)
         self.identity: ProducerIdentity
 
-    def __enter__(self) -> FencedWriter:
+    def __enter__(self) -> Self:
         try:
             self._loop.run(self._connection.open)
             self.identity = self._call(self._coordinator.init)
@@ -75,7 +70,7 @@ class FencedWriter:
         return self._call(self._take, names)
 
     async def _take(self, names: Sequence[str]) -> list[ProducerIdentity]:
-        coordinators = [Coordinator(self._loop, self._connection, name, self._group) for name in names]
+        coordinators = [Coordinator(self._loop, self._connection, name, self._flow.position_group) for name in names]
         taken = [self._loop.start(coordinator.init) for coordinator in coordinators]
         return [await future for future in taken]
 
@@ -115,7 +110,7 @@ class FencedWriter:
 
     async def _write(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
         transactions_v2 = await self._connection.supports_transactions_v2()
-        wakeup, leaders = Wakeup(self._loop), Leaders(self._connection, self._topics)
+        wakeup, leaders = Wakeup(self._loop), Leaders(self._connection, {topic for topic, _ in records})
         await leaders.refresh()
         writer = InternalWriter(self._connection, leaders, wakeup, self._name, transactions_v2=transactions_v2)
         self.identity = await self._settle()  # sequences start at 0 with a new epoch
@@ -133,30 +128,21 @@ class FencedWriter:
         try:
             return self._loop.run(coroutine, *arguments)
         except Fenced as problem:
-            raise Superseded(f"flow {self._flow}: a newer run took over ({problem})") from problem
+            raise Superseded(f"flow {self._flow.name}: a newer run took over ({problem})") from problem
 
 
-class RunLease:
+class RunLease(FencedWriter):
     """A flow that this process holds: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
 
-    def __init__(self, flow: Flow, group: str, topics: Iterable[str]) -> None:
-        self._flow = flow
-        self._state = flow.state_topic
-        self.writer = FencedWriter(flow, group, run_transactional_id(flow.name), topics)
+    def __init__(self, flow: Flow) -> None:
+        super().__init__(flow, run_transactional_id(flow.name))
         self.record = FlowRecord(flow.name, 0)
-
-    def __enter__(self) -> RunLease:
-        self.writer.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.writer.__exit__()
 
     def take_lanes(self) -> dict[int, ProducerIdentity]:
         """Take every lane that was ever used, and at least as many as the flow has."""
         found = self._last_record()
         self.record = replace(found, flow=self._flow.name, lanes=max(found.lanes, number_of_lanes(0, self._flow.lanes)))
-        return self._take(range(self.record.lanes))
+        return self._identities(range(self.record.lanes))
 
     def take_more_lanes(self, lanes: int) -> dict[int, ProducerIdentity]:
         """Take the lanes below `lanes` that no run has used yet, after writing the record. Superseded if a newer run holds the flow."""
@@ -164,33 +150,33 @@ class RunLease:
         if not more:
             return {}
         self.write_record(lanes=lanes)
-        pairs = self._take(more)
-        self.writer.confirm()
+        pairs = self._identities(more)
+        self.confirm()
         return pairs
 
     def write_record(self, **changes: Any) -> None:
         """Write the flow record with these fields changed."""
         self.record = replace(self.record, **changes)
-        self.writer.write({TopicPartition(self._state, 0): [encode_state(self.record)]})
+        self.write({TopicPartition(self._flow.state_topic, 0): [encode_state(self.record)]})
 
     def retake(self, lane: int) -> ProducerIdentity:
         """Take back a lane whose worker is lost. Superseded if a newer run holds the flow."""
-        self.writer.confirm()
-        pair = self._take([lane])[lane]
-        self.writer.confirm()
+        self.confirm()
+        pair = self._identities([lane])[lane]
+        self.confirm()
         return pair
 
-    def _take(self, lanes: Sequence[int]) -> dict[int, ProducerIdentity]:
-        return dict(zip(lanes, self.writer.take([transactional_id(self._flow.name, lane) for lane in lanes]), strict=True))
+    def _identities(self, lanes: Sequence[int]) -> dict[int, ProducerIdentity]:
+        return dict(zip(lanes, self.take([transactional_id(self._flow.name, lane) for lane in lanes]), strict=True))
 
     def _last_record(self) -> FlowRecord:
         """With the most lanes ever, also from uncommitted records: the lanes' open transactions are not aborted yet."""
-        most = FlowRecord(self._flow.name, 0)
+        state, most = self._flow.state_topic, FlowRecord(self._flow.name, 0)
         with InternalTopicReader(self._flow.target, committed=False) as reader:
-            for record in reader.read(self._state):
+            for record in reader.read(state):
                 if record.value is not None and record.key.startswith(FLOW_KEY):
-                    entry = decode_state(record.key, record.value, place_of(self._flow.target, self._state))
+                    entry = decode_state(record.key, record.value, place_of(self._flow.target, state))
                     if not isinstance(entry, FlowRecord):
-                        raise UnreadableRecord(f"{self._state}: {record.key!r} is not a flow record")
+                        raise UnreadableRecord(f"{state}: {record.key!r} is not a flow record")
                     most = replace(entry, lanes=max(most.lanes, entry.lanes))
         return most

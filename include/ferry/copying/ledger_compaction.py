@@ -151,7 +151,7 @@ def compact_ledger(flow: Flow) -> LedgerCompaction:
     replaced: list[Receipt] = []
     left = 0
     with (
-        FencedWriter(flow, flow.position_group, compaction_transactional_id(flow.name), [topic]) as writer,
+        FencedWriter(flow, compaction_transactional_id(flow.name)) as writer,
         InternalTopicReader(flow.target) as reader,
         ClusterAdmin(flow.target) as target,
     ):

@@ -1,14 +1,14 @@
-"""Reports the progress of a copy from the receipts of committed transactions.
+"""Says how far a run is: names steps that take long, and reports the progress of the copy.
 
-A thread reads the new receipts of the ledger every few seconds. So it needs nothing from the workers, and works with every runner. If it
-cannot read them, it says so once and tries again: the copy does not depend on it.
+The progress is read from the receipts of committed transactions: a thread reads the new receipts of the ledger every few seconds. So it
+needs nothing from the workers, and works with every runner. If it cannot read them, it says so once and tries again: the copy does not
+depend on it.
 """
-
-from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from ferry.clusters.internal_reader import InternalTopicReader
@@ -19,8 +19,37 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, decode_receipt
 
 INTERVAL_SECONDS = 2.0
-# A read that takes long must not delay the end of a run.
+# A thread that takes long must not delay the end of a run.
 JOIN_SECONDS = 5.0
+# On idle machines and clusters a step takes less than this. Users would take a run that prints nothing for minutes for dead.
+FIRST_SECONDS = 5.0
+REPEAT_SECONDS = 15.0
+
+
+@contextmanager
+def beside(name: str, watch: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Call `watch` in a thread with this name, until the block has ended; the event says so."""
+    over = threading.Event()
+    thread = threading.Thread(target=watch, args=(over,), name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(JOIN_SECONDS)
+
+
+def named_when_slow(say: Callable[[str], None], doing: str) -> AbstractContextManager[None]:
+    """Say `doing` when the block has taken FIRST_SECONDS, and every REPEAT_SECONDS after that until it ends."""
+    began = time.monotonic()
+
+    def tell(over: threading.Event) -> None:
+        pause = FIRST_SECONDS
+        while not over.wait(pause):
+            say(f"still {doing} ({time.monotonic() - began:.0f} s)")
+            pause = REPEAT_SECONDS
+
+    return beside("ferry-slow-step", tell)
 
 
 @dataclass
@@ -50,38 +79,29 @@ class Progress:
 
 
 class ProgressObserver:
-    """A context manager around the copy that says how far the run is."""
+    """Says how far the run is, in a thread beside the copy."""
 
     def __init__(self, flow: Flow, run_id: str, ledger_ends: Mapping[int, int], progress: Progress, say: Callable[[str], None]) -> None:
         self._flow, self._run_id, self._say = flow, run_id, say
         self._positions = dict(ledger_ends)
         self.progress = progress
         self._readable = True
-        self._stop = threading.Event()
         self._started = time.monotonic()
-        self._thread = threading.Thread(target=self._watch, name="ferry-progress", daemon=True)
 
-    def __enter__(self) -> ProgressObserver:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(JOIN_SECONDS)
-
-    def _watch(self) -> None:
-        while not self._stop.is_set():
+    def watch(self, over: threading.Event) -> None:
+        """Read and say until `over`."""
+        while not over.is_set():
             try:
                 with InternalTopicReader(self._flow.target) as reader:
-                    self._poll(reader)
+                    self._poll(reader, over)
             except FerryError as problem:
                 if self._readable:
                     self._say(f"cannot read the progress now; the copy goes on, and Ferry tries again: {problem}")
                 self._readable = False
-                self._stop.wait(INTERVAL_SECONDS)
+                over.wait(INTERVAL_SECONDS)
 
-    def _poll(self, reader: InternalTopicReader) -> None:
-        while not self._stop.wait(INTERVAL_SECONDS):
+    def _poll(self, reader: InternalTopicReader, over: threading.Event) -> None:
+        while not over.wait(INTERVAL_SECONDS):
             before = self.progress.counters.records, self.progress.lanes_done
             self._read(reader)
             self._readable = True

@@ -90,7 +90,7 @@ def export_offsets(
     mm2_positions.refuse_workers(flow)
     with ClusterAdmin(flow.target) as target:
         ensure_internal_topics(flow, target)
-    with RunLease(flow, flow.position_group, [flow.ledger_topic, flow.state_topic]) as lease:
+    with RunLease(flow) as lease:
         lease.take_lanes()
         planned = _planned(flow, request, topic, connector, settled=True)
         _write(flow, planned)

@@ -198,10 +198,9 @@ def end_cut_off_run(flow: Flow) -> None:
     As at the start of a run, Ferry initialises the transactional ids of the run and of every lane ever used. That aborts open transactions
     and fences their producers. Nothing is written.
     """
-    own = flow.state_topic
     with ClusterAdmin(flow.target) as target:
-        if own not in target.topics():
+        if flow.state_topic not in target.topics():
             return
     refuse_newer_state(flow)
-    with RunLease(flow, flow.position_group, [flow.ledger_topic, own]) as lease:
+    with RunLease(flow) as lease:
         lease.take_lanes()

@@ -30,7 +30,7 @@ class RecoveryKeeper:
         self._flow = flow
         self._topic = flow.state_topic
         own_id = f"{run_transactional_id(flow.name).removesuffix('run')}recovery"
-        self._writer = FencedWriter(flow, flow.position_group, own_id, [self._topic])
+        self._writer = FencedWriter(flow, own_id)
         self.state = FlowState()
         self.record = current_record(flow, self.state)
 

@@ -4,45 +4,27 @@ A Spark cluster that has lost all its workers accepts applications, and gives th
 waits for.
 """
 
-from __future__ import annotations
-
-import threading
 import time
 from collections.abc import Callable
+from threading import Event
 
 from pyspark import SparkContext
 
-from ferry.copying.slow_steps import FIRST_SECONDS, REPEAT_SECONDS
+from ferry.copying.progress import FIRST_SECONDS, REPEAT_SECONDS
 from ferry.errors import NoExecutors
 
 # A property of Spark's configuration: after this many seconds without any executor the job ends. Pulling images may take longer.
 WAIT_PROPERTY, WAIT_SECONDS = "spark.ferry.executors.wait.seconds", "120"
 POLL_SECONDS = 1.0
-JOIN_SECONDS = 10.0
 
 
 class ExecutorWatch:
-    """A context manager that watches the executors. On a local master it does nothing: there the driver is the executor.
-
-    `tasks`: how many tasks wait for executors, for the message.
-    """
+    """Watches the executors, in a thread beside the job. `tasks`: how many tasks wait for executors, for the message."""
 
     def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
         self._context, self._tasks, self._say = context, tasks, say
         self._seconds = float(context.getConf().get(WAIT_PROPERTY, WAIT_SECONDS) or WAIT_SECONDS)
-        self._over = threading.Event()
         self._gave_up = False
-        self._thread = threading.Thread(target=self._watch, name="ferry-executors", daemon=True)
-
-    def __enter__(self) -> ExecutorWatch:
-        if not (self._context.master or "").startswith("local"):
-            self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        if self._thread.is_alive():
-            self._thread.join(JOIN_SECONDS)
 
     def check(self) -> None:
         """NoExecutors if the watch cancelled the jobs."""
@@ -52,11 +34,14 @@ class ExecutorWatch:
                 f"or none with enough free cores and memory"
             )
 
-    def _watch(self) -> None:
+    def watch(self, over: Event) -> None:
+        """Until `over`. On a local master there is nothing to watch: the driver is the executor."""
+        if (self._context.master or "").startswith("local"):
+            return
         began = seen = time.monotonic()
         tell_at = began + FIRST_SECONDS
         begun = False
-        while not self._over.wait(POLL_SECONDS):
+        while not over.wait(POLL_SECONDS):
             # The list contains the driver.
             executors, now = len(self._context.statusTracker().getExecutorInfos()) - 1, time.monotonic()
             begun = executors > 0 and (begun or self._any_task_runs())

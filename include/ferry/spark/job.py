@@ -17,8 +17,8 @@ from pyspark import SparkConf, SparkContext
 
 from ferry.config import load_config
 from ferry.copying.lanes import FEWEST_LANES, MOST_LANES
+from ferry.copying.progress import named_when_slow
 from ferry.copying.request import RunRequest
-from ferry.copying.slow_steps import named_when_slow
 from ferry.errors import ExitCode, FerryError
 from ferry.pipeline.run import Run
 from ferry.spark.installed import without_pandas

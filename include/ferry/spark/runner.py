@@ -1,18 +1,20 @@
-"""Runs lanes and ranges as Spark tasks.
+"""Runs lanes and ranges as Spark tasks. Each group of them is a Spark job of its own, in one application.
 
+So a worker that is killed fails only its group, and the others keep their results.
 Lanes of a group that failed are lost; the driver of the copy takes them back and runs them again. Ranges of a verify are run again too.
 Nobody else may run a lane again. But Spark may start a task once more by itself while the first attempt still runs (a lost executor,
 speculation). Two attempts that call InitProducerId in turns, each with the result of the other's last call, would end with the same
 producer id and epoch. So every attempt but the first does nothing.
 """
 
-from __future__ import annotations
-
 import logging
+import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from pyspark import SparkContext, TaskContext
 
@@ -20,9 +22,15 @@ from ferry.copying.lane_runner import More, run_lanes
 from ferry.copying.lanes import balance
 from ferry.copying.lanes_out import WORKER_DIED
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
-from ferry.spark.groups import run_groups
+from ferry.copying.progress import beside
+from ferry.spark.executors import ExecutorWatch
 from ferry.verify.model import RangeResult, VerifyRange
 from ferry.verify.range_runner import VerifyJob, verify_ranges
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+Work = Callable[[Sequence[Item]], Iterable[Result]]
 
 log = logging.getLogger(__name__)
 
@@ -83,3 +91,44 @@ class SparkRangeRunner:
                 log.warning("the Spark task of %d ranges failed: %s", len(group), results)
             else:
                 yield from results
+
+
+def run_groups(
+    context: SparkContext, groups: deque[list[Item]], work: Work[Item, Result], say: Callable[[str], None], *, width: int
+) -> Generator[tuple[list[Item], list[Result] | str]]:
+    """Yields each group as it finishes, with its results, or with one line why it has none. At most `width` groups run at a time.
+
+    Groups are removed from `groups`; groups that are added between two results run too. `work` is pickled, and runs in a Spark worker.
+    `say` prints what the job waits for. NoExecutors if there is no executor for too long.
+    """
+    if not groups:
+        return
+    watch = ExecutorWatch(context, len(groups), say)
+    with beside("ferry-executors", watch.watch), ThreadPoolExecutor(width, thread_name_prefix="ferry-group") as pool:
+        running: dict[Future[list[Result]], list[Item]] = {}
+        while groups or running:
+            while groups and len(running) < width:
+                group = groups.popleft()
+                running[pool.submit(_in_task, context, work, group)] = group
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                group, problem = running.pop(future), future.exception()
+                watch.check()
+                yield group, future.result() if problem is None else _first_line(problem)
+
+
+def _in_task(context: SparkContext, work: Work[Item, Result], group: list[Item]) -> list[Result]:
+    results: list[Result] = context.parallelize([0], 1).mapPartitions(partial(_in_worker, work, group)).collect()
+    return results
+
+
+def _in_worker(work: Work[Item, Result], group: Sequence[Item], _: Iterable[int]) -> Iterator[Result]:
+    """What a Spark worker executes."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its reconnects are expected and end in one error of ours
+    yield from work(group)
+
+
+def _first_line(problem: BaseException) -> str:
+    lines = [line for line in str(problem).splitlines() if line.strip()]
+    telling = [line for line in lines if "SparkException" in line or "Error" in line]
+    return (telling or lines or [type(problem).__name__])[0].strip()

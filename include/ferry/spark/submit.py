@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 
 import ferry
 from ferry.errors import SparkMissing
-from ferry.spark.class_archive import ClassArchive
-from ferry.spark.settings import spark_conf, spark_environment
+from ferry.spark.settings import ClassArchive, spark_conf, spark_environment
 
 if TYPE_CHECKING:
     from ferry.copying.request import RunRequest

@@ -37,7 +37,7 @@ def test_a_broker_that_forgets_the_last_pair_supersedes_nobody(
 ) -> None:
     """The answer to a commit is lost, and the coordinator restarts: it then knows the current pair only."""
     topic, name = topic_factory(target_cluster, partitions=1), f"ferry-{flow.name}-x"
-    with FencedWriter(flow, "g", name, [topic]) as writer:
+    with FencedWriter(flow, name) as writer:
         writer.write({(topic, 0): [(b"k", b"v")]})
         answered = writer.identity
         writer.identity = answered._replace(epoch=answered.epoch - 1)
@@ -46,7 +46,7 @@ def test_a_broker_that_forgets_the_last_pair_supersedes_nobody(
         writer.write({(topic, 0): [(b"k", b"w")]})
         writer.identity = writer.identity._replace(epoch=writer.identity.epoch - 1)
         target_cluster.restart()
-        with FencedWriter(flow, "g", name, [topic]), pytest.raises(Superseded):
+        with FencedWriter(flow, name), pytest.raises(Superseded):
             writer.confirm()
 
 
@@ -55,9 +55,9 @@ def test_a_newer_holder_whose_pair_is_the_next_one_keeps_it(
 ) -> None:
     """Its epoch is the one that the older holder's commit would have led to."""
     topic, name = topic_factory(target_cluster, partitions=1), f"ferry-{flow.name}-x"
-    with FencedWriter(flow, "g", name, [topic]) as older:
+    with FencedWriter(flow, name) as older:
         older.write({(topic, 0): [(b"k", b"v")]})
-        with FencedWriter(flow, "g", name, [topic]) as newer:
+        with FencedWriter(flow, name) as newer:
             assert newer.identity == older.identity._replace(epoch=older.identity.epoch + 1)
             with pytest.raises(Superseded):
                 older.confirm()
@@ -75,7 +75,7 @@ def test_somebody_who_tidies_the_ledger_too_supersedes_no_run(
     tidied = []
 
     def contested(flow: Flow) -> object:
-        holder = (flow, flow.position_group, compaction_transactional_id(flow.name), [flow.ledger_topic])
+        holder = (flow, compaction_transactional_id(flow.name))
         with FencedWriter(*holder) as first, FencedWriter(*holder):
             tidied.append(flow.name)
             first.confirm()

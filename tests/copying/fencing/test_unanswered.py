@@ -46,7 +46,7 @@ def test_a_proof_that_nobody_answers_is_a_cluster_that_is_not_reached(
     monkeypatch.setattr(ClusterConnection, "send", refuse)
     config = tmp_path / "mm2.properties"
     config.write_text(CONFIG)
-    writer = FencedWriter(load_config(config).flow("A->B"), "g", "ferry-A->B-run", ["state"])
+    writer = FencedWriter(load_config(config).flow("A->B"), "ferry-A->B-run")
     writer.identity = ProducerIdentity(1, 0)
     try:
         with pytest.raises(ClusterUnreachable, match="ferry-A->B-run could not prove that it is held: cluster B: connection reset"):
@@ -72,7 +72,7 @@ def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_n
         if problem is not None:
             raise problem
 
-    lease: Any = SimpleNamespace(writer=SimpleNamespace(confirm=confirm))
+    lease: Any = SimpleNamespace(confirm=confirm)
     monkeypatch.setattr(driver, "require_contact", lambda *_: None)
     made._end_if_silent(lease)
     assert given == [], "no lane has waited"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ferry.clusters.coordination import COORDINATION_SECONDS
-from ferry.copying.patience import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, until_it_answers
+from ferry.copying.lanes_out import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, until_clusters_answer
 from ferry.errors import ClusterUnreachable, NotAuthorized
 
 pytestmark = pytest.mark.unit
@@ -29,7 +29,7 @@ class Cluster:
 
 def asked(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("time.monotonic", lambda: cluster.now)
-    answer: str = until_it_answers("the plan").copy(sleep=cluster.sleep)(cluster)
+    answer: str = until_clusters_answer().copy(sleep=cluster.sleep)(cluster)
     return answer
 
 
