@@ -23,6 +23,8 @@ OPENSSL = "Ferry's clients use OpenSSL, which has other names: set the system's 
 METRICS = "metrics go through Airflow"
 FIRST_SERVERS = "every run starts at bootstrap.servers"
 SAME_PARTITION = "records keep their partition"
+_ASSERTIONS = "Ferry logs in by client credentials or with a token file: see sasl.oauthbearer.token.endpoint.url"
+_OAUTH = "org.apache.kafka.common.security.oauthbearer."
 
 
 def _client(name: str, kind: Kind, default: str | None, meaning: str, roles: str = ALL) -> Property:
@@ -44,15 +46,13 @@ def _named(roles: str) -> frozenset[str]:
 _consumer = partial(_idle, roles="c")
 _producer = partial(_idle, roles="p")
 
+# fmt: off
+# A row of these tables has one line, or two when it is long.
 CONNECTION = (
     _client("bootstrap.servers", kinds.SERVERS, None, "host:port pairs of brokers to connect to first; required for every cluster"),
     _client("client.id", kinds.STRING, "ferry", "name of the client in the brokers' logs, metrics and quotas"),
-    _client(
-        "client.dns.lookup",
-        kinds.choice("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
-        "use_all_dns_ips",
-        "how host names become addresses",
-    ),
+    _client("client.dns.lookup", kinds.choice("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"), "use_all_dns_ips",
+        "how host names become addresses"),
     _client("request.timeout.ms", kinds.AT_LEAST_0, "30000", "how long a client waits for an answer; the copy always waits up to 40 s"),
     _client("metadata.max.age.ms", kinds.LONG_AT_LEAST_0, "300000", "age at which a client reads the list of partitions again"),
     _client("connections.max.idle.ms", kinds.LONG, "540000", "idle time after which a client closes a connection"),
@@ -64,50 +64,28 @@ CONNECTION = (
     _client("socket.connection.setup.timeout.max.ms", kinds.LONG, "30000", "the same after repeated failures; only for the copy itself"),
     _client("send.buffer.bytes", kinds.integer(-1, 2**31 - 1), "131072", "TCP send buffer; -1: the system decides"),
     _client("receive.buffer.bytes", kinds.integer(-1, 2**31 - 1), "65536", "TCP receive buffer; -1: the system decides"),
-    _client(
-        "auto.offset.reset", kinds.STRING, "earliest", "for the source's consumer: where a first copy begins, see ferry.start", roles="c"
-    ),
+    _client("auto.offset.reset", kinds.STRING, "earliest", "for the source's consumer: where a first copy begins, see ferry.start",
+        roles="c"),
     _client("max.request.size", kinds.AT_LEAST_0, "1048576", "largest request of the clients that write MM2's internal topics", roles="p"),
     _client("delivery.timeout.ms", kinds.AT_LEAST_0, "120000", "how long those clients try to write a record", roles="p"),
 )
 
 LOGIN = (
-    _client(
-        "security.protocol",
-        kinds.choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True),
-        "PLAINTEXT",
-        "protocol of the connection",
-    ),
+    _client("security.protocol", kinds.choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True), "PLAINTEXT",
+        "protocol of the connection"),
     _client("sasl.mechanism", kinds.STRING, "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; must be set for SASL"),
     _client("sasl.jaas.config", kinds.PASSWORD, None, "login module with its options, as in a JAAS file"),
-    _client(
-        "sasl.login.callback.handler.class",
-        kinds.java_class(
-            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
-            "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
-        ),
-        None,
-        "Kafka's own handler, which Java clients need for OAUTHBEARER",
-    ),
+    _client("sasl.login.callback.handler.class",
+        kinds.java_class(f"{_OAUTH}OAuthBearerLoginCallbackHandler", f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler"),
+        None, "Kafka's own handler, which Java clients need for OAUTHBEARER"),
     _client("sasl.oauthbearer.token.endpoint.url", kinds.WORD, None, "URL of the token endpoint (https, http) or of a token file (file)"),
     _client("sasl.oauthbearer.client.credentials.client.id", kinds.STRING, None, "client id; if not set, clientId of sasl.jaas.config"),
-    _client(
-        "sasl.oauthbearer.client.credentials.client.secret",
-        kinds.PASSWORD,
-        None,
-        "client secret; if not set, clientSecret of sasl.jaas.config",
-    ),
+    _client("sasl.oauthbearer.client.credentials.client.secret", kinds.PASSWORD, None,
+        "client secret; if not set, clientSecret of sasl.jaas.config"),
     _client("sasl.oauthbearer.scope", kinds.STRING, None, "scope of the token. If not set: scope of sasl.jaas.config"),
-    _client(
-        "sasl.oauthbearer.jwt.retriever.class",
-        kinds.java_class(
-            "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
-            "org.apache.kafka.common.security.oauthbearer.ClientCredentialsJwtRetriever",
-            "org.apache.kafka.common.security.oauthbearer.FileJwtRetriever",
-        ),
-        "DefaultJwtRetriever",
-        "how a Java client gets tokens; for Ferry the URL decides",
-    ),
+    _client("sasl.oauthbearer.jwt.retriever.class",
+        kinds.java_class(*(f"{_OAUTH}{name}JwtRetriever" for name in ("Default", "ClientCredentials", "File"))),
+        "DefaultJwtRetriever", "how a Java client gets tokens; for Ferry the URL decides"),
     _client("sasl.login.connect.timeout.ms", kinds.AT_LEAST_0, "10000", "how long a client waits for the token endpoint"),
     _client("ssl.truststore.location", kinds.WORD, None, "file with the certificates to trust. If not set: those of the system"),
     _client("ssl.truststore.password", kinds.PASSWORD, None, "password of that file"),
@@ -119,12 +97,8 @@ LOGIN = (
     _client("ssl.keystore.certificate.chain", kinds.PASSWORD, None, "the certificate chain itself, as PEM"),
     _client("ssl.keystore.key", kinds.PASSWORD, None, "the private key itself, as PEM (PKCS#8)"),
     _client("ssl.key.password", kinds.PASSWORD, None, "password of the private key"),
-    _client(
-        "ssl.endpoint.identification.algorithm",
-        kinds.choice("https", "", ignore_case=True),
-        "https",
-        "https: the client checks the broker's host name. Empty: it does not",
-    ),
+    _client("ssl.endpoint.identification.algorithm", kinds.choice("https", "", ignore_case=True), "https",
+        "https: the client checks the broker's host name. Empty: it does not"),
 )
 
 LOGIN_WITHOUT_EFFECT = (
@@ -157,8 +131,6 @@ LOGIN_WITHOUT_EFFECT = (
     _idle("ssl.secure.random.implementation", kinds.STRING, None, "Java's random numbers", "Ferry's clients use OpenSSL"),
 )
 
-_ASSERTIONS = "Ferry logs in by client credentials or with a token file: see sasl.oauthbearer.token.endpoint.url"
-
 LOGIN_REFUSED = (
     _refused("ssl.cipher.suites", "cipher suites by their Java names", OPENSSL, kinds.LIST),
     _refused("ssl.engine.factory.class", "Java's TLS engine", NO_JAVA),
@@ -166,20 +138,15 @@ LOGIN_REFUSED = (
     _refused("security.providers", "Java's security providers", NO_JAVA),
     _refused("sasl.client.callback.handler.class", "Java's SASL callbacks", NO_JAVA),
     _refused("sasl.login.class", "Java's login", NO_JAVA),
-    *(
-        _refused(f"sasl.oauthbearer.assertion.{name}", "JWT assertions", _ASSERTIONS)
-        for name in (
-            "algorithm",
-            "claim.aud",
-            "claim.exp.seconds",
-            "claim.iss",
-            "claim.jti.include",
-            "claim.nbf.seconds",
-            "claim.sub",
-            "file",
-            "private.key.file",
-        )
-    ),
+    _refused("sasl.oauthbearer.assertion.algorithm", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.claim.aud", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.claim.exp.seconds", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.claim.iss", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.claim.jti.include", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.claim.nbf.seconds", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.claim.sub", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.file", "JWT assertions", _ASSERTIONS),
+    _refused("sasl.oauthbearer.assertion.private.key.file", "JWT assertions", _ASSERTIONS),
     _refused("sasl.oauthbearer.assertion.private.key.passphrase", "JWT assertions", _ASSERTIONS, kinds.PASSWORD),
     _refused("sasl.oauthbearer.assertion.template.file", "JWT assertions", _ASSERTIONS),
     _refused("sasl.oauthbearer.header.urlencode", "encoding of client credentials", "Ferry's clients do not have it: remove the key"),
@@ -189,9 +156,8 @@ OTHERS = (
     _idle("bootstrap.controllers", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers", roles="a"),
     _idle("default.api.timeout.ms", kinds.INT, "60000", "time limit of a client call", "Ferry sets its own time limits", roles="ca"),
     _idle("enable.metrics.push", kinds.BOOLEAN, "true", "whether client metrics go to the brokers (KIP-714)", METRICS),
-    _idle(
-        "metadata.recovery.rebootstrap.trigger.ms", kinds.LONG, "300000", "when a client connects to bootstrap.servers again", FIRST_SERVERS
-    ),
+    _idle("metadata.recovery.rebootstrap.trigger.ms", kinds.LONG, "300000", "when a client connects to bootstrap.servers again",
+        FIRST_SERVERS),
     _idle("metadata.recovery.strategy", kinds.STRING, "rebootstrap", "how a client connects again", FIRST_SERVERS),
     _idle("metric.reporters", kinds.LIST, None, "Java metric reporters", METRICS),
     _idle("metrics.num.samples", kinds.INT, "2", "Java metrics", METRICS),
@@ -218,13 +184,8 @@ CONSUMER = (
     _consumer("group.protocol", kinds.STRING, "classic", "the group", NO_GROUP),
     _consumer("group.remote.assignor", kinds.STRING, None, "the group", NO_GROUP),
     _consumer("heartbeat.interval.ms", kinds.INT, "3000", "the group", NO_GROUP),
-    _consumer(
-        "isolation.level",
-        kinds.choice("read_committed", "read_uncommitted"),
-        "read_committed",
-        "whether records of open and aborted transactions are read",
-        "Ferry always reads committed records only",
-    ),
+    _consumer("isolation.level", kinds.choice("read_committed", "read_uncommitted"), "read_committed",
+        "whether records of open and aborted transactions are read", "Ferry always reads committed records only"),
     _consumer("key.deserializer", kinds.CLASS, None, "how keys are read", RAW),
     _consumer("value.deserializer", kinds.CLASS, None, "how values are read", RAW),
     _consumer("max.partition.fetch.bytes", kinds.AT_LEAST_0, "1048576", "size of a fetch", "Ferry chooses the size of its fetches"),
@@ -260,4 +221,5 @@ PRODUCER = (
     _producer("transactional.id", kinds.STRING, None, "name of the transactional producer", "each lane of a flow has its own"),
 )
 
+# fmt: on
 CLIENTS: tuple[Property, ...] = CONNECTION + LOGIN + LOGIN_WITHOUT_EFFECT + LOGIN_REFUSED + OTHERS + CONSUMER + PRODUCER

@@ -28,6 +28,10 @@ def _flow(name: str, kind: Kind, default: str | None, meaning: str) -> Property:
     return Property(name, kind, default, meaning, Scope.FLOW)
 
 
+def _filter(name: str, default: str, meaning: str) -> Property:
+    return _flow(name, kinds.java_class(MM2 + default, own=True), MM2 + default, meaning)
+
+
 def _idle(name: str, kind: Kind, default: str | None, meaning: str, why: str, scope: Scope = Scope.FLOW) -> Property:  # noqa: PLR0917 - a row of a table
     return Property(name, kind, default, meaning, scope, Effect.NO_EFFECT, why)
 
@@ -36,46 +40,28 @@ def _refused(name: str, meaning: str, instead: str, scope: Scope = Scope.FLOW) -
     return Property(name, kinds.STRING, None, meaning, scope, Effect.REFUSED, instead)
 
 
+# fmt: off
+# A row of these tables has one line, or a few when it is long.
 SOURCE = (
     _flow("enabled", kinds.BOOLEAN, "false", "whether the flow is active"),
     _flow("topics", kinds.LIST, ".*", "topics to copy: names and Java regular expressions"),
     _flow("topics.exclude", kinds.LIST, TOPICS_EXCLUDE, "topics that are not copied; wins over topics"),
-    _flow(
-        "replication.policy.class",
-        kinds.java_class(
-            MM2 + "DefaultReplicationPolicy",
-            MM2 + "IdentityReplicationPolicy",
-            # KIP-382's name of the identity policy, in the two packages that it gives.
-            MM2 + "LegacyReplicationPolicy",
-            "org.apache.kafka.mirror.LegacyReplicationPolicy",
-            own=True,
-        ),
+    _flow("replication.policy.class",
+        # LegacyReplicationPolicy is KIP-382's name of the identity policy, in the two packages that it gives.
+        kinds.java_class(*(f"{MM2}{name}ReplicationPolicy" for name in ("Default", "Identity", "Legacy")),
+            "org.apache.kafka.mirror.LegacyReplicationPolicy", own=True),
         MM2 + "DefaultReplicationPolicy",
-        "gives names to remote topics. LegacyReplicationPolicy is the same as IdentityReplicationPolicy",
-    ),
+        "gives names to remote topics. LegacyReplicationPolicy is the same as IdentityReplicationPolicy"),
     _flow("replication.policy.separator", kinds.SEPARATOR, ".", "text between the source's alias and the topic's name"),
-    _flow(
-        "replication.policy.internal.topic.separator.enabled",
-        kinds.BOOLEAN,
-        "true",
-        "whether names of checkpoints and offset-syncs topics use the separator too. Without a separator in the file it has no effect, as "
-        "in MM2",
-    ),
+    _flow("replication.policy.internal.topic.separator.enabled", kinds.BOOLEAN, "true",
+        "whether names of checkpoints and offset-syncs topics use the separator too. Without a separator in the file it has no effect, "
+        "as in MM2"),
     _flow("replication.factor", kinds.REPLICATION_FACTOR, "2", "replication factor of the remote topics that Ferry creates"),
     _flow("config.properties.exclude", kinds.LIST, CONFIG_PROPERTIES_EXCLUDE, "topic configs that are not synced"),
-    Property(
-        "use.defaults.from",
-        kinds.choice("target", "source"),
-        "target",
-        "whose defaults hold for topic configs that the source does not set",
-        Scope.FLOW_ONLY,
-    ),
-    _flow(
-        "tasks.max",
-        kinds.AT_LEAST_1,
-        None,
-        "number of Spark tasks of a run. If not set: the cores of `local[N]`, or on a Spark cluster the number of lanes (MM2: 1)",
-    ),
+    Property("use.defaults.from", kinds.choice("target", "source"), "target",
+        "whose defaults hold for topic configs that the source does not set", Scope.FLOW_ONLY),
+    _flow("tasks.max", kinds.AT_LEAST_1, None,
+        "number of Spark tasks of a run. If not set: the cores of `local[N]`, or on a Spark cluster the number of lanes (MM2: 1)"),
     _flow("transaction.producer", kinds.BOOLEAN, "true", "true: exactly-once (KIP-656). false: at-least-once, without transactions"),
     _flow("sync.topic.configs.enabled", kinds.BOOLEAN, "true", "whether topic configs are synced"),
     _flow("sync.topic.configs.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of topic configs"),
@@ -83,12 +69,8 @@ SOURCE = (
     _flow("sync.topic.acls.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of ACLs"),
     _flow("heartbeats.replication.enabled", kinds.BOOLEAN, "true", "whether heartbeats topics are copied even if the filter excludes them"),
     _flow("emit.offset-syncs.enabled", kinds.BOOLEAN, "true", "whether Ferry writes MM2's offset syncs"),
-    _flow(
-        "offset-syncs.topic.location",
-        kinds.choice("source", "target"),
-        "target",
-        "the cluster that holds the offset-syncs topic (MM2: source, which needs write access there)",
-    ),
+    _flow("offset-syncs.topic.location", kinds.choice("source", "target"), "target",
+        "the cluster that holds the offset-syncs topic (MM2: source, which needs write access there)"),
     _flow("offset-syncs.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the offset-syncs topic"),
     _flow("offset.lag.max", kinds.LONG_AT_LEAST_0, "100", "distance between two offset syncs, in records"),
 )
@@ -110,20 +92,11 @@ HEARTBEATS = (
 )
 
 FILTERS = (
-    *(
-        _flow(name, kinds.java_class(MM2 + default, own=True), MM2 + default, meaning)
-        for name, default, meaning in (
-            ("topic.filter.class", "DefaultTopicFilter", "decides which topics are copied"),
-            ("group.filter.class", "DefaultGroupFilter", "decides which groups are checkpointed"),
-            ("config.property.filter.class", "DefaultConfigPropertyFilter", "decides which topic configs are synced"),
-        )
-    ),
-    _flow(
-        "forwarding.admin.class",
-        kinds.java_class("org.apache.kafka.clients.admin.ForwardingAdmin"),
-        "org.apache.kafka.clients.admin.ForwardingAdmin",
-        "the Java class of MM2's admin client",
-    ),
+    _filter("topic.filter.class", "DefaultTopicFilter", "decides which topics are copied"),
+    _filter("group.filter.class", "DefaultGroupFilter", "decides which groups are checkpointed"),
+    _filter("config.property.filter.class", "DefaultConfigPropertyFilter", "decides which topic configs are synced"),
+    _flow("forwarding.admin.class", kinds.java_class("org.apache.kafka.clients.admin.ForwardingAdmin"),
+        "org.apache.kafka.clients.admin.ForwardingAdmin", "the Java class of MM2's admin client"),
 )
 
 WITHOUT_EFFECT = (
@@ -152,43 +125,20 @@ CONNECT = (
     _idle("value.converter.plugin.version", kinds.STRING, None, "version of the value converter", RAW),
     _idle("header.converter", kinds.CLASS, None, "how headers are converted", RAW),
     _idle("header.converter.plugin.version", kinds.STRING, None, "version of the header converter", RAW),
-    _idle(
-        "config.action.reload",
-        kinds.choice("restart", "none", ignore_case=True),
-        "restart",
-        "what happens when a secret changes",
-        "each run reads secrets again",
-    ),
+    _idle("config.action.reload", kinds.choice("restart", "none", ignore_case=True), "restart", "what happens when a secret changes",
+        "each run reads secrets again"),
     _idle("errors.retry.timeout", kinds.LONG, "0", "how long Connect retries a record", "Ferry does not process records one by one"),
     _idle("errors.retry.delay.max.ms", kinds.LONG, "60000", "pause between those retries", "Ferry does not process records one by one"),
     _idle("errors.tolerance", kinds.choice("none", "all", ignore_case=True), "none", "whether Connect skips bad records", NO_SKIP),
     _idle("errors.log.enable", kinds.BOOLEAN, "false", "whether Connect logs bad records", NO_SKIP),
     _idle("errors.log.include.messages", kinds.BOOLEAN, "false", "whether Connect logs the content of bad records", NO_SKIP),
-    _idle(
-        "exactly.once.support",
-        kinds.choice("requested", "required", ignore_case=True),
-        "requested",
-        "whether the connector must copy exactly once",
-        "Ferry copies exactly once unless transaction.producer=false",
-        Scope.FLOW_ONLY,
-    ),
-    _idle(
-        "transaction.boundary",
-        kinds.choice("poll", "interval", "connector", ignore_case=True),
-        "poll",
-        "when Connect ends a transaction",
-        "see ferry.transaction.mb and ferry.transaction.seconds",
-        Scope.FLOW_ONLY,
-    ),
+    _idle("exactly.once.support", kinds.choice("requested", "required", ignore_case=True), "requested",
+        "whether the connector must copy exactly once", "Ferry copies exactly once unless transaction.producer=false", Scope.FLOW_ONLY),
+    _idle("transaction.boundary", kinds.choice("poll", "interval", "connector", ignore_case=True), "poll",
+        "when Connect ends a transaction", "see ferry.transaction.mb and ferry.transaction.seconds", Scope.FLOW_ONLY),
     _idle("transaction.boundary.interval.ms", kinds.LONG, None, "length of the interval", "see ferry.transaction.seconds", Scope.FLOW_ONLY),
-    _idle(
-        "offsets.storage.topic",
-        kinds.STRING,
-        None,
-        "topic that holds the connector's offsets",
-        "Ferry keeps positions as group offsets on the target",
-        Scope.FLOW_ONLY,
-    ),
+    _idle("offsets.storage.topic", kinds.STRING, None, "topic that holds the connector's offsets",
+        "Ferry keeps positions as group offsets on the target", Scope.FLOW_ONLY),
     _refused("transforms", "single message transforms", NO_TRANSFORMS),
     _refused("predicates", "conditions of single message transforms", NO_TRANSFORMS),
     _refused("source.cluster.alias", "the source's alias", "clusters gives the alias: remove the key", Scope.FLOW_ONLY),
@@ -200,38 +150,27 @@ REMOVED = (
     _refused("topics.blacklist", "older name of topics.exclude", "Kafka 4.0 removed it: write topics.exclude"),
     _refused("groups.whitelist", "older name of groups", "write groups"),
     _refused("groups.blacklist", "older name of groups.exclude", "Kafka 4.0 removed it: write groups.exclude"),
-    _refused(
-        "config.properties.blacklist", "older name of config.properties.exclude", "Kafka 4.0 removed it: write config.properties.exclude"
-    ),
-    _idle(
-        "use.incremental.alter.configs", kinds.STRING, None, "which request changes configs", "Kafka 4.0 removed it: always incrementally"
-    ),
+    _refused("config.properties.blacklist", "older name of config.properties.exclude",
+        "Kafka 4.0 removed it: write config.properties.exclude"),
+    _idle("use.incremental.alter.configs", kinds.STRING, None, "which request changes configs",
+        "Kafka 4.0 removed it: always incrementally"),
     _idle("add.source.alias.to.metrics", kinds.STRING, None, "labels of MM2's metrics", "Kafka 4.0 removed it"),
 )
 
 # Names from the texts of KIP-382 and KIP-656 that no release of MM2 reads: MM2 ignores them without a warning. Ferry refuses those that
 # would change what is copied, because whoever wrote them expects an effect.
 PROPOSED = (
-    _refused(
-        "rename.topics",
-        "proposed in KIP-382",
+    _refused("rename.topics", "proposed in KIP-382",
         "MM2 never read it. Instead of false, write replication.policy.class=IdentityReplicationPolicy; instead of true, remove the key. "
-        "In a connector's file Ferry reads false as that policy",
-    ),
+        "In a connector's file Ferry reads false as that policy"),
     _refused("sync.topic.configs", "proposed in KIP-382", "MM2 never read it: write sync.topic.configs.enabled"),
     _refused("sync.topic.acls", "proposed in KIP-382", "MM2 never read it: write sync.topic.acls.enabled"),
     _refused("emit.heartbeats", "proposed in KIP-382", "MM2 never read it: write emit.heartbeats.enabled"),
     _refused("emit.checkpoints", "proposed in KIP-382", "MM2 never read it: write emit.checkpoints.enabled"),
-    _refused(
-        "source.bootstrap.servers",
-        "proposed in KIP-382",
-        "write <source>.bootstrap.servers (in a connector's file source.cluster.bootstrap.servers)",
-    ),
-    _refused(
-        "target.bootstrap.servers",
-        "proposed in KIP-382",
-        "write <target>.bootstrap.servers (in a connector's file target.cluster.bootstrap.servers)",
-    ),
+    _refused("source.bootstrap.servers", "proposed in KIP-382",
+        "write <source>.bootstrap.servers (in a connector's file source.cluster.bootstrap.servers)"),
+    _refused("target.bootstrap.servers", "proposed in KIP-382",
+        "write <target>.bootstrap.servers (in a connector's file target.cluster.bootstrap.servers)"),
     _idle("refresh.topics", kinds.STRING, None, "proposed in KIP-382", EVERY_RUN),
     _idle("refresh.groups", kinds.STRING, None, "proposed in KIP-382", EVERY_RUN),
     _idle("readahead.queue.capacity", kinds.STRING, None, "proposed in KIP-382", "Ferry fetches batches ahead as far as memory allows"),
@@ -240,14 +179,10 @@ PROPOSED = (
     _idle("offset.syncs.topic.retention.ms", kinds.STRING, None, "proposed in KIP-382", COMPACTED),
     _idle("key.converter.class", kinds.STRING, None, "proposed in KIP-382", RAW),
     _idle("value.converter.class", kinds.STRING, None, "proposed in KIP-382", RAW),
-    _idle(
-        "connector.type",
-        kinds.choice("source", "sink"),
-        "source",
-        "proposed in KIP-656: which of two connectors copies",
-        "Ferry does the work of both and keeps positions on the target. For the guarantee, see transaction.producer. For the sink's group "
-        "on the source, see ferry.publish.source.group",
-    ),
+    _idle("connector.type", kinds.choice("source", "sink"), "source", "proposed in KIP-656: which of two connectors copies",
+        "Ferry does the work of both and keeps positions on the target. For the guarantee, see transaction.producer. For the sink's "
+        "group on the source, see ferry.publish.source.group"),
 )
 
+# fmt: on
 FLOWS: tuple[Property, ...] = SOURCE + CHECKPOINTS + HEARTBEATS + FILTERS + WITHOUT_EFFECT + CONNECT + REMOVED + PROPOSED

@@ -21,57 +21,20 @@ FILE: tuple[Property, ...] = (
     ),
 )
 
-_WORKER_NAMES = (
-    "access.control.allow.methods",
-    "access.control.allow.origin",
-    "admin.listeners",
-    "admin.listeners.https.ssl.client.auth",
-    "config.storage.replication.factor",
-    "config.storage.topic",
-    "connect.protocol",
-    "connector.client.config.override.policy",
-    "exactly.once.source.support",
-    "group.id",
-    "header.converter",
-    "header.converter.version",
-    "heartbeat.interval.ms",
-    "inter.worker.key.generation.algorithm",
-    "inter.worker.key.size",
-    "inter.worker.key.ttl.ms",
-    "inter.worker.signature.algorithm",
-    "inter.worker.verification.algorithms",
-    "key.converter",
-    "key.converter.version",
-    "listeners",
-    "listeners.https.ssl.client.auth",
-    "offset.flush.interval.ms",
-    "offset.flush.timeout.ms",
-    "offset.storage.partitions",
-    "offset.storage.replication.factor",
-    "offset.storage.topic",
-    "plugin.discovery",
-    "plugin.path",
-    "rebalance.timeout.ms",
-    "response.http.headers.config",
-    "rest.advertised.host.name",
-    "rest.advertised.listener",
-    "rest.advertised.port",
-    "rest.extension.classes",
-    "scheduled.rebalance.max.delay.ms",
-    "session.timeout.ms",
-    "ssl.client.auth",
-    "status.storage.partitions",
-    "status.storage.replication.factor",
-    "status.storage.topic",
-    "task.shutdown.graceful.timeout.ms",
-    "topic.creation.enable",
-    "topic.tracking.allow.reset",
-    "topic.tracking.enable",
-    "value.converter",
-    "value.converter.version",
-    "worker.sync.timeout.ms",
-    "worker.unsync.backoff.ms",
-)
+# Ferry has nothing else to say about each of them.
+_WORKER_NAMES = """
+    access.control.allow.methods access.control.allow.origin admin.listeners admin.listeners.https.ssl.client.auth
+    config.storage.replication.factor config.storage.topic connect.protocol connector.client.config.override.policy
+    exactly.once.source.support group.id header.converter header.converter.version heartbeat.interval.ms
+    inter.worker.key.generation.algorithm inter.worker.key.size inter.worker.key.ttl.ms inter.worker.signature.algorithm
+    inter.worker.verification.algorithms key.converter key.converter.version listeners listeners.https.ssl.client.auth
+    offset.flush.interval.ms offset.flush.timeout.ms offset.storage.partitions offset.storage.replication.factor offset.storage.topic
+    plugin.discovery plugin.path rebalance.timeout.ms response.http.headers.config rest.advertised.host.name rest.advertised.listener
+    rest.advertised.port rest.extension.classes scheduled.rebalance.max.delay.ms session.timeout.ms ssl.client.auth
+    status.storage.partitions status.storage.replication.factor status.storage.topic task.shutdown.graceful.timeout.ms
+    topic.creation.enable topic.tracking.allow.reset topic.tracking.enable value.converter value.converter.version
+    worker.sync.timeout.ms worker.unsync.backoff.ms
+""".split()  # noqa: SIM905 - a list would take a line for each name
 
 WORKERS: tuple[Property, ...] = tuple(
     Property(name, kinds.STRING, None, "setting of a Connect worker", Scope.WORKER, Effect.NO_EFFECT, NO_WORKER) for name in _WORKER_NAMES
