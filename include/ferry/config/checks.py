@@ -9,12 +9,11 @@ from ferry.config.pasted_pem import MISPLACED, begins_pem
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.providers import Providers, UnresolvedReference, has_reference
-from ferry.config.registry.kinds import BOOLEAN
+from ferry.config.registry.kinds import BOOLEAN, PATTERNS
 from ferry.config.registry.property import Effect, Scope
 from ferry.errors import ConfigError
 from ferry.policy.java_patterns import java_pattern
 
-_PATTERNS = frozenset({"topics", "topics.exclude", "groups", "groups.exclude", "config.properties.exclude"})
 _COMMENT = " #"
 
 
@@ -95,7 +94,7 @@ class EntryChecks:
             return
         if isinstance(value, tuple) and len(value) < entry.value.count(",") + 1 and entry.value.strip():
             self.problems.warn("holds an element twice; once is enough", entry)
-        if known.name in _PATTERNS:
+        if known.kind is PATTERNS:
             try:
                 java_pattern(value, known.name)
             except ConfigError as problem:

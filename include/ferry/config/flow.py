@@ -13,8 +13,8 @@ from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.registry import FLOW_PROPERTIES
 from ferry.config.registry.property import Effect
-from ferry.config.replicas import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, REPLICA_KEYS, WantedReplicas
-from ferry.config.settings import AclSettings, AlertSettings, HandlingSettings, MirroringSettings, read_from, values_of
+from ferry.config.replicas import REPLICA_KEYS, WantedReplicas
+from ferry.config.settings import AclSettings, AlertSettings, HandlingSettings, MirroringSettings, properties_of, read_from, read_settings
 from ferry.config.sources import ClientRole, Pair, Sources
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
@@ -23,8 +23,6 @@ from ferry.policy.naming import ledger_topic, position_group, replication_policy
 from ferry.policy.replication_policy import ReplicationPolicy
 from ferry.policy.selection import Selection, TopicRules
 
-MEBIBYTE = 1 << 20
-MEGABYTE = 1_000_000
 _ENABLED = "enabled"
 _HEARTBEATS = "emit.heartbeats.enabled"
 _REPLICATION_CLASS = "replication.policy.class"
@@ -64,11 +62,11 @@ class Flow:
     on_unclear: Literal["fail", "local"] = read_from("ferry.on.unclear")
     schedule: str | None = read_from("ferry.schedule")
     spark_connection: str = read_from("ferry.spark.connection")
-    transaction_bytes: int = 64 * MEBIBYTE
+    transaction_bytes: int = read_from("ferry.transaction.mb")
     transaction_seconds: int = read_from("ferry.transaction.seconds")
     open_transaction_warn_ms: int = read_from("ferry.open.transaction.warn.ms")
-    memory_bytes: int = 512 * MEBIBYTE
-    max_bytes_per_second: float | None = None
+    memory_bytes: int = read_from("ferry.memory.mb")
+    max_bytes_per_second: float | None = read_from("ferry.max.rate.mb")
     ledger_partitions: int = read_from("ferry.ledger.partitions")
     internal_topics_replication_factor: int = read_from("ferry.internal.topics.replication.factor")
     connect_offsets_topic: str | None = read_from("offsets.storage.topic")
@@ -157,14 +155,8 @@ class Flow:
 
     def wanted_replicas(self, key: str) -> WantedReplicas:
         """The value of one of REPLICA_KEYS."""
-        factors = {
-            REMOTE_TOPICS: self.replication_factor,
-            OWN_TOPICS: self.internal_topics_replication_factor,
-            HEARTBEATS: self.mirroring.heartbeats_topic_replication_factor,
-            CHECKPOINTS: self.mirroring.checkpoints_topic_replication_factor,
-            OFFSET_SYNCS: self.mirroring.offset_syncs_topic_replication_factor,
-        }
-        return WantedReplicas(key, factors[key], key in self.replicas_given)
+        factor = next(getattr(part, name) for part in (self, self.mirroring) for name, known in properties_of(part).items() if known == key)
+        return WantedReplicas(key, factor, key in self.replicas_given)
 
 
 @dataclass(frozen=True)
@@ -201,25 +193,19 @@ class FlowReader:
         """The flow. Reports problems that concern several properties at once."""
         separator_given = self.sources.of_flow(self.pair, "replication.policy.separator") is not None
         Combinations(self.value, self._entry, source.of_role(ClientRole.CONSUMER), self.problems).check()
-        flow = Flow(
-            self.pair.name,
-            source,
-            target,
-            self._policy_class(),
+        flow: Flow = read_settings(
+            Flow,
+            self.value,
+            name=self.pair.name,
+            source=source,
+            target=target,
+            replication_policy_class=self._policy_class(),
             # DefaultReplicationPolicy.configure looks at this flag only where a separator is given.
-            not separator_given or self.value("replication.policy.internal.topic.separator.enabled"),
+            internal_separator_enabled=not separator_given or self.value("replication.policy.internal.topic.separator.enabled"),
             start=self._start(source),
-            transaction_bytes=self.value("ferry.transaction.mb") * MEBIBYTE,
-            memory_bytes=self.value("ferry.memory.mb") * MEBIBYTE,
-            max_bytes_per_second=self.value("ferry.max.rate.mb") * MEGABYTE or None,
-            mirroring=MirroringSettings(**values_of(MirroringSettings, self.value)),
-            acls=AclSettings(**values_of(AclSettings, self.value)),
             reverse_heartbeat=self._reverse_heartbeat(),
-            handling=HandlingSettings(**values_of(HandlingSettings, self.value)),
-            alerts=AlertSettings(**values_of(AlertSettings, self.value)),
             replicas_given=frozenset(key for key in REPLICA_KEYS if self._entry(key) is not None),
             class_properties=self._class_properties(),
-            **values_of(Flow, self.value),
         )
         self._check_classes(flow)
         return flow

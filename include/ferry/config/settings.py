@@ -1,7 +1,7 @@
 """Parts of a flow's settings, each field with the property that it is read from. The registry gives its kind and default."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from ferry.config.registry import FLOW_PROPERTIES
@@ -26,15 +26,19 @@ def read_from(key: str) -> Any:
     return field(default=None if known.default is None else known.kind.parse(known.default), metadata={"property": key})
 
 
-def properties_of(settings: type) -> dict[str, str]:
-    """The property of each field that is read from one."""
+def properties_of(settings: Any) -> dict[str, str]:
+    """The property of each field of settings (or of a class of them) that is read from one."""
     return {entry.name: entry.metadata["property"] for entry in fields(settings) if "property" in entry.metadata}
 
 
-def values_of(settings: type, value: Callable[[str], Any]) -> dict[str, Any]:
-    """The fields that are set, by name. `value` gives a property's effective value by its kind, None where there is none."""
-    found = {name: value(key) for name, key in properties_of(settings).items()}
-    return {name: given for name, given in found.items() if given is not None}
+def read_settings(settings: Any, value: Callable[[str], Any], **given: Any) -> Any:
+    """An object of the class `settings`. Fields that are not `given` are read from their properties, also in settings within settings.
+
+    `value` gives a property's effective value by its kind, None where there is none: then the field keeps its default.
+    """
+    read = {name: value(key) for name, key in properties_of(settings).items()}
+    read |= {part.name: read_settings(part.default_factory, value) for part in fields(settings) if is_dataclass(part.default_factory)}
+    return settings(**{name: found for name, found in read.items() if found is not None}, **given)
 
 
 @dataclass(frozen=True)

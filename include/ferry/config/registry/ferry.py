@@ -30,15 +30,15 @@ FERRY: tuple[Property, ...] = (
         "what Ferry does if topics keep their names and source records may have come from the target: fail stops the partition, local "
         "copies them"),
     _ferry("ferry.spark.connection", kinds.WORD, "spark_default", "Airflow connection of the Spark master"),
-    _ferry("ferry.transaction.mb", kinds.integer(1, 1024), "64", "Ferry commits a transaction at this size, in MiB"),
+    _ferry("ferry.transaction.mb", kinds.times(1 << 20, kinds.integer(1, 1024)), "64", "Ferry commits a transaction at this size, in MiB"),
     _ferry("ferry.transaction.seconds", kinds.integer(1, 50), "10",
         "Ferry commits a transaction at this age, in seconds. The broker aborts a transaction after 60 s"),
     _ferry("ferry.open.transaction.warn.ms", kinds.AT_LEAST_1, "900000",
         "if a transaction in a source or remote partition is open for longer than this, in ms, the partition fails, see "
         "[limits](limits.md). The default is the longest time-out that brokers allow a producer (transaction.max.timeout.ms)"),
-    _ferry("ferry.memory.mb", kinds.integer(128, 1 << 20), "512",
+    _ferry("ferry.memory.mb", kinds.times(1 << 20, kinds.integer(128, 1 << 20)), "512",
         "memory of one worker for record data, in MiB. The worker itself needs about 100 MiB more, see [limits](limits.md)"),
-    _ferry("ferry.max.rate.mb", kinds.RATE, "0",
+    _ferry("ferry.max.rate.mb", kinds.times(1_000_000, kinds.RATE), "0",
         "bandwidth of all tasks of a run together in MB/s, for reading and for writing each (1 MB = 1,000,000 bytes of record batches), "
         "see [limits](limits.md). 0: no limit"),
     _ferry("ferry.ledger.partitions", kinds.integer(1, 1000), "5", "number of partitions with which Ferry creates the ledger", "target"),

@@ -44,8 +44,8 @@ def _refused(name: str, meaning: str, instead: str, scope: Scope = Scope.FLOW) -
 # A row of these tables has one line, or a few when it is long.
 SOURCE = (
     _flow("enabled", kinds.BOOLEAN, "false", "whether the flow is active"),
-    _flow("topics", kinds.LIST, ".*", "topics to copy: names and Java regular expressions"),
-    _flow("topics.exclude", kinds.LIST, TOPICS_EXCLUDE, "topics that are not copied; wins over topics"),
+    _flow("topics", kinds.PATTERNS, ".*", "topics to copy: names and Java regular expressions"),
+    _flow("topics.exclude", kinds.PATTERNS, TOPICS_EXCLUDE, "topics that are not copied; wins over topics"),
     _flow("replication.policy.class",
         # LegacyReplicationPolicy is KIP-382's name of the identity policy, in the two packages that it gives.
         kinds.java_class(*(f"{MM2}{name}ReplicationPolicy" for name in ("Default", "Identity", "Legacy")),
@@ -57,7 +57,7 @@ SOURCE = (
         "whether names of checkpoints and offset-syncs topics use the separator too. Without a separator in the file it has no effect, "
         "as in MM2"),
     _flow("replication.factor", kinds.REPLICATION_FACTOR, "2", "replication factor of the remote topics that Ferry creates"),
-    _flow("config.properties.exclude", kinds.LIST, CONFIG_PROPERTIES_EXCLUDE, "topic configs that are not synced"),
+    _flow("config.properties.exclude", kinds.PATTERNS, CONFIG_PROPERTIES_EXCLUDE, "topic configs that are not synced"),
     Property("use.defaults.from", kinds.choice("target", "source"), "target",
         "whose defaults hold for topic configs that the source does not set", Scope.FLOW_ONLY),
     _flow("tasks.max", kinds.AT_LEAST_1, None,
@@ -76,8 +76,8 @@ SOURCE = (
 )
 
 CHECKPOINTS = (
-    _flow("groups", kinds.LIST, ".*", "consumer groups to checkpoint: names and Java regular expressions"),
-    _flow("groups.exclude", kinds.LIST, GROUPS_EXCLUDE, "groups that are left out; wins over groups"),
+    _flow("groups", kinds.PATTERNS, ".*", "consumer groups to checkpoint: names and Java regular expressions"),
+    _flow("groups.exclude", kinds.PATTERNS, GROUPS_EXCLUDE, "groups that are left out; wins over groups"),
     _flow("emit.checkpoints.enabled", kinds.BOOLEAN, "true", "whether Ferry writes checkpoints"),
     _flow("emit.checkpoints.interval.seconds", kinds.LONG, "60", "shortest time between two writes of checkpoints"),
     _flow("checkpoints.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the checkpoints topic"),

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,6 +41,11 @@ def _only(read: Callable[[str], Any], holds: Callable[[Any], bool]) -> Callable[
 def integer(low: int, high: int, name: str = "int") -> Kind:
     """A whole number in `[low, high]`."""
     return Kind(name, f"a whole number from {low} to {high}", _only(int, lambda number: low <= number <= high))
+
+
+def times(unit: int, kind: Kind) -> Kind:
+    """A number of `unit`. Gives their product, for example bytes; None for 0."""
+    return replace(kind, parse=lambda text: kind.parse(text) * unit or None)
 
 
 def choice(*names: str, ignore_case: bool = False) -> Kind:
@@ -133,6 +138,7 @@ REPLICATION_FACTOR = Kind(
 DECIMAL = Kind("double", "a number", float)
 RATE = Kind("double", "a number from 0.01 to 1000000, or 0", _only(float, lambda number: number == 0 or 0.01 <= number <= 1_000_000))
 LIST = Kind("list", "a list separated by commas, without empty elements", _list)
+PATTERNS = Kind("list", LIST.wants, _list)  # Java regular expressions, which checks.py compiles
 CLASS = Kind("class", "the name of a class", str.strip)
 CRON = Kind(
     "cron",
