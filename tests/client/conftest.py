@@ -17,7 +17,7 @@ from tools.kafka.jars import mirror_maker_jars
 
 from ferry.clusters.internal_producer import append_records
 from ferry.config import FerryConfig, Flow, load_config
-from ferry.config.replicas import WantedReplicas
+from ferry.config.settings import WantedReplicas
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.pipeline.report import assemble_report

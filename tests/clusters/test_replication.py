@@ -14,7 +14,7 @@ from tools.kafka.brokers import SandboxBrokers
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.config import Flow
-from ferry.config.replicas import REMOTE_TOPICS, WantedReplicas
+from ferry.config.settings import REMOTE_TOPICS, WantedReplicas
 from ferry.copying.request import RunRequest
 from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.doctor.flow_facts import read_flow_facts

@@ -22,8 +22,7 @@ from kafka.net.manager import KafkaConnectionManager
 from ferry.config import ClientRole, Cluster, FerryConfig
 from ferry.config.login import ClientCredentials, TokenFile, UnsecuredToken
 from ferry.config.secret import Secret
-from ferry.config.token_provider import TokenProvider
-from ferry.config.tokens import TokenFileCallback, unsecured_token
+from ferry.config.tokens import TokenFileCallback, TokenProvider, unsecured_token
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError
 
 pytestmark = pytest.mark.unit

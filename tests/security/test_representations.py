@@ -18,8 +18,7 @@ from ferry.config import ClientRole, ConnectionFields, load_config
 from ferry.config.client_settings import resolved
 from ferry.config.login import TokenFile, read_login
 from ferry.config.providers import Providers
-from ferry.config.token_provider import TokenProvider
-from ferry.config.tokens import TokenFileCallback
+from ferry.config.tokens import TokenFileCallback, TokenProvider
 from ferry.copying.model import CopyJob
 
 pytestmark = pytest.mark.unit

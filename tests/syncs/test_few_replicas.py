@@ -8,7 +8,7 @@ import pytest
 
 from ferry.clusters.describe import Brokers, TopicDescription
 from ferry.config import Flow, load_config
-from ferry.config.replicas import OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
+from ferry.config.settings import OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
 from ferry.policy.naming import ledger_topic
 from ferry.syncs.few_replicas import PARTITIONS_A_COMMAND, FewReplicas, few_replicas, reassignment, wanted_on_target
 

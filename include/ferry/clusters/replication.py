@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import WantedTopic
 from ferry.clusters.pauses import doubling
-from ferry.config.replicas import WantedReplicas
+from ferry.config.settings import WantedReplicas
 from ferry.errors import ClusterUnreachable, FerryError, TooFewBrokers
 
 # A new topic can be used when its leaders are elected and all brokers know them. This usually takes milliseconds, but minutes if a broker

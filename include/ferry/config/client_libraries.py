@@ -9,7 +9,6 @@ import socket
 from ferry.config.client_settings import ClientSettings
 from ferry.config.login import ClientCredentials, Login, Password, TokenFile, UnsecuredToken, read_login
 from ferry.config.sources import ClientRole
-from ferry.config.tokens import TokenFileCallback
 from ferry.errors import AuthenticationFailed
 
 # Java name -> librdkafka name and the range that librdkafka takes (it refuses others where Java does not).
@@ -58,7 +57,7 @@ def librdkafka_settings(settings: ClientSettings, role: ClientRole) -> dict[str,
             result[library_name] = min(max(settings.value(name), low), high)
     result.update({name: settings.value(name) for name in _TEXTS if settings.given(name)})
     if login.encrypted:
-        from ferry.config.tls import librdkafka_tls  # noqa: PLC0415 - loads cryptography, which only encrypted connections need
+        from ferry.config.stores import librdkafka_tls  # noqa: PLC0415 - loads cryptography, which only encrypted connections need
 
         result.update(librdkafka_tls(settings))
     try:
@@ -84,6 +83,8 @@ def _librdkafka_login(login: Login) -> dict[str, object]:
         case UnsecuredToken():
             result.update({"enable.sasl.oauthbearer.unsecure.jwt": True, "sasl.oauthbearer.config": _unsecured(login.credentials)})
         case TokenFile():
+            from ferry.config.tokens import TokenFileCallback  # noqa: PLC0415 - see there
+
             result["oauth_cb"] = TokenFileCallback(login.credentials)
         case ClientCredentials():
             result.update(_client_credentials(login.credentials))
@@ -129,7 +130,7 @@ def kafka_python_settings(settings: ClientSettings) -> dict[str, object]:
     if settings.given("client.dns.lookup"):
         result["client_dns_lookup"] = settings.value("client.dns.lookup")
     if login.encrypted:
-        from ferry.config.tls import tls_context  # noqa: PLC0415 - as above
+        from ferry.config.stores import tls_context  # noqa: PLC0415 - as above
 
         result["ssl_context"] = tls_context(settings)
     result.update(_kafka_python_login(settings, login))
@@ -152,8 +153,8 @@ def _kafka_python_login(settings: ClientSettings, login: Login) -> dict[str, obj
             user = user.replace("=", "=3D").replace(",", "=2C")
         result.update({"sasl_plain_username": user, "sasl_plain_password": login.credentials.password.reveal()})
     else:
-        from ferry.config.tls import tls_context  # noqa: PLC0415 - as above
-        from ferry.config.token_provider import TokenProvider  # noqa: PLC0415 - see there
+        from ferry.config.stores import tls_context  # noqa: PLC0415 - as above
+        from ferry.config.tokens import TokenProvider  # noqa: PLC0415 - see there
 
         # Java checks the token endpoint against the client's trust store, whatever protocol the brokers speak.
         result["sasl_oauth_token_provider"] = TokenProvider(login.credentials, tls_context(settings))

@@ -13,6 +13,9 @@ from ferry.config.providers import Providers, UnresolvedReference, has_reference
 from ferry.config.registry import CLIENT_PROPERTIES
 from ferry.config.sources import Setting
 
+TRUSTED_PEM = "ssl.truststore.certificates"
+_OWN_PEM = ("ssl.keystore.key", "ssl.keystore.certificate.chain")
+
 
 @dataclass(frozen=True)
 class ClientSettings:
@@ -69,3 +72,30 @@ def unresolved(alias: str, path: Path, settings: Iterable[Setting]) -> ClientSet
 def depends_on_references(settings: Iterable[Setting], *names: str) -> bool:
     """Whether one of `names` has references, so that its value is not known yet."""
     return any(setting.name in names and has_reference(setting.value.reveal()) for setting in settings)
+
+
+def store_problems(settings: ClientSettings) -> list[PropertyError]:
+    """Contradictions between the properties of stores. Opens no store."""
+    own = [name for name in _OWN_PEM if settings.given(name)]
+    found = [] if not settings.given(TRUSTED_PEM) else _misplaced_pem(settings, "truststore", TRUSTED_PEM)
+    if own:
+        found += _misplaced_pem(settings, "keystore", own[0])
+    if len(own) == 1:
+        missing = next(name for name in _OWN_PEM if name not in own)
+        found.append(settings.problem(own[0], f"needs {missing} beside it"))
+    return found
+
+
+def _misplaced_pem(settings: ClientSettings, store: str, name: str) -> list[PropertyError]:
+    found = []
+    if settings.value(f"ssl.{store}.type") != "PEM":
+        found.append(settings.problem(name, f"is read only with ssl.{store}.type=PEM: set it"))
+    if settings.given(f"ssl.{store}.location"):
+        found.append(settings.problem(name, f"and ssl.{store}.location exclude each other: remove one"))
+    return found
+
+
+def require_consistent(settings: ClientSettings) -> None:
+    """PropertyError for the first of these problems."""
+    for problem in store_problems(settings):
+        raise problem

@@ -13,8 +13,17 @@ from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.registry import FLOW_PROPERTIES
 from ferry.config.registry.property import Effect
-from ferry.config.replicas import REPLICA_KEYS, WantedReplicas
-from ferry.config.settings import AclSettings, AlertSettings, HandlingSettings, MirroringSettings, properties_of, read_from, read_settings
+from ferry.config.settings import (
+    REPLICA_KEYS,
+    AclSettings,
+    AlertSettings,
+    HandlingSettings,
+    MirroringSettings,
+    WantedReplicas,
+    properties_of,
+    read_from,
+    read_settings,
+)
 from ferry.config.sources import ClientRole, Pair, Sources
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom

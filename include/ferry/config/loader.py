@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ferry.config.checks import EntryChecks
-from ferry.config.client_settings import ClientSettings, depends_on_references
+from ferry.config.client_settings import ClientSettings, depends_on_references, store_problems
 from ferry.config.cluster import Cluster
 from ferry.config.connections import CONNECTION_KEY, Lookup, read_connection
 from ferry.config.connector_file import is_connector_file, read_connector_file
@@ -28,7 +28,6 @@ from ferry.config.providers import Providers, UnresolvedReference, read_provider
 from ferry.config.registry import kinds
 from ferry.config.settings import MirroringSettings, properties_of
 from ferry.config.sources import ClientRole, Pair, Sources
-from ferry.config.store_problems import store_problems
 from ferry.errors import ArgumentError
 from ferry.policy.custom_classes import is_custom
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ferry.config.registry import FLOW_PROPERTIES
 
@@ -18,6 +18,13 @@ DEADLINE_SECONDS = "ferry.alert.deadline.seconds"
 ASSETS_MAX = "ferry.airflow.assets.max"
 CALLBACK = "ferry.alert.callback"
 CALLBACK_ARGS = "ferry.alert.callback.args"
+# The replication factors, for each kind of topic that Ferry creates.
+REMOTE_TOPICS = "replication.factor"
+OWN_TOPICS = "ferry.internal.topics.replication.factor"
+HEARTBEATS = "heartbeats.topic.replication.factor"
+CHECKPOINTS = "checkpoints.topic.replication.factor"
+OFFSET_SYNCS = "offset-syncs.topic.replication.factor"
+REPLICA_KEYS = (REMOTE_TOPICS, OWN_TOPICS, HEARTBEATS, CHECKPOINTS, OFFSET_SYNCS)
 
 
 def read_from(key: str) -> Any:
@@ -123,3 +130,17 @@ class AlertSettings:
     def has_limits(self) -> bool:
         """Whether anything is to be checked at the end of a run."""
         return any(limit is not None for limit in (self.lag_records, self.lag_seconds, self.headroom_seconds))
+
+
+class WantedReplicas(NamedTuple):
+    """`factor`: the value of property `key` (-1: the broker's default). `given`: the file sets it; otherwise it is Ferry's default."""
+
+    key: str
+    factor: int
+    given: bool
+
+    def on(self, brokers: int, broker_default: int = 1) -> int:
+        """The number to ask for in a cluster with so many brokers, including those that are down. Only a default is lowered."""
+        if self.factor < 0:
+            return broker_default
+        return self.factor if self.given else min(self.factor, max(brokers, broker_default))

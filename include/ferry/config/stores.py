@@ -1,18 +1,22 @@
-"""Trust and key stores of Java clients, turned into PEM in memory.
+"""Trust and key stores of Java clients, turned into PEM in memory, and TLS for the two client libraries with them.
 
 The stores are PEM, PKCS12 and JKS files; PEM may also stand in the properties themselves. As in Java, the content of a store decides
 between JKS and PKCS12, whatever its type says. Messages never contain passwords.
 """
 
 import re
+import secrets
 import ssl
-import textwrap
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
     Encoding,
     NoEncryption,
     PrivateFormat,
@@ -21,13 +25,13 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from ferry.config.client_settings import ClientSettings
+from ferry.config.client_settings import TRUSTED_PEM, ClientSettings, require_consistent
 from ferry.config.jks import MAGIC as JKS_MAGIC
 from ferry.config.jks import Unreadable, read_jks, uncovered
 from ferry.config.secret import Secret
-from ferry.config.store_problems import TRUSTED_PEM, require_consistent
 
-_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----", re.DOTALL)
+_PRIVATE_KEY = re.compile("-----END [A-Z0-9 ]*PRIVATE KEY-----")
 _JCEKS_MAGIC = b"\xce\xce\xce\xce"
 # Object identifiers in a PKCS12 store. The list of keys is not encrypted, only each key is. A symmetric key of Java has both.
 _PKCS12_KEY, _PKCS12_SECRET = bytes.fromhex("060b2a864886f70d010c0a0102"), bytes.fromhex("060b2a864886f70d010c0a0105")
@@ -104,35 +108,25 @@ def _read(settings: ClientSettings, name: str, location: str) -> bytes:
         raise settings.problem(name, f"{location.strip()} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
 
 
-def _blocks(text: str) -> list[tuple[str, str]]:
-    """PEM blocks by label, with correct lines: Kafka also accepts them in one line with blanks."""
-    return [
-        (label, f"-----BEGIN {label}-----\n" + "\n".join(textwrap.wrap("".join(body.split()), 64)) + f"\n-----END {label}-----\n")
-        for label, body in _BLOCK.findall(text)
-    ]
-
-
 def _certificates(settings: ClientSettings, name: str, text: str) -> str:
     return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in _parsed_certificates(settings, name, text))
 
 
 def _parsed_certificates(settings: ClientSettings, name: str, text: str) -> list[x509.Certificate]:
-    found = [block for label, block in _blocks(text) if label == "CERTIFICATE"]
+    if not _CERTIFICATE.search(text):
+        raise settings.problem(name, "holds no PEM certificate")
     try:
-        certificates = [x509.load_pem_x509_certificate(block.encode()) for block in found]
+        return x509.load_pem_x509_certificates(text.encode())
     except ValueError:
         raise settings.problem(name, "holds a certificate that cannot be read") from None
-    if not certificates:
-        raise settings.problem(name, "holds no PEM certificate")
-    return certificates
 
 
 def _pem_identity(settings: ClientSettings, name: str, key_text: str, chain_text: str, password: str | None) -> Identity:
-    keys = [block for label, block in _blocks(key_text) if label.endswith("PRIVATE KEY")]
-    if len(keys) != 1:
-        raise settings.problem(name, f"must hold exactly one PEM private key, and holds {len(keys)}")
+    keys = len(_PRIVATE_KEY.findall(key_text))
+    if keys != 1:
+        raise settings.problem(name, f"must hold exactly one PEM private key, and holds {keys}")
     try:
-        key = load_pem_private_key(keys[0].encode(), password.encode() if password else None)
+        key = load_pem_private_key(key_text.encode(), password.encode() if password else None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise settings.problem(name, "holds a private key that cannot be read with ssl.key.password as given") from None
     chain_name = "ssl.keystore.certificate.chain" if name == "ssl.keystore.key" else name
@@ -203,3 +197,58 @@ def _open_jks(data: bytes, password: str | None, key_password: str | None) -> _C
         key = load_der_private_key(uncovered(keys[0], key_password), None)
         plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return _Content(trusted, [(key.alias, plain, key.chain) for key in keys])
+
+
+def librdkafka_tls(settings: ClientSettings) -> dict[str, object]:
+    """Settings of librdkafka."""
+    result: dict[str, object] = {
+        "ssl.endpoint.identification.algorithm": settings.value("ssl.endpoint.identification.algorithm") or "none",
+    }
+    trusted = trusted_certificates(settings)
+    if trusted is not None:
+        result["ssl.ca.pem"] = trusted
+    identity = client_identity(settings)
+    if identity is not None:
+        result["ssl.certificate.pem"] = identity.certificates
+        result["ssl.key.pem"] = identity.key.reveal()
+    return result
+
+
+def tls_context(settings: ClientSettings) -> ssl.SSLContext:
+    """A TLS client context: TLS 1.2 or newer, certificates always checked."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = settings.value("ssl.endpoint.identification.algorithm") == "https"
+    trusted = trusted_certificates(settings)
+    if trusted is None:
+        context.load_default_certs()
+    else:
+        with _named(settings, "ssl.truststore.location", "ssl.truststore.certificates"):
+            context.load_verify_locations(cadata=trusted)
+    identity = client_identity(settings)
+    if identity is not None:
+        with _named(settings, "ssl.keystore.location", "ssl.keystore.key"):
+            _load_identity(context, identity)
+    return context
+
+
+@contextmanager
+def _named(settings: ClientSettings, *names: str) -> Iterator[None]:
+    """What OpenSSL refuses (a key that is too short, a certificate of another key) is a problem of the property that it came from."""
+    try:
+        yield
+    except ssl.SSLError as problem:
+        name = next(name for name in names if settings.given(name))
+        reason = (problem.reason or str(problem)).lower().replace("_", " ")
+        raise settings.problem(name, f"holds what OpenSSL refuses: {reason}") from None
+
+
+def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
+    """Python's ssl reads keys from files only: the file lives for this call, and the key in it is encrypted with a passing password."""
+    passphrase = secrets.token_hex(32)
+    key = load_pem_private_key(identity.key.reveal().encode(), None)
+    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase.encode()))
+    with tempfile.TemporaryDirectory(prefix="ferry-") as directory:
+        path = Path(directory) / "identity.pem"
+        path.write_bytes(encrypted + identity.certificates.encode())
+        context.load_cert_chain(path, password=passphrase)

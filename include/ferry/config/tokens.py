@@ -1,4 +1,7 @@
-"""OAUTHBEARER tokens: without signature, from a file, or from a token endpoint."""
+"""OAUTHBEARER tokens for the two client libraries: without signature, from a file, or from a token endpoint.
+
+Importing kafka-python takes a quarter of a second, so only logins with OAuth load this module.
+"""
 
 import base64
 import json
@@ -14,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
 from ferry.config.login import ClientCredentials, TokenFile, UnsecuredToken
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, FerryError
 
@@ -21,6 +26,8 @@ from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, 
 _DEFAULT_LIFE_SECONDS = 300.0
 # After this a token file without a valid token is read again.
 _AGAIN_SECONDS = 10.0
+# Java renews a token after 80 % of its life (sasl.login.refresh.window.factor).
+USABLE_SHARE = 0.8
 
 
 def unsecured_token(credentials: UnsecuredToken, now: float) -> str:
@@ -116,3 +123,29 @@ def _expiry(token: str) -> float:
         return float(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["exp"])
     except (IndexError, ValueError, KeyError, TypeError):
         return time.time() + _DEFAULT_LIFE_SECONDS
+
+
+@dataclass
+class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
+    """Keeps a token until most of its life is over, so connections to many brokers ask the endpoint once."""
+
+    credentials: UnsecuredToken | ClientCredentials | TokenFile
+    context: ssl.SSLContext | None = None
+    _token: str = field(default="", repr=False)
+    _until: float = 0.0
+
+    def token(self) -> str:
+        match self.credentials:
+            case UnsecuredToken():
+                return unsecured_token(self.credentials, time.time())
+            case TokenFile():
+                return read_token_file(self.credentials)
+            case ClientCredentials():
+                if time.monotonic() >= self._until:
+                    self._token, life = request_token(self.credentials, self.context)
+                    self._until = time.monotonic() + life * USABLE_SHARE
+        return self._token
+
+    def extensions(self) -> dict[str, str]:
+        """SASL extensions (KIP-342)."""
+        return dict(self.credentials.extensions)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from ferry.config import Cluster, Flow
-from ferry.config.replicas import OWN_TOPICS, REMOTE_TOPICS
+from ferry.config.settings import OWN_TOPICS, REMOTE_TOPICS
 from ferry.copying.lanes import number_of_lanes
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts
 from ferry.doctor.finding import Finding, Verdict, failure, ok, warning

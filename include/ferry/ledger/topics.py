@@ -9,7 +9,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import WantedTopic
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
-from ferry.config.replicas import OWN_TOPICS
+from ferry.config.settings import OWN_TOPICS
 from ferry.errors import ConfigError
 from ferry.permissions.required import rights_on_topic
 

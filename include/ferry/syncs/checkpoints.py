@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow
-from ferry.config.replicas import CHECKPOINTS
+from ferry.config.settings import CHECKPOINTS
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, Measurement, SyncFailure, SyncOutcome
 from ferry.syncs.context import SyncContext

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ferry.clusters.describe import Brokers, TopicDescription
 from ferry.config import Flow
-from ferry.config.replicas import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
+from ferry.config.settings import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
 from ferry.ledger.topics import internal_topics
 
 # Keeps the command short enough to paste. With more partitions, run the doctor again after it.

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Cluster, Flow
-from ferry.config.replicas import HEARTBEATS
+from ferry.config.settings import HEARTBEATS
 from ferry.errors import FerryError, NotAuthorized
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome

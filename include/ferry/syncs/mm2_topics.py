@@ -14,7 +14,7 @@ from ferry.clusters.describe import WantedTopic
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Cluster
-from ferry.config.replicas import WantedReplicas
+from ferry.config.settings import WantedReplicas
 from ferry.ledger.formats import place_of
 from ferry.ledger.sync_outcome import Change
 

@@ -18,7 +18,7 @@ from itertools import groupby
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, Flow
-from ferry.config.replicas import OFFSET_SYNCS
+from ferry.config.settings import OFFSET_SYNCS
 from ferry.ledger.reading import read_own_state, read_receipts
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head

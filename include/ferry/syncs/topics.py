@@ -13,7 +13,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import TopicDescription, WantedTopic
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
-from ferry.config.replicas import REMOTE_TOPICS
+from ferry.config.settings import REMOTE_TOPICS
 from ferry.errors import ClusterUnreachable, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
