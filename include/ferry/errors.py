@@ -23,6 +23,11 @@ class ExitCode(IntEnum):
     PARTLY_FAILED = 5
     SUPERSEDED = 6
 
+    @classmethod
+    def _missing_(cls, _: object) -> ExitCode:
+        """Of a process that ended in another way."""
+        return cls.OTHER
+
 
 # When several codes apply to a run, it ends with the first of these.
 EXIT_CODE_PRECEDENCE = (

@@ -8,7 +8,9 @@ from typing import Any
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ferry.airflow.flows import flow_asset, flow_for_running, sync_tasks
 from ferry.airflow.params import run_params
@@ -171,7 +173,7 @@ def _show(parts: Iterable[str | ShownTable]) -> None:
         elif not part.rows:
             say(f"{part.title}: nothing")
         else:
-            table = Table(*part.columns, title=part.title, title_justify="left")
+            table = Table(*part.columns, title=escape(part.title), title_justify="left")
             for row in part.rows:
-                table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+                table.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
             Console(width=LOG_WIDTH, highlight=False, no_color=True).print(table)

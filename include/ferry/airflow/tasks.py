@@ -52,7 +52,7 @@ def typed_retries() -> Iterator[None]:
 
 def failure_of_exit_code(code: int) -> JobFailed | JobFailedForGood:
     """The exception for a Spark job that ended with `code` (not 0)."""
-    known = ExitCode(code) if code in set(ExitCode) else ExitCode.OTHER
+    known = ExitCode(code)
     text = f"the Spark job ended with exit code {code} ({known.name.lower().replace('_', ' ')}); its log above names the reason"
     failure = JobFailedForGood(text) if known in FINAL_EXIT_CODES else JobFailed(text)
     failure.exit_code = known

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ferry.cli.output import document, line
+from ferry.cli.output import answer
 
 if TYPE_CHECKING:
     from ferry.config import FerryConfig, Flow
 
-COMPLETION_VERSION = 1
 PROGRAM = "ferry"
 # The shells' scripts set it; click derives the name from the program's.
 COMPLETE_VARIABLE = "_FERRY_COMPLETE"
@@ -50,19 +49,16 @@ def completion(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the script alone.")] = False,
 ) -> None:
     """Print the completion script of a shell, to be sourced or installed. `ferry --install-completion` installs it for you."""
-    from typer._completion_shared import get_completion_script  # noqa: PLC0415 - keeps `ferry --help` quick
+    from typer._completion_shared import get_completion_script
 
     script = get_completion_script(prog_name=PROGRAM, complete_var=COMPLETE_VARIABLE, shell=shell.value)
-    if as_json:
-        document({"version": COMPLETION_VERSION, "shell": shell.value, "script": script})
-    else:
-        line(script)
+    answer({"shell": shell.value, "script": script}, [script], as_json=as_json)
 
 
 def answer_the_shell(app: typer.Typer) -> None:
     """Answer a request for completion, which the environment holds. Does not return."""
-    from typer._click.shell_completion import add_completion_class  # noqa: PLC0415 - typer has no public name for it
-    from typer._completion_classes import BashComplete  # noqa: PLC0415 - likewise
+    from typer._click.shell_completion import add_completion_class
+    from typer._completion_classes import BashComplete
 
     class QuotingBash(BashComplete):
         """Completion for Bash, with quotes around special characters."""
@@ -102,7 +98,7 @@ def topic_names(context: typer.Context, incomplete: str) -> list[str]:
 
 def _topics_of_all(flows: Iterable[Flow]) -> Iterator[str]:
     """Asks all sources at the same time, for TOPICS_SECONDS together."""
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - keeps the other completions quick
+    from concurrent.futures import ThreadPoolExecutor
 
     end = time.monotonic() + TOPICS_SECONDS
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
@@ -115,9 +111,9 @@ def _topics_of(flow: Flow, seconds: float) -> Iterable[str]:
     if seconds <= 0:
         return ()
     with suppress(Exception):  # see the module's text
-        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - keeps the other completions quick
+        from confluent_kafka.admin import AdminClient
 
-        from ferry.config import ClientRole  # noqa: PLC0415 - see above
+        from ferry.config import ClientRole
 
         rules = flow.topic_rules
         with AdminClient({**flow.source.librdkafka(ClientRole.ADMIN), "log_level": 0}) as client:
@@ -128,7 +124,7 @@ def _topics_of(flow: Flow, seconds: float) -> Iterable[str]:
 
 def _config(context: typer.Context) -> FerryConfig | None:
     """The CONFIG of the command line, or of the environment."""
-    from ferry.config import load_config  # noqa: PLC0415 - keeps the other completions quick
+    from ferry.config import load_config
 
     for path in _config_paths(context):
         with suppress(Exception):  # see the module's text

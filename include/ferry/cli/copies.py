@@ -1,45 +1,47 @@
-"""`ferry run`, `ferry backfill`, `ferry plan`."""
+"""`ferry run`, `ferry backfill`, `ferry plan` and `ferry sync`."""
 
 from __future__ import annotations
 
-import json
-import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ferry.cli.completing import flow_names, topic_names
-from ferry.cli.output import complain, document, notice, show
-from ferry.copying.request import RunRequest, parse_time
-from ferry.errors import ArgumentError, ExitCode, FerryError, worst_exit_code
-from ferry.pipeline.tables import plan_parts, report_parts
+from ferry.cli.options import (
+    INLINE,
+    AsJson,
+    Config,
+    FlowName,
+    Master,
+    ReportFile,
+    Topics,
+    check_report_file,
+    load_flow,
+    moment,
+    run_id,
+    write_report_file,
+)
+from ferry.cli.output import Aside, Part, answer, complaint, notice
+from ferry.copying.request import RunRequest
+from ferry.errors import ExitCode, FerryError, worst_exit_code
+from ferry.pipeline.tables import plan_parts, report_parts, sync_parts
+from ferry.syncs.names import SyncName
 
 if TYPE_CHECKING:
-    from ferry.config import FerryConfig, Flow
+    from ferry.config import Flow
     from ferry.ledger.run_report import RunReport
+    from ferry.ledger.sync_outcome import SyncOutcome
     from ferry.monitoring.limits import BrokenLimit
     from ferry.pipeline.run import Run
     from ferry.syncs.topics import TopicChanges
 
-# Copies in this process: for small jobs, for which the start of Spark would take longer than the copy.
-INLINE = "inline"
 # A run names so many topics with too few replicas; ferry plan names all.
 FEW_NAMED = 5
-
-Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="An mm2.properties file.")]
-FlowName = Annotated[str, typer.Option("--flow", "-f", help="The flow, as in the config: 'A->B'.", autocompletion=flow_names)]
-AnyFlow = Annotated[str | None, typer.Option("--flow", "-f", help="Only this flow; default: all.", autocompletion=flow_names)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
-OneTopic = Annotated[str | None, typer.Option("--topic", "-t", help="Only this source topic.", autocompletion=topic_names)]
-Topics = Annotated[
-    list[str] | None, typer.Option("--topic", "-t", help="Only this source topic; may be repeated.", autocompletion=topic_names)
-]
-Master = Annotated[str | None, typer.Option(help="Spark master: local[N], spark://host:port, or 'inline' for this process.")]
-ReportFile = Annotated[Path | None, typer.Option("--report", help="Also write the run's JSON document to this file.")]
+# An enum cannot extend another enum.
+Wanted = StrEnum("Wanted", [*((name.name, name.value) for name in SyncName), ("ALL", "all")])  # type: ignore[misc]
 
 
 def run(
@@ -54,7 +56,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """One whole run: plan, prepare topics, copy up to a bound, then the enabled syncs that are due."""
-    bound = None if until == "latest" else moment("--until", until)
+    bound = moment("--until", None if until == "latest" else until)
     request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()))
     carry_out(config, request, master, report, as_json=as_json, syncs=True)
 
@@ -83,31 +85,54 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what a run would do. Writes nothing."""
-    from ferry.pipeline.plan import plan_run  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.pipeline.plan import plan_run
 
-    bound = None if until == "latest" else moment("--until", until)
+    bound = moment("--until", None if until == "latest" else until)
     planned = plan_run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ())))
-    if as_json:
-        document(planned.document())
-    else:
-        show(plan_parts(planned))
+    answer(planned.document(), plan_parts(planned), as_json=as_json)
     raise typer.Exit(ExitCode.PARTLY_FAILED if planned.failed else ExitCode.DONE)
+
+
+def sync(
+    config: Config,
+    flow: FlowName,
+    what: Annotated[
+        Wanted, typer.Argument(metavar="WHAT", help="What to sync; all: every sync that the flow has enabled, in the order of a run.")
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would change, and why.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Sync topics, configs, ACLs, groups and the like now, whatever the intervals say. `all` does only syncs that are enabled."""
+    from ferry.pipeline.syncs import Syncs
+
+    settings = load_flow(config, flow)
+    names = list(SyncName) if what.value == "all" else [SyncName(what.value)]
+    syncs = Syncs(settings, dry_run=dry_run)
+    outcomes = [syncs.carry_out(name, on_request=True, unless_disabled=what.value == "all") for name in names]
+    documents = {outcome.sync: outcome.document() for outcome in outcomes}
+    answer({"flow": flow, "dry_run": dry_run, "syncs": documents}, chain.from_iterable(map(_sync_parts, outcomes)), as_json=as_json)
+    raise typer.Exit(worst_exit_code(outcome.exit_code for outcome in outcomes))
+
+
+def _sync_parts(outcome: SyncOutcome) -> Iterator[Part]:
+    yield from sync_parts(outcome)
+    yield from (Aside(f"{outcome.sync}: {text}") for text in outcome.notices)
+    yield from (complaint(f"{outcome.sync}: {failure}") for failure in outcome.failed)
 
 
 def carry_out(
     config: Path, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool, syncs: bool = False
 ) -> None:
     """One run of a flow of the file, with its report on stdout. Always raises typer.Exit with the exit code."""
-    from ferry.pipeline.run import Run  # noqa: PLC0415 - see plan
+    from ferry.pipeline.run import Run
 
     flow = load_flow(config, request.flow)
-    if report_file is not None:
-        check_report_file(report_file)
+    check_report_file(report_file)
     codes: list[ExitCode] = []
     with Run(flow, request) as run:
         master = master or f"local[{'*' if flow.tasks_max is None else flow.tasks_max}]"
         if run.plan.needs_copy and master != INLINE:
-            from ferry.spark.submit import check_master  # noqa: PLC0415 - only runs that copy need Spark
+            from ferry.spark.submit import check_master
 
             check_master(master)  # before anything is created
         _warn(run)
@@ -117,45 +142,17 @@ def carry_out(
         outcome = run.report()
         codes.append(outcome.exit_code)
         codes.append(_look_back(run, outcome, judge=syncs and ExitCode.SUPERSEDED not in codes))
-    if as_json:
-        document(outcome.document())
-    else:
-        show(report_parts(outcome))
-        for problem in outcome.problems():
-            complain(f"{type(problem).__name__}: {problem}")
+    complaints = (complaint(f"{type(problem).__name__}: {problem}") for problem in outcome.problems())
+    answer(outcome.document(), chain(report_parts(outcome), complaints), as_json=as_json)
     write_report_file(report_file, outcome.document())
     raise typer.Exit(worst_exit_code(codes))
 
 
 def copied(config: Path, flow: Flow, request: RunRequest, master: str) -> RunReport:
     """The report of one copy without syncs."""
-    from ferry.pipeline.run import copied  # noqa: PLC0415 - see plan
+    from ferry.pipeline.run import copied
 
     return copied(flow, request, lambda run: _copy(config, run, master), _show_changes)
-
-
-def check_report_file(path: Path) -> None:
-    """ArgumentError when `path` cannot be written, so that the user learns it before a run. Creates no file."""
-    new = not path.exists()
-    with _naming(path), path.open("a", encoding="utf-8"):
-        pass
-    if new:
-        path.unlink()
-
-
-def write_report_file(path: Path | None, content: Mapping[str, Any]) -> None:
-    """Write the document, if `path` is given. ArgumentError when that fails."""
-    if path is not None:
-        with _naming(path):
-            path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-@contextmanager
-def _naming(report_file: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as problem:
-        raise ArgumentError(f"--report {report_file}: cannot be written: {problem.strerror}") from problem
 
 
 def _warn(run: Run) -> None:
@@ -176,17 +173,23 @@ def _show_changes(changes: TopicChanges) -> None:
 
 
 def _sync(run: Run) -> None:
-    from ferry.cli.syncs import summary  # noqa: PLC0415 - it builds on this module
-
     for outcome in run.sync():
-        for text in (summary(outcome), *(f"{outcome.sync}: {entry}" for entry in outcome.notices)):
+        for text in (_summary(outcome), *(f"{outcome.sync}: {entry}" for entry in outcome.notices)):
             notice(text)
+
+
+def _summary(outcome: SyncOutcome) -> str:
+    if outcome.left_out:
+        return f"{outcome.sync}: left out: {outcome.left_out}"
+    counts = [f"{len(outcome.changes)} changed"]
+    counts += [f"{len(entries)} {word}" for word, entries in (("left alone", outcome.skipped), ("failed", outcome.failed)) if entries]
+    return f"{outcome.sync}: {', '.join(counts)}"
 
 
 def _look_back(run: Run, outcome: RunReport, *, judge: bool) -> ExitCode:
     """Measure the lag now, for the history. With `judge`, also check the config's limits, and call the alert callbacks."""
-    from ferry.monitoring.status import status_after_run  # noqa: PLC0415 - see plan
-    from ferry.pipeline.history import NOT_KNOWN, keep_run  # noqa: PLC0415 - see plan
+    from ferry.monitoring.status import status_after_run
+    from ferry.pipeline.history import NOT_KNOWN, keep_run
 
     flow = run.flow
     judge = judge and flow.alerts.has_limits
@@ -206,8 +209,8 @@ def _look_back(run: Run, outcome: RunReport, *, judge: bool) -> ExitCode:
 
 def _tell_limits(flow: Flow, outcome: RunReport, broken: tuple[BrokenLimit, ...]) -> ExitCode:
     """Report broken limits on stderr and to the alert callbacks. The copied records stay."""
-    from ferry.alerting.delivering import deliver  # noqa: PLC0415 - see plan
-    from ferry.monitoring.limits import limit_alerts, limits_broken  # noqa: PLC0415 - see plan
+    from ferry.alerting.delivering import deliver
+    from ferry.monitoring.limits import limit_alerts, limits_broken
 
     problem = limits_broken(flow.name, broken)
     notice(f"LimitsBroken: {problem}; next: {problem.next_step}")
@@ -218,39 +221,11 @@ def _tell_limits(flow: Flow, outcome: RunReport, broken: tuple[BrokenLimit, ...]
 
 def _copy(config: Path, run: Run, master: str) -> ExitCode:
     if master == INLINE:
-        from ferry.copying.lane_runner import InlineLaneRunner  # noqa: PLC0415 - see plan
+        from ferry.copying.lane_runner import InlineLaneRunner
 
         run.copy(InlineLaneRunner(), notice)
         return ExitCode.DONE
-    from ferry.spark.submit import COPY_JOB, submit_job  # noqa: PLC0415 - see carry_out
+    from ferry.spark.submit import COPY_JOB, submit_job
 
     code = submit_job(COPY_JOB, config, run.request, master, notice)
-    return ExitCode(code) if code in set(ExitCode) else ExitCode.OTHER
-
-
-def load(config: Path) -> FerryConfig:
-    """The config of a file; its warnings go to stderr. ConfigError."""
-    from ferry.config import load_config  # noqa: PLC0415 - see plan
-
-    loaded = load_config(config)
-    for warning in loaded.warnings:
-        notice(f"warning: {warning}")
-    return loaded
-
-
-def load_flow(config: Path, name: str) -> Flow:
-    """A flow of a config file. ConfigError, ArgumentError."""
-    return load(config).flow(name)
-
-
-def moment(option: str, text: str) -> datetime:
-    """The time that an option gives. ArgumentError if it is no time."""
-    try:
-        return parse_time(text)
-    except ValueError as problem:
-        raise ArgumentError(f"{option} {text!r} is not an ISO 8601 time such as 2026-01-31T06:00:00Z") from problem
-
-
-def run_id(kind: str) -> str:
-    """A new run id, in the form of Airflow's."""
-    return f"{kind}__{datetime.now(UTC).isoformat(timespec='seconds')}__{secrets.token_hex(4)}"
+    return ExitCode(code)

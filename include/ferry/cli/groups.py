@@ -1,22 +1,29 @@
-"""`ferry explain` and `ferry translate`."""
+"""Commands about consumer groups, and what a cluster knows about replication into it: `ferry explain`, `translate` and `client`."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from ferry.cli.copies import AsJson, Config, FlowName, load_flow
-from ferry.cli.output import document, line, notice, table
-from ferry.errors import ExitCode
+from ferry.cli.completing import cluster_names
+from ferry.cli.options import AsJson, Config, FlowName, load, load_flow
+from ferry.cli.output import Aside, Part, answer
+from ferry.errors import ArgumentError, ExitCode
+from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
+    from ferry.client import MirrorClient
     from ferry.syncs.group_explanation import GroupExplanation, GroupSide
     from ferry.syncs.translated_groups import TranslatedGroups
     from ferry.translation.model import TranslatedPosition
 
-EXPLANATION_VERSION, TRANSLATION_VERSION = 1, 1
+# A person waits for the answer; the topic is small.
+DEFAULT_SECONDS = 30.0
 _ONLY_GROUP = "Only this consumer group, even if the group filter excludes it; may be repeated. Default: all."
 Groups = Annotated[list[str] | None, typer.Option("--group", "-g", help=_ONLY_GROUP)]
 
@@ -28,40 +35,22 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Explain why a group is synced or not: its state on both sides, its translated offsets, and what is decided for each partition."""
-    from ferry.syncs.group_explanation import explain_group  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.syncs.group_explanation import explain_group
 
     found = explain_group(load_flow(config, flow), group)
-    if as_json:
-        document({"version": EXPLANATION_VERSION, **asdict(found)})
-        return
-    _show(found)
+    answer(asdict(found), _explanation(found), as_json=as_json)
 
 
-def _show(found: GroupExplanation) -> None:
+def _explanation(found: GroupExplanation) -> Iterator[Part]:
     for side in (found.source, found.target):
-        line(f"{side.cluster}: {_state(side)}")
-    for obstacle in found.obstacles:
-        line(f"not synced: {obstacle}")
+        yield f"{side.cluster}: {_state(side)}"
+    yield from (f"not synced: {obstacle}" for obstacle in found.obstacles)
     if not found.obstacles:
-        line("synced by runs, partition by partition:")
-    rows = [
-        (
-            entry.topic,
-            entry.partition,
-            entry.source_offset,
-            entry.source_lag,
-            entry.remote_topic,
-            entry.translated,
-            entry.target_offset,
-            entry.target_lag,
-            entry.decision,
-            entry.reason,
-        )
-        for entry in found.partitions
-    ]
-    if rows:
-        columns = ("topic", "partition", "offset", "lag", "remote topic", "translated", "there now", "lag there", "sync", "reason")
-        table(f"{found.flow}: group {found.group}", columns, rows)
+        yield "synced by runs, partition by partition:"
+    if found.partitions:
+        there = "remote topic", "translated", ("there now", "target_offset"), ("lag there", "target_lag")
+        here = "topic", "partition", ("offset", "source_offset"), ("lag", "source_lag")
+        yield Table.of(f"{found.flow}: group {found.group}", found.partitions, *here, *there, ("sync", "decision"), "reason")
 
 
 def _state(side: GroupSide) -> str:
@@ -78,15 +67,12 @@ def translate(
     as_json: AsJson = False,
 ) -> None:
     """Translate offsets of consumer groups to the other cluster. Writes nothing."""
-    from ferry.syncs.translated_groups import translated_groups  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.syncs.translated_groups import translated_groups
 
     found = translated_groups(load_flow(config, flow), group, reverse=reverse)
     rows = [_row(position, reverse=reverse) for position in found.positions]
-    if as_json:
-        content = {"flow": flow, "reverse": reverse, "groups": found.groups, "positions": rows}
-        document({"version": TRANSLATION_VERSION, **content, "left_out": [asdict(entry) for entry in found.left_out]})
-    else:
-        _show_translation(found, rows)
+    content = {"flow": flow, "reverse": reverse, "groups": found.groups, "positions": rows}
+    answer({**content, "left_out": [asdict(entry) for entry in found.left_out]}, _translation(found, rows), as_json=as_json)
     raise typer.Exit(ExitCode.PARTLY_FAILED if any(entry.error for entry in found.left_out) else ExitCode.DONE)
 
 
@@ -109,12 +95,125 @@ def _row(position: TranslatedPosition, *, reverse: bool) -> dict[str, Any]:
     }
 
 
-def _show_translation(found: TranslatedGroups, rows: list[dict[str, Any]]) -> None:
-    for entry in found.left_out:
-        notice(f"group {entry.group}: left out: {entry.reason}")
-    for group in found.groups:
-        if all(row["group"] != group for row in rows):
-            notice(f"group {group}: it has no offsets")
+def _translation(found: TranslatedGroups, rows: list[dict[str, Any]]) -> Iterator[Part]:
+    yield from (Aside(f"group {entry.group}: left out: {entry.reason}") for entry in found.left_out)
+    yield from (Aside(f"group {group}: it has no offsets") for group in found.groups if all(row["group"] != group for row in rows))
     columns = ("group", "topic", "partition", "upstream_offset", "downstream_offset", "exact", "reason")
-    cells = [[row[column] for column in columns] for row in rows]
-    table(f"{found.flow}: offsets" + (" (reverse)" if found.reverse else ""), columns, cells)
+    cells = [tuple(row[column] for column in columns) for row in rows]
+    yield Table(f"{found.flow}: offsets" + (" (reverse)" if found.reverse else ""), columns, cells)
+
+
+class ConfigFirst(TyperGroup):
+    """Lets CONFIG stand before the options of the group, as in all other commands. A plain group takes no options after an argument."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Move a leading CONFIG behind the options of the group."""
+        if ctx.resilient_parsing and args and args[-1] in {"--cluster", "-c"}:  # the shell asks how to complete the option's value
+            return super().parse_args(ctx, args)
+        asked = next((place for place, word in enumerate(args) if word in self.commands), len(args))
+        if args and not args[0].startswith("-") and asked:
+            args = [*args[1:asked], args[0], *args[asked:]]
+        return super().parse_args(ctx, args)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The cluster of which the user asks, and the config file."""
+
+    config: Path
+    cluster: str
+
+    def connect(self, upstream: str | None = None) -> MirrorClient:
+        from ferry.client.remote_cluster import connect
+
+        return connect(load(self.config), self.cluster, upstream)
+
+    def answer(self, parts: Iterable[Part], *, as_json: bool, **content: object) -> None:
+        answer({"cluster": self.cluster, **content}, parts, as_json=as_json)
+
+    def names(self, key: str, ask: Callable[[MirrorClient], Iterable[str]], *, as_json: bool, **asked: str | None) -> None:
+        """Print the names that a client answers, each on a line."""
+        with self.connect(asked.get("source")) as client:
+            found = sorted(ask(client))
+        self.answer(found, as_json=as_json, **asked, **{key: found})
+
+
+client_app = typer.Typer(
+    help="What a cluster knows about replication into it, like MM2's RemoteClusterUtils.", cls=ConfigFirst, no_args_is_help=True
+)
+Source = Annotated[str, typer.Option("--source", "-s", help="Alias of the cluster upstream.", autocompletion=cluster_names)]
+
+
+@client_app.callback()
+def ask(
+    context: typer.Context,
+    config: Config,
+    cluster: Annotated[
+        str, typer.Option("--cluster", "-c", help="Alias of the cluster to ask, normally a target.", autocompletion=cluster_names)
+    ],
+) -> None:
+    """What a cluster knows about replication into it, like MM2's RemoteClusterUtils."""
+    context.obj = Asked(config, cluster)
+
+
+@client_app.command("replication-hops")
+def replication_hops(context: typer.Context, source: Source, as_json: AsJson = False) -> None:
+    """The number of flows between an upstream cluster and this one; -1 if no heartbeats of it arrive."""
+    asked: Asked = context.obj
+    with asked.connect(source) as client:
+        hops = client.replication_hops(source)
+    asked.answer([str(hops)], as_json=as_json, source=source, hops=hops)
+
+
+@client_app.command("heartbeat-topics")
+def heartbeat_topics(context: typer.Context, as_json: AsJson = False) -> None:
+    """Topics with heartbeats: the cluster's own, and copies of those of other clusters."""
+    context.obj.names("topics", lambda client: client.heartbeat_topics(), as_json=as_json)
+
+
+@client_app.command("checkpoint-topics")
+def checkpoint_topics(context: typer.Context, as_json: AsJson = False) -> None:
+    """Topics with checkpoints."""
+    context.obj.names("topics", lambda client: client.checkpoint_topics(), as_json=as_json)
+
+
+@client_app.command("upstream-clusters")
+def upstream_clusters(context: typer.Context, as_json: AsJson = False) -> None:
+    """Clusters whose heartbeats arrive here, over any number of hops."""
+    context.obj.names("clusters", lambda client: client.upstream_clusters(), as_json=as_json)
+
+
+@client_app.command("remote-topics")
+def remote_topics(
+    context: typer.Context,
+    source: Annotated[str | None, typer.Option("--source", "-s", help="Only copies from this cluster, one hop away.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Topics that are copies of other clusters' topics."""
+    context.obj.names("topics", lambda client: client.remote_topics(source), as_json=as_json, source=source)
+
+
+@client_app.command("translate-offsets")
+def translate_offsets(
+    context: typer.Context,
+    source: Source,
+    group: Annotated[str | None, typer.Option("--group", "-g", help="A consumer group of the cluster upstream.")] = None,
+    group_pattern: Annotated[str | None, typer.Option("--group-pattern", help="A Java regular expression for whole group names.")] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0, help="Read for at most so many seconds, even if that is not all.")
+    ] = DEFAULT_SECONDS,
+    as_json: AsJson = False,
+) -> None:
+    """The offsets at which groups continue on this cluster, by the newest checkpoints."""
+    if (group is None) == (group_pattern is None):
+        raise ArgumentError("translate-offsets needs one of --group NAME and --group-pattern REGEX")
+    asked: Asked = context.obj
+    with asked.connect(source) as client:
+        if group is not None:
+            found = {group: client.remote_consumer_offsets(group, source, timeout)}
+        else:
+            found = client.remote_consumer_offsets_matching(group_pattern or "", source, timeout)
+    columns = ("group", "topic", "partition", "offset", "metadata")
+    rows = [(name, *place, *where) for name, offsets in sorted(found.items()) for place, where in sorted(offsets.items())]
+    told = Table(f"{source} at {asked.cluster}: offsets", columns, rows)
+    asked.answer([told], as_json=as_json, source=source, offsets=[dict(zip(columns, row, strict=True)) for row in rows])

@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from ferry.cli.copies import AsJson, Master, ReportFile, carry_out, run_id
+from ferry.cli.copies import carry_out
+from ferry.cli.options import AsJson, Master, ReportFile, run_id
 from ferry.cli.output import notice
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ConfigError
@@ -52,7 +53,7 @@ def legacy(
     as_json: AsJson = False,
 ) -> None:
     """One whole run by MirrorMaker 1's command line: topics keep their names, and only records are copied."""
-    import javaproperties  # noqa: PLC0415 - keeps `ferry --help` quick
+    import javaproperties
 
     for option, given, why in (
         ("--new.consumer", new_consumer, "there is one kind of consumer"),
@@ -98,7 +99,7 @@ def legacy(
 
 def _load(config: Path) -> None:
     """Check the file. Errors name the options of the command line."""
-    from ferry.config import load_config  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.config import load_config
 
     try:
         load_config(config)

@@ -12,25 +12,8 @@ from typing import NoReturn
 
 import typer
 
-from ferry.cli import (
-    changes,
-    clients,
-    completing,
-    copies,
-    doctor,
-    groups,
-    init,
-    legacy,
-    planned_moves,
-    recoveries,
-    rights,
-    sandboxes,
-    syncs,
-    verify,
-    views,
-    watch,
-)
-from ferry.cli.output import complain, notice
+from ferry.cli import changes, completing, copies, groups, legacy, moves, set_up, views, watch
+from ferry.cli.output import complaint, notice
 from ferry.clusters.kept import kept_clients
 from ferry.ending import INTERRUPTED, run_and_end
 from ferry.errors import ExitCode, FerryError
@@ -48,27 +31,27 @@ SET_UP, COPY, LOOK = "Set up", "Copy", "Look"
 GROUPS, REPAIR = "Consumer groups", "Settle, change over"
 
 # In the order of use; the help shows them so.
-app.command("init", rich_help_panel=SET_UP)(init.init)
-app.command("doctor", rich_help_panel=SET_UP)(doctor.doctor)
+app.command("init", rich_help_panel=SET_UP)(set_up.init)
+app.command("doctor", rich_help_panel=SET_UP)(set_up.doctor)
 app.command("plan", rich_help_panel=SET_UP)(copies.plan)
-app.command("acls", rich_help_panel=SET_UP)(rights.acls)
-app.add_typer(sandboxes.app, name="sandbox", rich_help_panel=SET_UP)
+app.command("acls", rich_help_panel=SET_UP)(set_up.acls)
+app.add_typer(set_up.sandbox, name="sandbox", rich_help_panel=SET_UP)
 app.command("completion", rich_help_panel=SET_UP)(completing.completion)
 app.command("run", rich_help_panel=COPY)(copies.run)
 app.command("backfill", rich_help_panel=COPY)(copies.backfill)
-app.command("sync", rich_help_panel=COPY)(syncs.sync)
+app.command("sync", rich_help_panel=COPY)(copies.sync)
 app.command("legacy", rich_help_panel=COPY)(legacy.legacy)
 app.command("status", rich_help_panel=LOOK)(views.status)
 app.command("watch", rich_help_panel=LOOK)(watch.watch)
-app.command("verify", rich_help_panel=LOOK)(verify.verify)
+app.command("verify", rich_help_panel=LOOK)(views.verify)
 app.command("ledger", rich_help_panel=LOOK)(views.ledger)
 app.command("format", rich_help_panel=LOOK)(views.format_records)
 app.command("translate", rich_help_panel=GROUPS)(groups.translate)
 app.command("explain", rich_help_panel=GROUPS)(groups.explain)
-app.add_typer(clients.app, name="client", rich_help_panel=GROUPS)
-app.command("failover", rich_help_panel=REPAIR)(recoveries.failover)
-app.command("failback", rich_help_panel=REPAIR)(planned_moves.failback)
-app.command("cutover", rich_help_panel=REPAIR)(planned_moves.cutover)
+app.add_typer(groups.client_app, name="client", rich_help_panel=GROUPS)
+app.command("failover", rich_help_panel=REPAIR)(moves.failover)
+app.command("failback", rich_help_panel=REPAIR)(moves.failback)
+app.command("cutover", rich_help_panel=REPAIR)(moves.cutover)
 app.command("ack-loss", rich_help_panel=REPAIR)(changes.acknowledge_losses)
 app.command("seed", rich_help_panel=REPAIR)(changes.seed)
 app.command("export-offsets", rich_help_panel=REPAIR)(changes.export_offsets)
@@ -92,17 +75,17 @@ def _main() -> None:
         with kept_clients():
             app()
     except FerryError as problem:
-        complain(f"{type(problem).__name__}: {problem}")
+        notice(complaint(f"{type(problem).__name__}: {problem}"))
         if problem.exit_code is not ExitCode.BAD_INPUT:  # its message says what to correct
             notice(f"next: {problem.next_step}")
         sys.exit(problem.exit_code)
     except KeyboardInterrupt:
-        complain("interrupted; committed records stay, and the next run continues there")
+        notice(complaint("interrupted; committed records stay, and the next run continues there"))
         sys.exit(INTERRUPTED)
     except Exception as problem:
         if os.environ.get("FERRY_TRACEBACK"):
             raise
-        complain(f"unexpected {type(problem).__name__}: {problem} (a defect; FERRY_TRACEBACK=1 shows where)")
+        notice(complaint(f"unexpected {type(problem).__name__}: {problem} (a defect; FERRY_TRACEBACK=1 shows where)"))
         sys.exit(ExitCode.OTHER)
 
 

@@ -2,51 +2,40 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
+from rich.table import Table as DrawnTable
+from rich.text import Text
 
-from ferry.pipeline.tables import Table as ShownTable
+from ferry.pipeline.tables import Table
 
 # The width of tables in a pipe: narrow columns would break topic names.
 PIPED_WIDTH = 180
+# Of documents that have no version of their own.
+DOCUMENT_VERSION = 1
 
-notices = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class Aside(str):
+    """A line that goes to stderr."""
+
+    __slots__ = ()
 
 
-def complain(text: str) -> None:
-    """One line on stderr."""
-    print(f"ferry: {text}", file=sys.stderr)  # noqa: T201 - plain, so that scripts can grep it
+Part = str | Table | DrawnTable
+
+
+def complaint(problem: object) -> Aside:
+    """What failed, for stderr."""
+    return Aside(f"ferry: {problem}")
 
 
 def notice(text: str) -> None:
     """Progress on stderr, so that stdout holds the document alone."""
-    notices.print(text, markup=False)
-
-
-def document(content: Mapping[str, Any]) -> None:
-    """The JSON document of a command on stdout."""
-    print(json.dumps(content, indent=2, default=str))  # noqa: T201 - stdout is the interface
-
-
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table on stdout, with numbers aligned to the right. A cell of None stays empty."""
-    content = [["" if cell is None else cell for cell in row] for row in rows]
-    drawn = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
-    for index, column in enumerate(columns):
-        numeric = bool(content) and all(isinstance(row[index], int | float) or row[index] == "" for row in content)
-        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in content:
-        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell) for cell in row))
-    draw(drawn)
-
-
-def draw(drawn: Table) -> None:
-    """A drawn table on stdout."""
-    Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH).print(drawn)
+    print(text, file=sys.stderr)  # noqa: T201 - plain, so that scripts can grep it
 
 
 def line(text: str) -> None:
@@ -54,10 +43,39 @@ def line(text: str) -> None:
     print(text)  # noqa: T201 - stdout is the interface
 
 
-def show(parts: Iterable[str | ShownTable]) -> None:
-    """Tables and lines on stdout."""
+def answer(content: Mapping[str, Any], parts: Iterable[Part], *, as_json: bool) -> None:
+    """What a command found: with --json the document on stdout, else its `parts` for people."""
+    if as_json:
+        line(json.dumps({"version": DOCUMENT_VERSION, **content}, indent=2, default=str))
+    else:
+        show(parts)
+
+
+def show(parts: Iterable[Part]) -> None:
+    """Lines and tables on stdout, asides on stderr."""
     for part in parts:
-        if isinstance(part, str):
-            line(part)
-        else:
-            table(*part)
+        match part:
+            case Aside():
+                notice(part)
+            case str():
+                line(part)
+            case Table():
+                _draw(_drawn(part))
+            case _:
+                _draw(part)
+
+
+def _drawn(table: Table) -> DrawnTable:
+    """With numbers aligned to the right. A cell of None stays empty."""
+    content = [["" if cell is None else cell for cell in row] for row in table.rows]
+    drawn = DrawnTable(title=escape(table.title), title_justify="left", header_style="bold", box=SIMPLE_HEAD)
+    for index, column in enumerate(table.columns):
+        numeric = bool(content) and all(isinstance(row[index], int | float) or row[index] == "" for row in content)
+        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in content:
+        drawn.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)) for cell in row))
+    return drawn
+
+
+def _draw(drawn: DrawnTable) -> None:
+    Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH).print(drawn)

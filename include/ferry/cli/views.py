@@ -1,4 +1,4 @@
-"""`ferry status`, `ferry ledger` and `ferry format`. They write nothing."""
+"""`ferry status`, `ferry ledger`, `ferry format` and `ferry verify`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,49 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ferry.cli.copies import AnyFlow, AsJson, Config, FlowName, OneTopic, load_flow
-from ferry.cli.output import document, line, notice, table
-from ferry.errors import ArgumentError, ExitCode, UnreadableRecord, next_step_of, worst_exit_code
+from ferry.cli.options import (
+    INLINE,
+    AnyFlow,
+    AsJson,
+    Config,
+    FlowName,
+    OneTopic,
+    ReportFile,
+    Topics,
+    check_report_file,
+    load_flow,
+    moment,
+    run_id,
+    write_report_file,
+)
+from ferry.cli.output import Part, answer, complaint, notice
+from ferry.errors import ArgumentError, ExitCode, PartitionsFailed, UnreadableRecord, next_step_of, worst_exit_code
+from ferry.pipeline.tables import Table
+from ferry.verify.request import DigestKind, VerifyRequest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ferry.config import Cluster, Flow
     from ferry.monitoring.lag import PartitionStatus
     from ferry.monitoring.status import FlowStatus
+    from ferry.verify.report import VerifyReport
 
-VIEW_VERSION = 1
 Decode = Callable[[Any, Any], Any]
+# Rows on the screen; --json and --report hold more.
+ROWS_SHOWN = 50
+
+Partitions = Annotated[list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated.")]
+Since = Annotated[str | None, typer.Option("--from", help="Only records with this ISO timestamp or a later one.")]
+Until = Annotated[str | None, typer.Option("--until", help="Only records with an earlier ISO timestamp.")]
+Master = Annotated[str, typer.Option(help="Spark master: local[N], spark://host:port; 'inline' (default) for this process.")]
+Digest = Annotated[DigestKind, typer.Option(help="What the digests cover: batches as stored, or single records (slower).")]
+Again = Annotated[str | None, typer.Option("--run-id", help="Continue a verify that ended early, by its run id.")]
 
 
 class RecordKind(StrEnum):
@@ -35,16 +63,12 @@ class RecordKind(StrEnum):
 
 def status(config: Config, flow: AnyFlow = None, as_json: AsJson = False) -> None:
     """Show lag, retention headroom, losses, open transactions, and partitions that the next run will not copy."""
-    from ferry.config import load_config  # noqa: PLC0415 - keeps `ferry --help` quick
-    from ferry.monitoring.status import flow_status  # noqa: PLC0415 - see above
+    from ferry.config import load_config
+    from ferry.monitoring.status import flow_status
 
     loaded = load_config(config)
     found = [flow_status(entry) for entry in ([loaded.flow(flow)] if flow else loaded.flows)]
-    if as_json:
-        document({"version": VIEW_VERSION, "flows": [entry.document() for entry in found]})
-    else:
-        for entry in found:
-            _show_status(entry)
+    answer({"flows": [entry.document() for entry in found]}, chain.from_iterable(map(_status, found)), as_json=as_json)
     lost = [ExitCode.DATA_LOST for entry in found if entry.losses]
     held = [ExitCode.PARTLY_FAILED for entry in found if any(lag.overdue for lag in entry.last_stable_lags)]
     beyond = [ExitCode.PARTLY_FAILED for entry in found if entry.broken or entry.stopped]
@@ -53,23 +77,21 @@ def status(config: Config, flow: AnyFlow = None, as_json: AsJson = False) -> Non
 
 def ledger(config: Config, flow: FlowName, topic: OneTopic = None, as_json: AsJson = False) -> None:
     """Show which ranges of the source were copied, backfilled, lost, skipped or seeded."""
-    from ferry.config.nearest import nearest_name  # noqa: PLC0415 - see status
-    from ferry.ledger.reading import read_receipts  # noqa: PLC0415 - see status
-    from ferry.monitoring.ledger_ranges import covered_ranges  # noqa: PLC0415 - see status
+    from ferry.config.nearest import nearest_name
+    from ferry.ledger.reading import read_receipts
+    from ferry.monitoring.ledger_ranges import covered_ranges
 
     known = read_receipts(load_flow(config, flow))
     receipts = [receipt for receipt in known if topic is None or receipt.topic == topic]
     if topic is not None and not receipts:
         notice(f"the ledger of {flow} has nothing about topic {topic}{nearest_name(topic, {receipt.topic for receipt in known})}")
     ranges = covered_ranges(receipts)
-    if as_json:
-        document({"version": VIEW_VERSION, "flow": flow, "ranges": [asdict(entry) for entry in ranges]})
-        return
     rows = [
         (entry.topic, entry.partition, entry.kind, entry.start, entry.end, entry.records, _moment(entry.max_timestamp), entry.reason)
         for entry in ranges
     ]
-    table(f"{flow}: ledger", ("topic", "partition", "kind", "from", "until", "records", "newest record", "reason"), rows)
+    told = Table(f"{flow}: ledger", ("topic", "partition", "kind", "from", "until", "records", "newest record", "reason"), rows)
+    answer({"flow": flow, "ranges": [asdict(entry) for entry in ranges]}, [told], as_json=as_json)
 
 
 def format_records(
@@ -80,15 +102,12 @@ def format_records(
 ) -> None:
     """Print an internal topic of the flow, one record on each line. Foreign records are shown as unreadable."""
     entries = list(_decoded(kind, load_flow(config, flow)))
-    if as_json:
-        document({"version": VIEW_VERSION, "flow": flow, "kind": kind.value, "records": entries})
-        return
-    for entry in entries:
-        line(" ".join(f"{name}={value}" for name, value in entry.items()))
+    parts = (" ".join(f"{name}={value}" for name, value in entry.items()) for entry in entries)
+    answer({"flow": flow, "kind": kind.value, "records": entries}, parts, as_json=as_json)
 
 
 def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
-    from ferry.clusters.internal_reader import InternalTopicReader  # noqa: PLC0415 - see status
+    from ferry.clusters.internal_reader import InternalTopicReader
 
     cluster, topic, decode = _decoder(kind, flow)
     own = kind in {RecordKind.LEDGER, RecordKind.STATE}
@@ -108,11 +127,11 @@ def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
 
 
 def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Decode]:
-    from ferry.ledger.receipts import decode_receipt  # noqa: PLC0415 - see status
-    from ferry.ledger.state import decode_state  # noqa: PLC0415 - see status
-    from ferry.policy.naming import ledger_topic, state_topic  # noqa: PLC0415 - see status
-    from ferry.syncs.offset_syncs import offset_syncs_place  # noqa: PLC0415 - see status
-    from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync  # noqa: PLC0415 - see status
+    from ferry.ledger.receipts import decode_receipt
+    from ferry.ledger.state import decode_state
+    from ferry.policy.naming import ledger_topic, state_topic
+    from ferry.syncs.offset_syncs import offset_syncs_place
+    from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync
 
     policy, alias = flow.policy, flow.source.alias
     decoders: dict[RecordKind, tuple[Cluster, str, Decode]] = {
@@ -125,36 +144,27 @@ def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Decode]:
     return decoders[kind]
 
 
-def _show_status(found: FlowStatus) -> None:
+def _status(found: FlowStatus) -> Iterator[Part]:
     errors = {(failure.topic, failure.partition): failure.error for failure in found.stopped}
     rows = [
         (
-            entry.topic,
-            entry.partition,
-            entry.position,
-            entry.end,
-            entry.lag_records,
-            "" if entry.lag_bytes < 0 else entry.lag_bytes,
-            "" if entry.lag_seconds < 0 else round(entry.lag_seconds, 1),
+            *(entry.topic, entry.partition, entry.position, entry.end, entry.lag_records),
+            None if entry.lag_bytes < 0 else entry.lag_bytes,
+            None if entry.lag_seconds < 0 else round(entry.lag_seconds, 1),
             None if entry.headroom_seconds is None else round(entry.headroom_seconds),
             _note(entry, errors),
         )
         for entry in found.partitions
     ]
     columns = ("topic", "partition", "position", "end", "lag", "lag bytes", "lag seconds", "headroom s", "note")
-    table(f"{found.flow}: status", columns, rows)
+    yield Table(f"{found.flow}: status", columns, rows)
     if found.stage_since:
-        line(f"{found.flow} is {found.stage} since {_moment(found.stage_since)}: groups are not synced")
-    for failure in found.stopped:
-        line(f"STOPPED: {failure}; next: {next_step_of(failure.error)}")
-    for held in found.last_stable_lags:
-        line(f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}")
-    for broken in found.broken:
-        line(f"over a limit: {broken}")
-    for lack in found.lacking:
-        line(f"{lack.what}: {lack.reason}")
-    for loss in found.losses:
-        line(f"lost: {loss.topic}-{loss.partition} [{loss.upstream_start}, {loss.upstream_end}): {loss.reason}")
+        yield f"{found.flow} is {found.stage} since {_moment(found.stage_since)}: groups are not synced"
+    yield from (f"STOPPED: {failure}; next: {next_step_of(failure.error)}" for failure in found.stopped)
+    yield from (f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}" for held in found.last_stable_lags)
+    yield from (f"over a limit: {broken}" for broken in found.broken)
+    yield from (f"{lack.what}: {lack.reason}" for lack in found.lacking)
+    yield from (f"lost: {loss.where}: {loss.reason}" for loss in found.losses)
 
 
 def _note(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> str:
@@ -165,3 +175,72 @@ def _note(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> str:
 
 def _moment(milliseconds: int) -> str:
     return "" if milliseconds < 0 else datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
+
+
+def verify(
+    config: Config,
+    flow: FlowName,
+    topic: Topics = None,
+    partition: Partitions = None,
+    since: Since = None,
+    until: Until = None,
+    master: Master = INLINE,
+    digest: Digest = DigestKind.STORED,
+    again: Again = None,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare both sides record by record. The report names every difference, and everything that could not be compared."""
+    settings = load_flow(config, flow)
+    check_report_file(report)
+    request = VerifyRequest(
+        flow,
+        again or run_id("verify"),
+        topics=tuple(topic or ()),
+        partitions=tuple(partition or ()),
+        since=moment("--from", since),
+        until=moment("--until", until),
+        digest=digest,
+    )
+    outcome = _carried_out(config, settings, request, master)
+    answer(outcome.document(), _verified(outcome), as_json=as_json)
+    write_report_file(report, outcome.document())
+    for problem in outcome.problems():
+        notice(complaint(f"{type(problem).__name__}: {problem}"))
+    raise typer.Exit(outcome.exit_code)
+
+
+def _carried_out(config: Path, flow: Flow, request: VerifyRequest, master: str) -> VerifyReport:
+    from ferry.verify.range_runner import InlineRangeRunner
+    from ferry.verify.verifying import verify as compare
+
+    if master == INLINE:
+        return compare(flow, request, InlineRangeRunner(), notice)
+    from ferry.spark.submit import VERIFY_JOB, submit_job
+    from ferry.verify.results_topic import read_report
+
+    code = submit_job(VERIFY_JOB, config, request, master, notice)
+    if code:
+        raise typer.Exit(ExitCode(code))
+    found = read_report(flow, request.run_id)
+    if found is None:
+        raise PartitionsFailed(f"verify {request.run_id} left no report in the runs topic; continue it with --run-id {request.run_id}")
+    return found
+
+
+def _verified(outcome: VerifyReport) -> Iterator[Part]:
+    from ferry.verify.report import said
+
+    if outcome.not_covered:
+        bounds = ("from", "start"), ("until", "end")
+        yield Table.of(f"{outcome.flow}: not compared", outcome.not_covered[:ROWS_SHOWN], "topic", "partition", "side", *bounds, "reason")
+    yield from _more(len(outcome.not_covered))
+    yield from map(said, outcome.differences[:ROWS_SHOWN])
+    yield from _more(outcome.differences_total)
+    yield f"{outcome.records:,} records, {outcome.bytes:,} bytes compared in {outcome.ranges:,} ranges, {outcome.seconds:.1f} s"
+    if outcome.exit_code is ExitCode.DONE:
+        yield "equal" if outcome.records else "nothing to compare"
+
+
+def _more(count: int) -> list[str]:
+    return [f"… and {count - ROWS_SHOWN:,} more: see --json or --report"] if count > ROWS_SHOWN else []

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from ferry.cli.copies import AnyFlow, AsJson, Config, load
+from ferry.cli.options import AnyFlow, AsJson, Config, load
 from ferry.cli.output import line
 from ferry.ending import interrupted_by_signals
 from ferry.errors import ExitCode
@@ -41,7 +41,7 @@ Once = Annotated[bool, typer.Option("--once", help="Look once, print a line for 
 
 def watch(config: Config, flow: AnyFlow = None, interval: Interval = DEFAULT_INTERVAL, once: Once = False, as_json: AsJson = False) -> None:
     """Watch flows: lag, speed, headroom, the last run, losses. Also while a cluster is away. Leave with q or Ctrl-C. Writes nothing."""
-    from ferry.monitoring.watching import UNREACHABLE, FlowWatcher, Watcher  # noqa: PLC0415 - keeps `ferry --help` quick
+    from ferry.monitoring.watching import UNREACHABLE, FlowWatcher, Watcher
 
     loaded = load(config)
     flows = loaded.flows if flow is None else (loaded.flow(flow),)
@@ -61,9 +61,9 @@ def watch(config: Config, flow: AnyFlow = None, interval: Interval = DEFAULT_INT
 
 
 def _draw(watcher: Watcher, interval: float) -> None:
-    from rich.live import Live  # noqa: PLC0415 - see watch
+    from rich.live import Live
 
-    from ferry.cli.watch_screen import screen  # noqa: PLC0415 - see watch
+    from ferry.cli.watch_screen import screen
 
     with _single_keys() as keys, Live(console=Console(highlight=False), screen=True, auto_refresh=False) as live:
         while watcher.problem is None:
@@ -85,7 +85,7 @@ def _tell(watcher: Watcher, *, as_json: bool) -> None:
 
 
 def _print(entry: FlowFrame, *, as_json: bool) -> None:
-    from ferry.cli.watch_screen import one_line  # noqa: PLC0415 - see watch
+    from ferry.cli.watch_screen import one_line
 
     line(json.dumps({"version": WATCH_VERSION, **entry.document()}) if as_json else one_line(entry))
     sys.stdout.flush()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # `ferry --help` loads this module
@@ -16,7 +17,14 @@ class Table(NamedTuple):
 
     title: str
     columns: tuple[str, ...]
-    rows: list[tuple[object, ...]]
+    rows: Sequence[tuple[object, ...]]
+
+    @classmethod
+    def of(cls, title: str, entries: Iterable[object], *columns: str | tuple[str, str]) -> Table:
+        """A row for each entry. A column shows the attribute of its name (`remote topic`: `remote_topic`), or that of a pair."""
+        pairs = [(column, column.replace(" ", "_")) if isinstance(column, str) else column for column in columns]
+        names, attributes = zip(*pairs, strict=True)
+        return cls(title, names, list(map(attrgetter(*attributes), entries)))
 
 
 def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
@@ -27,35 +35,23 @@ def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
         yield f"grow {growth.remote_topic}: {growth.now} to {growth.partitions} partitions"
     for few in planned.few_replicas:
         yield f"{few}: ferry doctor prints the command that adds the missing ones"
-    rows: list[tuple[object, ...]] = [
-        (
-            plan.facts.topic,
-            plan.facts.partition,
-            plan.facts.remote_topic,
-            plan.position,
-            plan.facts.end,
-            plan.offsets,
-            "; ".join(plan.notes),
-        )
+    rows = [
+        (*plan.facts.key, plan.facts.remote_topic, plan.position, plan.facts.end, plan.offsets, "; ".join(plan.notes))
         for plan in planned.partitions
         if plan.failure is None and (plan.has_work or plan.notes)
     ]
-    columns = ("topic", "partition", "remote topic", "position", "end", "offsets", "notes")
-    yield Table(f"{planned.flow}: to copy", columns, rows)
+    yield Table(f"{planned.flow}: to copy", ("topic", "partition", "remote topic", "position", "end", "offsets", "notes"), rows)
     yield from map(str, planned.failed)
     yield from (f"open: {held.what}" for held in planned.last_stable_lags if not held.overdue)
 
 
 def report_parts(report: RunReport) -> Iterator[str | Table]:
     """What a run copied. Its problems and syncs are not among it."""
-    rows: list[tuple[object, ...]] = [
-        (one.topic, one.partition, one.remote_topic, one.upstream_start, one.upstream_end, one.counters.records, one.counters.bytes)
-        for one in report.partitions
-    ]
-    if rows:
-        columns = ("topic", "partition", "remote topic", "from", "until", "records", "bytes")
-        yield Table(f"{report.flow}: {report.run_id}", columns, rows)
-    if not rows and not report.problems():
+    if report.partitions:
+        bounds = ("from", "upstream_start"), ("until", "upstream_end")
+        counts = ("records", "counters.records"), ("bytes", "counters.bytes")
+        yield Table.of(f"{report.flow}: {report.run_id}", report.partitions, "topic", "partition", "remote topic", *bounds, *counts)
+    elif not report.problems():
         yield "nothing to copy"
         return
     if report.from_target:
@@ -69,9 +65,9 @@ def sync_parts(outcome: SyncOutcome, listed: int | None = None) -> Iterator[str 
         yield f"{outcome.sync}: left out: {outcome.left_out}"
         return
     if outcome.changes:
-        rows: list[tuple[object, ...]] = [(change.what, change.action, change.detail, change.reason) for change in outcome.changes[:listed]]
-        yield Table(f"{outcome.sync}: {'would change' if outcome.dry_run else 'changed'}", ("what", "action", "detail", "reason"), rows)
+        title = f"{outcome.sync}: {'would change' if outcome.dry_run else 'changed'}"
+        yield Table.of(title, outcome.changes[:listed], "what", "action", "detail", "reason")
     else:
         yield f"{outcome.sync}: {'nothing failed, nothing to change' if not outcome.failed else 'nothing changed'}"
     if outcome.skipped:
-        yield Table(f"{outcome.sync}: left alone", ("what", "reason"), [(entry.what, entry.reason) for entry in outcome.skipped[:listed]])
+        yield Table.of(f"{outcome.sync}: left alone", outcome.skipped[:listed], "what", "reason")

@@ -162,6 +162,11 @@ class SeedEntry:
     reason: str
     foreign: tuple[tuple[int, int, int], ...] = ()
 
+    @property
+    def declared(self) -> str:
+        """What was declared, for people."""
+        return ", ".join(f"below {downstream}: [{start}, {end})" for start, end, downstream in self.foreign)
+
 
 @dataclass(frozen=True)
 class SeedOutcome:

@@ -1,0 +1,289 @@
+"""`ferry failover`, `ferry failback` and `ferry cutover`: consumer groups move to the other cluster, after a person has confirmed it."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from ferry.cli.copies import copied
+from ferry.cli.options import INLINE, AsJson, Config, FlowName, check_report_file, load, run_id, write_report_file
+from ferry.cli.output import Aside, Part, answer, complaint, notice, show
+from ferry.errors import ArgumentError, ExitCode, RecoveryStopped
+from ferry.pipeline.tables import Table
+
+if TYPE_CHECKING:
+    from ferry.config import Flow
+    from ferry.copying.request import RunRequest
+    from ferry.ledger.run_report import RunReport
+    from ferry.recovery.report import Confirmation, RecoveryOptions, RecoveryPlan, RecoveryReport
+    from ferry.recovery.switch_over import SwitchOver
+
+ROWS_SHOWN = 200
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")]
+Rehearse = Annotated[
+    bool, typer.Option("--rehearse", help="Do every read and check, also of rights, and print how long each took; change nothing.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Confirm the plan without a question.")]
+Groups = Annotated[str | None, typer.Option("--groups", help="Only groups whose whole name this regular expression matches.")]
+Backwards = Annotated[
+    bool, typer.Option("--backwards", help="Also move back groups that are further ahead on the other side, as the plan shows.")
+]
+Abandon = Annotated[bool, typer.Option("--abandon", help="Give up the move: groups stay where they are; writes no group.")]
+Master = Annotated[str, typer.Option(help="Spark master of copies: local[N], spark://host:port; 'inline' (default) for this process.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", help="Also write the JSON document to this file.")]
+Compare = Annotated[bool, typer.Option("--verify/--no-verify", help="Compare both sides record by record before groups are moved.")]
+Quiet = Annotated[float, typer.Option("--quiet-seconds", min=0, help="Producers count as stopped when nothing arrives for so long.")]
+
+
+class Tail(StrEnum):
+    """What to do with records of the source that were never copied."""
+
+    COPY = "copy"
+    LEAVE = "leave"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A command, with the options that all three commands have."""
+
+    command: str
+    config: Path
+    flow: str
+    dry_run: bool
+    rehearse: bool
+    yes: bool
+    groups: str | None
+    backwards: bool
+    abandon: bool
+    master: str
+    report: Path | None
+    as_json: bool
+
+    def begin(self) -> tuple[RecoveryOptions, Flow, Flow | None]:
+        """Check the options, and load the flow and the one in the other direction. ArgumentError. With --abandon the command ends here."""
+        from ferry.recovery.report import Mode, RecoveryOptions
+        from ferry.recovery.reverse import find_reverse
+
+        if self.dry_run and self.rehearse:
+            raise ArgumentError("--dry-run and --rehearse exclude each other")
+        mode = Mode.DRY_RUN if self.dry_run else Mode.REHEARSAL if self.rehearse else Mode.REAL
+        options = RecoveryOptions(self.command, run_id(self.command), mode, self.groups, self.backwards)
+        if options.writes and not self.yes and not self.abandon and not sys.stdin.isatty():
+            raise ArgumentError("stdin is no terminal, so nobody can confirm: give --yes, or --dry-run to see the plan")
+        check_report_file(self.report)
+        loaded = load(self.config)
+        flow = loaded.flow(self.flow)
+        if self.abandon:
+            _give_up(flow, options)
+        return options, flow, find_reverse(loaded, flow)
+
+    def copy(self, flow: Flow, request: RunRequest) -> RunReport:
+        return copied(self.config, flow, request, self.master)
+
+    def confirm(self, plan: RecoveryPlan) -> Confirmation:
+        """Show the plan and ask for confirmation. RecoveryStopped when the person says no. A dry run or rehearsal ends here."""
+        from ferry.recovery.report import Confirmation
+
+        if self.dry_run or self.rehearse:
+            self._end_look(plan)
+        show(_plan(plan, aside=self.as_json))
+        by = ask(f"{plan.flow}: write these groups?", yes=self.yes)
+        return Confirmation(by, plan.ahead if self.backwards else ())
+
+    def _end_look(self, plan: RecoveryPlan) -> NoReturn:
+        from ferry.recovery.failover import exit_code_of, rehearsed
+
+        code = exit_code_of(plan)
+        content = {**plan.document(), "exit_code": int(code)}
+        answer(content, chain(_plan(plan), rehearsed(plan), ["nothing was touched"]), as_json=self.as_json)
+        write_report_file(self.report, content)
+        raise typer.Exit(code)
+
+    def end(self, outcome: RecoveryReport) -> NoReturn:
+        """Show what was done, and end the command."""
+        answer(outcome.document(), _outcome(outcome), as_json=self.as_json)
+        write_report_file(self.report, outcome.document())
+        show(map(complaint, (*outcome.undone, *outcome.problems)))
+        raise typer.Exit(outcome.exit_code)
+
+
+def failover(
+    config: Config,
+    flow: FlowName,
+    last_copy: Annotated[bool, typer.Option("--last-copy/--no-last-copy", help="Copy once more first, if the source answers.")] = True,
+    without_source: Annotated[
+        bool, typer.Option("--without-source", help="Do not ask the source, because it is unreliable; use checkpoints.")
+    ] = False,
+    dry_run: DryRun = False,
+    rehearse: Rehearse = False,
+    yes: Yes = False,
+    groups: Groups = None,
+    backwards: Backwards = False,
+    abandon: Abandon = False,
+    master: Master = INLINE,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move all groups to the target, to exactly the records that they would have read next. Also works when the source is gone."""
+    from ferry.recovery import failover as steps
+
+    call = Call("failover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
+    options, settings, reverse = call.begin()
+    checked = steps.check_failover(settings, options, without_source=without_source)
+    plan = steps.plan_failover(settings, reverse, steps.last_copy(settings, checked, call.copy if last_copy else None))
+    confirmed = call.confirm(plan)
+    call.end(steps.carry_out_failover(settings, reverse, plan, confirmed))
+
+
+def failback(
+    config: Config,
+    flow: FlowName,
+    tail: Annotated[
+        Tail, typer.Option(help="Records of the source that were never copied: copy them to the target, or leave them.")
+    ] = Tail.COPY,
+    rebuilt: Annotated[
+        bool, typer.Option("--rebuilt", help="The source was rebuilt: its topics are not the ones that were copied.")
+    ] = False,
+    compare: Compare = True,
+    quiet: Quiet = 5.0,
+    dry_run: DryRun = False,
+    rehearse: Rehearse = False,
+    yes: Yes = False,
+    groups: Groups = None,
+    backwards: Backwards = False,
+    abandon: Abandon = False,
+    master: Master = INLINE,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move back after a failover. Only newer records are copied back, and each group continues where it was."""
+    from ferry.recovery import switch_over as planned_move
+    from ferry.recovery.report import check_quiet
+    from ferry.recovery.reverse import require_reverse
+
+    check_quiet(quiet)
+    call = Call("failback", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
+    options, settings, reverse = call.begin()
+    switch = planned_move.failback(settings, require_reverse(settings, reverse))
+    checked = planned_move.check_switch_over(switch, options, rebuilt=rebuilt)
+    what = "copied to the target first" if tail is Tail.COPY else "left where they are, as --tail leave says"
+    never_copied = [
+        f"{entry.topic}-{entry.partition} [{entry.start}, {entry.end}): records of {settings.source.alias} that were never copied: "
+        f"{entry.reason or what}"
+        for entry in planned_move.tail(settings, options)
+    ]
+    checked = replace(checked, notices=(*checked.notices, *never_copied))
+    if options.writes:
+        for text in planned_move.settle_start(switch, options):
+            notice(text)
+        if tail is Tail.COPY:
+            notice(planned_move.copy_ahead(settings, options, call.copy, "tail"))
+    _move(switch, options, checked, call, quiet, compare=compare)
+
+
+def cutover(
+    config: Config,
+    flow: FlowName,
+    compare: Compare = True,
+    quiet: Quiet = 5.0,
+    dry_run: DryRun = False,
+    rehearse: Rehearse = False,
+    yes: Yes = False,
+    groups: Groups = None,
+    backwards: Backwards = False,
+    abandon: Abandon = False,
+    master: Master = INLINE,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move to the target as planned: producers stop, everything is copied and compared, then groups continue there."""
+    from ferry.recovery import switch_over as planned_move
+    from ferry.recovery.report import check_quiet
+
+    check_quiet(quiet)
+    call = Call("cutover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
+    options, settings, reverse = call.begin()
+    switch = planned_move.cutover(settings, reverse)
+    _move(switch, options, planned_move.check_switch_over(switch, options), call, quiet, compare=compare)
+
+
+def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, call: Call, quiet: float, *, compare: bool) -> None:
+    from ferry.recovery import switch_over as planned_move
+    from ferry.recovery.not_copied import refuse_movement
+    from ferry.recovery.report import Stopwatch
+
+    watch = Stopwatch(checked.steps)
+    active, proven = switch.active, "not asked for"
+    if options.writes:
+        with watch.step("copy ahead"):
+            notice(planned_move.copy_ahead(active, options, call.copy, "ahead"))
+        where = active.source.alias
+        ask(f"are all producers on {where}, and all consumers of the groups there, stopped?", yes=call.yes)
+        with watch.step("measure that nothing arrives"):
+            refuse_movement(active, quiet)
+        with watch.step("drain and verify"):
+            told, proven = planned_move.drain_and_verify(switch, options, call.copy, notice, compare=compare)
+        notice(told)
+        notice(f"verified: {proven}")
+    plan = planned_move.plan_switch_over(switch, replace(checked, steps=watch.steps))
+    confirmed = call.confirm(plan)
+    call.end(planned_move.carry_out_switch_over(switch, plan, confirmed, proven))
+
+
+def ask(question: str, *, yes: bool) -> str:
+    """Ask, and return who said yes. RecoveryStopped when the answer is no."""
+    who = f"{getpass.getuser()}@{socket.gethostname()}"
+    if yes:
+        return f"{who}, by --yes"
+    if not typer.confirm(question, default=False, err=True):
+        raise RecoveryStopped("not confirmed: no group was written")
+    return who
+
+
+def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
+    from ferry.ledger.stages import Event
+    from ferry.recovery.keeper import abandon
+
+    if not options.writes:
+        raise ArgumentError("--abandon goes with neither --dry-run nor --rehearse")
+    events = {"failover": Event.FAILOVER_ABANDONED, "failback": Event.FAILBACK_ABANDONED, "cutover": Event.CUTOVER_ABANDONED}
+    stage = abandon(flow, events[options.command])
+    show([f"{flow.name} is {stage} again; no group was written"])
+    raise typer.Exit(ExitCode.DONE)
+
+
+def _plan(plan: RecoveryPlan, *, aside: bool = False) -> Iterator[Part]:
+    """The tables that a person confirms; with `aside` as lines on stderr, because stdout is for the document."""
+    from ferry.recovery.report import GROUP_COLUMNS, MISSING_COLUMNS, group_rows, missing_rows, notes
+
+    yield from map(Aside, notes(plan))
+    rows = group_rows(plan.moves, backwards=plan.options.backwards)
+    missing = missing_rows(plan.missing, plan.known_until)
+    if aside:
+        yield from (Aside("  ".join(row)) for row in [*(("not on the other side:", *row) for row in missing), *rows])
+        return
+    if missing:
+        yield Table(f"{plan.flow}: not on the other side", MISSING_COLUMNS, missing[:ROWS_SHOWN])
+    yield Table(f"{plan.flow}: groups", GROUP_COLUMNS, rows[:ROWS_SHOWN])
+    yield from (f"… and {len(each) - ROWS_SHOWN:,} more rows: see --json or --report" for each in (missing, rows) if len(each) > ROWS_SHOWN)
+
+
+def _outcome(outcome: RecoveryReport) -> Iterator[Part]:
+    written = sum(entry.written for entry in outcome.groups)
+    done = sum(entry.done for entry in outcome.groups)
+    yield f"{outcome.plan.flow} is {outcome.record.stage}: {done} of {len(outcome.groups)} groups done, {written} offsets written"
+    yield from outcome.reverse
+    if outcome.verified:
+        yield f"verified: {outcome.verified}"
+    if outcome.undone:
+        yield "not done: run the same command again when these groups have no members; groups that are done stay as they are"

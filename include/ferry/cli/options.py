@@ -1,0 +1,88 @@
+"""Options that several commands have, and what they stand for: the config and its flows, times, run ids, the report file."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ferry.cli.completing import flow_names, topic_names
+from ferry.cli.output import notice
+from ferry.copying.request import parse_time
+from ferry.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from ferry.config import FerryConfig, Flow
+
+# Copies in this process: for small jobs, for which the start of Spark would take longer than the copy.
+INLINE = "inline"
+
+Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="An mm2.properties file.")]
+FlowName = Annotated[str, typer.Option("--flow", "-f", help="The flow, as in the config: 'A->B'.", autocompletion=flow_names)]
+AnyFlow = Annotated[str | None, typer.Option("--flow", "-f", help="Only this flow; default: all.", autocompletion=flow_names)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+OneTopic = Annotated[str | None, typer.Option("--topic", "-t", help="Only this source topic.", autocompletion=topic_names)]
+Topics = Annotated[
+    list[str] | None, typer.Option("--topic", "-t", help="Only this source topic; may be repeated.", autocompletion=topic_names)
+]
+Master = Annotated[str | None, typer.Option(help="Spark master: local[N], spark://host:port, or 'inline' for this process.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", help="Also write the run's JSON document to this file.")]
+
+
+def load(config: Path) -> FerryConfig:
+    """The config of a file; its warnings go to stderr. ConfigError."""
+    from ferry.config import load_config
+
+    loaded = load_config(config)
+    for warning in loaded.warnings:
+        notice(f"warning: {warning}")
+    return loaded
+
+
+def load_flow(config: Path, name: str) -> Flow:
+    """A flow of a config file. ConfigError, ArgumentError."""
+    return load(config).flow(name)
+
+
+def moment(option: str, text: str | None) -> datetime | None:
+    """The time that an option gives, if it is given. ArgumentError if it is no time."""
+    try:
+        return None if text is None else parse_time(text)
+    except ValueError as problem:
+        raise ArgumentError(f"{option} {text!r} is not an ISO 8601 time such as 2026-01-31T06:00:00Z") from problem
+
+
+def run_id(kind: str) -> str:
+    """A new run id, in the form of Airflow's."""
+    return f"{kind}__{datetime.now(UTC).isoformat(timespec='seconds')}__{secrets.token_hex(4)}"
+
+
+def check_report_file(path: Path | None) -> None:
+    """ArgumentError when `path` is given and cannot be written, so that the user learns it before a run. Creates no file."""
+    if path is not None:
+        new = not path.exists()
+        with _naming(path), path.open("a", encoding="utf-8"):
+            pass
+        if new:
+            path.unlink()
+
+
+def write_report_file(path: Path | None, content: Mapping[str, Any]) -> None:
+    """Write the document, if `path` is given. ArgumentError when that fails."""
+    if path is not None:
+        with _naming(path):
+            path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def _naming(report_file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise ArgumentError(f"--report {report_file}: cannot be written: {problem.strerror}") from problem

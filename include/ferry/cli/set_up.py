@@ -1,0 +1,229 @@
+"""What comes before the first run: `ferry init`, `ferry doctor`, `ferry acls` and `ferry sandbox`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table as DrawnTable
+from rich.text import Text
+
+from ferry.cli.options import AnyFlow, AsJson, Config, FlowName, load_flow
+from ferry.cli.output import Aside, Part, answer, complaint, notice
+from ferry.cli.prompts import Asker
+from ferry.ending import interrupted_by_signals
+from ferry.errors import ArgumentError
+from ferry.pipeline.tables import Table
+
+if TYPE_CHECKING:
+    from ferry.config import Cluster
+    from ferry.doctor.finding import Finding
+    from ferry.sandbox.pair import SandboxStatus
+
+NEW_FILE, SANDBOX = Path("mm2.properties"), Path(".ferry/sandbox")
+
+File = Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write.")]
+Alias = Annotated[str | None, typer.Option(help="Its alias. Names of remote topics begin with the alias of the source.")]
+Servers = Annotated[str | None, typer.Option(help="Its servers: host:port, separated by commas.")]
+Protocol = Annotated[str | None, typer.Option(help="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.")]
+Mechanism = Annotated[str | None, typer.Option(help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")]
+User = Annotated[str | None, typer.Option(help="The user name.")]
+Password = Annotated[str | None, typer.Option(help="Where its password is: '${env:NAME}' or '${file:/path:key}'; never the password.")]
+Truststore = Annotated[str | None, typer.Option(help="PEM file of trusted authorities; default: those of the system.")]
+
+OptionalConfig = Annotated[
+    Path | None, typer.Argument(metavar="[CONFIG]", help="An mm2.properties file; without one, Ferry checks this machine only.")
+]
+
+SourcePrincipal = Annotated[
+    str | None, typer.Option("--source-principal", help="The principal that reads the source; default: by the config's login.")
+]
+TargetPrincipal = Annotated[
+    str | None, typer.Option("--target-principal", help="The principal that writes to the target; default: by the config's login.")
+]
+CommandConfig = Annotated[
+    str | None, typer.Option("--command-config", help="File with the administrator's client properties, for kafka-acls.")
+]
+
+Recovery = Annotated[bool, typer.Option("--recovery", help="Also the rights that only failover, failback and cutover need.")]
+
+Directory = Annotated[Path, typer.Option(help="Where the clusters keep their data and logs.")]
+
+sandbox = typer.Typer(help="Two real Kafka clusters on this machine, to try Ferry.", no_args_is_help=True)
+
+
+def init(
+    file: File = NEW_FILE,
+    source: Servers = None,
+    target: Servers = None,
+    source_alias: Alias = None,
+    target_alias: Alias = None,
+    source_protocol: Protocol = None,
+    target_protocol: Protocol = None,
+    source_mechanism: Mechanism = None,
+    target_mechanism: Mechanism = None,
+    source_user: User = None,
+    target_user: User = None,
+    source_password: Password = None,
+    target_password: Password = None,
+    source_truststore: Truststore = None,
+    target_truststore: Truststore = None,
+    topics: Annotated[str | None, typer.Option(help="Names and Java regular expressions, separated by commas.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="Cron expression in UTC for Airflow; '' for none.")] = None,
+    no_input: Annotated[bool, typer.Option("--no-input", help="Ask nothing; use the defaults of missing options.")] = False,
+    no_test: Annotated[bool, typer.Option("--no-test", help="Do not connect to the clusters.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask for two clusters, try both connections, and write a first mm2.properties with comments. Ctrl-C leaves no file."""
+    from ferry.cli.init_dialog import InitDialog, SideOptions
+    from ferry.cli.new_file import check_new_file, write_new_file
+    from ferry.config import load_config
+    from ferry.config.first_file import first_file
+
+    check_new_file(file, force=force)
+    left = SideOptions("source", source, source_alias, source_protocol, source_mechanism, source_user, source_password, source_truststore)
+    right = SideOptions("target", target, target_alias, target_protocol, target_mechanism, target_user, target_password, target_truststore)
+    dialog = InitDialog(file, Asker(no_input), tests=not no_test)
+    with interrupted_by_signals():  # temporary files may hold a password
+        answers = dialog.ask(left, right, topics, schedule)
+        dialog.look_at_rights(answers)
+        write_new_file(file, first_file(answers), force=force)
+    warnings = load_config(file).warnings
+    told = [entry.document() for entry in dialog.findings]
+    parts = [
+        *(Aside(f"warning: {text}") for text in warnings),
+        f"{file}: written, readable by you only",
+        f"next: ferry doctor {file}",
+        f"      ferry plan {file} --flow '{answers.flow}'",
+        f"      ferry run {file} --flow '{answers.flow}' --master inline",
+    ]
+    answer({"file": file, "flow": answers.flow, "findings": told, "warnings": warnings}, parts, as_json=as_json)
+
+
+def doctor(config: OptionalConfig = None, flow: AnyFlow = None, as_json: AsJson = False) -> None:
+    """Check this machine, the clusters and the flows: versions, logins, rights, limits, clocks. Every problem comes with a fix."""
+    from ferry.doctor.diagnosis import diagnose
+    from ferry.doctor.finding import Verdict, exit_code
+
+    findings = []
+    for finding in diagnose(config, flow):
+        findings.append(finding)
+        if not as_json and (len(findings) == 1 or findings[-2].where != finding.where):
+            notice(f"checking {finding.where} …")
+    code = exit_code(findings)
+    counts = {verdict.value: sum(entry.verdict is verdict for entry in findings) for verdict in Verdict}
+    content = {"config": config, "findings": [entry.document() for entry in findings], "counts": counts, "exit_code": code}
+    answer(content, _doctor_parts(findings, counts), as_json=as_json)
+    raise typer.Exit(code)
+
+
+def _doctor_parts(findings: list[Finding], counts: dict[str, int]) -> Iterator[Part]:
+    from ferry.doctor.finding import Verdict
+
+    colours = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.FAILURE: "bold red"}
+    for where in dict.fromkeys(entry.where for entry in findings):
+        drawn = DrawnTable(title=where, title_justify="left", header_style="bold", box=SIMPLE_HEAD, expand=False)
+        drawn.add_column("")
+        drawn.add_column("check", no_wrap=True)
+        drawn.add_column("found; what to do", overflow="fold")
+        for entry in (entry for entry in findings if entry.where == where):
+            told = Text(entry.found)
+            if entry.fix:
+                told.append(f"\n→ {entry.fix}", style="cyan")
+            drawn.add_row(Text(entry.verdict.value, style=colours[entry.verdict]), entry.check, told)
+        yield drawn
+    yield f"{counts['ok']} ok, {counts['warning']} warnings, {counts['failure']} failures"
+    yield from (complaint(f"{entry.where}: {entry.check}: {entry.found}") for entry in findings if entry.verdict is Verdict.FAILURE)
+
+
+def acls(
+    config: Config,
+    flow: FlowName,
+    source_principal: SourcePrincipal = None,
+    target_principal: TargetPrincipal = None,
+    command_config: CommandConfig = None,
+    recovery: Recovery = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the rights that the flow needs on both clusters, as kafka-acls commands. Asks no cluster."""
+    from ferry.permissions.commands import commands, in_one_line
+    from ferry.permissions.required import required_rights
+
+    settings = load_flow(config, flow)
+    needed = required_rights(settings, recovery=recovery)
+    sides: dict[str, dict[str, Any]] = {}
+    lines: list[str] = []
+    for name, cluster, given, rights in (
+        ("source", settings.source, source_principal, needed.source),
+        ("target", settings.target, target_principal, needed.target),
+    ):
+        principal = _principal(cluster, given, f"--{name}-principal")
+        told = list(commands(cluster.bootstrap, principal, rights, command_config))
+        sides[name] = {
+            "cluster": cluster.alias,
+            "bootstrap": cluster.bootstrap,
+            "principal": principal,
+            "rights": [{**asdict(right.resource), "operation": right.operation, "needed_for": right.needed_for} for right in rights],
+            "commands": [{"comment": comment, "command": command} for comment, command in told],
+        }
+        lines += [in_one_line(f"# {name} {cluster.alias}, for {principal}"), *chain.from_iterable(told)]
+    lines += [in_one_line(f"# note: {text}") for text in needed.notes]
+    answer({"flow": flow, **sides, "notes": list(needed.notes)}, lines, as_json=as_json)
+
+
+def _principal(cluster: Cluster, given: str | None, option: str) -> str:
+    from ferry.permissions.commands import checked_principal
+
+    principal = cluster.principal if given is None else given
+    if principal is None:
+        raise ArgumentError(f"the config does not say by which principal {cluster.alias} knows Ferry: give {option}, like User:ferry")
+    return checked_principal(principal, option)
+
+
+@sandbox.command("up")
+def up(directory: Directory = SANDBOX, as_json: AsJson = False) -> None:
+    """Start both clusters, if they do not run, and write an mm2.properties for them."""
+    from ferry.sandbox import up as start
+
+    _show(start(directory), as_json=as_json)
+
+
+@sandbox.command("fill")
+def fill(
+    directory: Directory = SANDBOX,
+    records: Annotated[int, typer.Option(min=100, max=1_000_000, help="About so many records for each topic.")] = 2_000,
+    as_json: AsJson = False,
+) -> None:
+    """Write sample records into eight topics of cluster A. The group billing reads a part of them."""
+    from ferry.sandbox import fill as write
+
+    filled = write(directory, records)
+    told = Table("written to A", ("topic", "records"), [*filled.topics.items(), ("in aborted transactions", filled.aborted)])
+    answer({**asdict(filled), "records": filled.records}, [told], as_json=as_json)
+
+
+@sandbox.command("down")
+def down(directory: Directory = SANDBOX, as_json: AsJson = False) -> None:
+    """Stop both clusters and remove their data."""
+    from ferry.sandbox import down as stop
+
+    _show(stop(directory), as_json=as_json)
+
+
+@sandbox.command("status")
+def status(directory: Directory = SANDBOX, as_json: AsJson = False) -> None:
+    """Show which clusters run, and where."""
+    from ferry.sandbox import status as look
+
+    _show(look(directory), as_json=as_json)
+
+
+def _show(found: SandboxStatus, *, as_json: bool) -> None:
+    content = asdict(found)
+    answer(content, [Table("sandbox", ("what", "value"), [(name, str(value)) for name, value in content.items()])], as_json=as_json)
