@@ -12,7 +12,7 @@ from tests.faults.hanging import settle_hanging
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.open_transactions import open_of
-from ferry.copying import hanging_transactions as forgotten_markers
+from ferry.copying import abandoned_transactions
 from ferry.copying.lanes import lane_of, transactional_id
 from ferry.errors import ExitCode
 
@@ -51,7 +51,7 @@ def test_nothing_is_copied_behind_an_own_transaction_that_its_coordinator_forgot
         untold.extend(key.topic for key in late)
         return {key: entry for key, entry in told.items() if key not in late}
 
-    monkeypatch.setattr(forgotten_markers, "open_of", tell_later)
+    monkeypatch.setattr(abandoned_transactions, "open_of", tell_later)
     report = run_flow(flow)
     assert untold
     assert (report.exit_code, report.records) == (ExitCode.PARTLY_FAILED, 1)

@@ -13,7 +13,6 @@ from ferry.clusters.leader_epochs import NO_END
 from ferry.copying.ledger_compaction import merge_receipts
 from ferry.copying.loop_guard import GuardDraft, PartitionGuard, TopicPair, both_ways, unexplained_partitions
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
-from ferry.errors import OriginUnclear, PartitionUnavailable, PositionDisagrees, RetryRule
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.state import Head
@@ -235,7 +234,7 @@ RULES = PlanRules("A->B", "run-1")
 
 def test_records_that_nobody_explains_stop_the_first_run_until_somebody_says_what_they_are() -> None:
     (refused,) = plan_partitions([FACTS], RULES)
-    assert isinstance(refused.failure, PositionDisagrees)
+    assert refused.failure.error == "PositionDisagrees"
     assert "ferry.on.unexplained=local" in refused.failure.problem
     (local,) = plan_partitions([FACTS], replace(RULES, on_unexplained="local"))
     (known,) = plan_partitions([replace(FACTS, guard=PartitionGuard(two_way=True))], RULES)
@@ -264,11 +263,11 @@ def test_what_came_from_the_target_is_not_to_go() -> None:
 )
 def test_an_unclear_origin_stops_the_partition(guard: PartitionGuard, policy: str, stops: bool) -> None:
     (plan,) = plan_partitions([replace(FACTS, guard=guard)], replace(RULES, on_unexplained="local", on_unclear=policy))  # type: ignore[arg-type]
-    assert isinstance(plan.failure, OriginUnclear) is stops
+    assert (plan.failure is not None and plan.failure.error == "OriginUnclear") is stops
     assert plan.has_work is not stops
 
 
 def test_a_leader_that_does_not_tell_stops_the_partition_for_now() -> None:
     (plan,) = plan_partitions([replace(FACTS, guard=PartitionGuard(unasked=True, two_way=True))], RULES)
-    assert isinstance(plan.failure, PartitionUnavailable)
-    assert plan.failure.retry is RetryRule.RETRY
+    assert plan.failure is not None
+    assert plan.failure.error == "PartitionUnavailable"

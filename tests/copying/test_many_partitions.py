@@ -12,7 +12,7 @@ from ferry.clusters.coordination import committed_positions
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.copying import transaction_partitions as members
+from ferry.copying import transaction
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 
@@ -34,7 +34,7 @@ def test_a_lane_of_300_partitions_commits_where_a_batch_has_20000_bytes(
     source_cluster: SandboxCluster,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(members, "MOST_PARTITIONS", most)
+    monkeypatch.setattr(transaction, "MOST_PARTITIONS", most)
     target = cluster_factory(LIMIT, features=features)
     topic = topic_factory(source_cluster, partitions=PARTITIONS)
     produce(source_cluster, topic, [(number, b"k", str(number).encode()) for number in range(0, PARTITIONS, 2)])

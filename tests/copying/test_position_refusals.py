@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 from ferry.clusters.coordination import OutcomeUnknown, PositionsRefused
+from ferry.copying.abandoned_transactions import stop_refused
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import Failure, PartitionTask, Segment
-from ferry.copying.position_refusals import stop_refused
 from ferry.errors import NotAuthorized
 from ferry.ledger.receipts import ReceiptKind
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.copying.transaction_partitions import TransactionPartitions
+from ferry.copying.transaction import TransactionPartitions
 
 pytestmark = pytest.mark.unit
 

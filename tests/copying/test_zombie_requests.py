@@ -16,7 +16,7 @@ from ferry.clusters.internal_batches import internal_batches
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import produce_answers, produce_request
 from ferry.config import ClientRole, Flow
-from ferry.copying.zombie_requests import fence_zombie_requests
+from ferry.copying.abandoned_transactions import fence_zombie_requests
 
 pytestmark = pytest.mark.brokers
 

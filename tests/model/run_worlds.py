@@ -137,7 +137,7 @@ def planned(scene: Scene, head: int | None, committed: int | None, receipts: tup
     )
     plan = plan_partitions([facts], PlanRules("f", "r"))[0]
     if plan.failure is not None:
-        return type(plan.failure).__name__
+        return plan.failure.error
     return tuple((segment.kind.value, offset) for segment in plan.segments for offset in range(segment.start, segment.end))
 
 

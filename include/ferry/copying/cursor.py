@@ -10,8 +10,9 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from ferry.clusters.fetching import FetchPosition
+from ferry.clusters.group_model import CommittedOffset
 from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
-from ferry.errors import FerryError, RetryRule
+from ferry.errors import FerryError, PartitionError, RetryRule
 from ferry.ledger.counters import ONE_TRANSACTION, Counters, MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
@@ -258,6 +259,18 @@ class PartitionCursor:
         if self.failure is None:
             problem = getattr(error, "problem", str(error))
             self.failure = Failure(type(error).__name__, problem, passing=error.retry == RetryRule.RETRY)
+
+    def stop(self, kind: type[PartitionError], problem: str) -> None:
+        """Stop the partition for an error of this kind."""
+        self.fail(kind(*self.task.key, problem))
+
+    def agrees_with(self, found: CommittedOffset | None) -> bool:
+        """Whether the group's position is the one that the driver read or that the lane committed, or that a seed sets anyway."""
+        if self.task.settles:
+            return True
+        if found is None:  # the broker expires the offsets of idle groups: then the head alone counts, as in the plan
+            return self.committed_position == self.task.position
+        return found.offset == self.committed_position
 
     def receipts(self, run_id: str) -> list[Receipt]:
         """The receipts of the open transaction: first the seed and receipts of other replicators' records, if they are not written yet."""

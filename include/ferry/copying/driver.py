@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -49,24 +49,17 @@ LOOK_SECONDS = 10.0
 Log = Callable[[str], None]
 
 
-@dataclass
-class _Tally:
-    """What is known about the run so far. `failures`: by source partition."""
-
-    failures: dict[tuple[str, int], PartitionFailure] = field(default_factory=dict)
-    skipped: list[Skipped] = field(default_factory=list)
-    stopped_lanes: set[int] = field(default_factory=set)
-    silent: str = ""  # the problem of a lane that waited for a whole cluster in vain
-    cpu_seconds: float = 0.0
-
-
 class CopyDriver:
     """One try of one run."""
 
     def __init__(self, flow: Flow, request: RunRequest, runner: LaneRunner, say: Log) -> None:
         self._flow, self._request, self._runner, self._say = flow, request, runner, say
         self._ledger, self._state = flow.ledger_topic, flow.state_topic
-        self._tally = _Tally()
+        self._failures: dict[tuple[str, int], PartitionFailure] = {}  # by source partition
+        self._skipped: tuple[Skipped, ...] = ()
+        self._stopped_lanes: set[int] = set()
+        self._silent = ""  # the problem of a lane that waited for a whole cluster in vain
+        self._cpu_seconds = 0.0
         self._ledger_ends: Mapping[int, int] = {}
         self._lanes = 0  # known with the plan
         self._started = time.monotonic()
@@ -89,7 +82,7 @@ class CopyDriver:
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
             if superseded is None:
-                self._tally.failures["", -1] = PartitionFailure("", -1, type(problem).__name__, str(problem))
+                self._fail("", -1, type(problem).__name__, str(problem))
             with suppress(ClusterUnreachable):  # the target may be unreachable too; `problem` is what ended the run
                 waited = isinstance(problem, ClusterUnreachable)
                 self._write_result(superseded, seconds=LOOK_SECONDS if waited else None)
@@ -143,7 +136,7 @@ class CopyDriver:
             while pending:
                 self._run_lanes(job, pending, out, progress, more)
                 pending = more()
-        for lane in self._tally.stopped_lanes:
+        for lane in self._stopped_lanes:
             lease.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
         self._name_last_stable_lags(seen)
         self._index_losses(lease, job.ledger_topic_id, self._compact_ledger(lease))
@@ -168,7 +161,7 @@ class CopyDriver:
 
     def _end_if_silent(self, lease: RunLease) -> None:
         """ClusterUnreachable if a lane has waited for a cluster in vain, and this process does not reach both clusters soon."""
-        if not self._tally.silent:
+        if not self._silent:
             return
         try:
             require_contact(self._flow.source, self._flow.target)
@@ -176,14 +169,14 @@ class CopyDriver:
         except ClusterUnreachable as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise
-            raise ClusterUnreachable(f"{self._tally.silent}; asked once more: {problem}") from problem
-        self._tally.silent = ""
+            raise ClusterUnreachable(f"{self._silent}; asked once more: {problem}") from problem
+        self._silent = ""
 
     def _name_last_stable_lags(self, seen: FlowSnapshot) -> None:
         """After the copy no transaction of this flow is open: if a last stable offset lags now, the transaction is somebody else's."""
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             for failure in overdue(last_stable_lags(self._flow, seen, source, target)):
-                self._tally.failures.setdefault((failure.topic, failure.partition), failure)
+                self._failures.setdefault((failure.topic, failure.partition), failure)
 
     def _compact_ledger(self, lease: RunLease) -> int:
         """Compact the ledger if it is due. Returns how many records the ledger has ever held."""
@@ -219,17 +212,12 @@ class CopyDriver:
             plans = self._without_topic(plan_partitions(seen.facts, rules_of(self._flow, self._request)), seen, source, target)
         _check_lease(lease, plans)
         self._note_failures(seen, plans)
-        self._tally.skipped = [Skipped(what, reason) for what, reason in (*seen.selection.skipped, *seen.lacking)]
+        self._skipped = seen.skipped
         return seen, plans
 
     def _note_failures(self, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> None:
-        for plan in plans:
-            if plan.failure is not None:
-                self._fail(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
-        for (topic, partition), trouble in seen.partition_problems.items():
-            self._fail(topic, partition, "PartitionUnavailable", trouble)
-        for denied in seen.denied:
-            self._fail(denied.topic, denied.partition, denied.error, denied.problem)
+        planned = (plan.failure for plan in plans if plan.failure is not None)
+        self._failures.update(((failure.topic, failure.partition), failure) for failure in (*planned, *seen.unavailable, *seen.denied))
 
     def _without_topic(
         self, plans: Iterable[PartitionPlan], seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin
@@ -253,7 +241,7 @@ class CopyDriver:
 
         If a failure names their topic (partition -1), that is reason enough.
         """
-        named = {(plan.facts.topic, plan.facts.partition) for plan in plans} | self._tally.failures.keys()
+        named = {(plan.facts.topic, plan.facts.partition) for plan in plans} | self._failures.keys()
         for task in lost:
             for part in task.partitions:
                 key = (part.topic, part.partition)
@@ -302,7 +290,7 @@ class CopyDriver:
         out.give(tasks)
         with closing(self._runner.run(job, tasks, more)) as results:  # if an error is raised here, the workers end first
             for result in results:
-                self._tally.cpu_seconds += result.cpu_seconds
+                self._cpu_seconds += result.cpu_seconds
                 lost = self._take_result(result)
                 out.take(result.lane, lost)
                 progress.lanes_done += lost is None
@@ -311,7 +299,7 @@ class CopyDriver:
     def _take_result(self, result: LaneResult) -> str | None:
         for outcome in result.partitions:
             key = (outcome.topic, outcome.partition)
-            self._tally.failures.pop(key, None)
+            self._failures.pop(key, None)
             if outcome.failure is not None:
                 self._fail(*key, outcome.failure.error, outcome.failure.problem)
         if result.fenced:
@@ -319,10 +307,10 @@ class CopyDriver:
         if result.failure is None:
             return None
         if result.failure.passing:
-            self._tally.silent = result.failure.problem if result.failure.silent else self._tally.silent
+            self._silent = result.failure.problem if result.failure.silent else self._silent
             return result.failure.problem
         self._fail("", -1, result.failure.error, result.failure.problem)
-        self._tally.stopped_lanes.add(result.lane)
+        self._stopped_lanes.add(result.lane)
         return None
 
     def _give_up(self, tasks: Iterable[tuple[LaneTask, str]], attempts: str) -> None:
@@ -332,7 +320,7 @@ class CopyDriver:
                 self._fail(partition.topic, partition.partition, "PartitionUnavailable", problem)
 
     def _fail(self, topic: str, partition: int, error: str, problem: str) -> None:
-        self._tally.failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
+        self._failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
 
     def _write_opened(self) -> None:
         opened = read_run_records(self._flow, self._request.run_id).opened
@@ -344,7 +332,7 @@ class CopyDriver:
         self._ledger_ends = opened.ledger_ends
 
     def _write_result(self, superseded: str | None = None, *, seconds: float | None = None) -> None:
-        cpu = self._tally.cpu_seconds + sum(os.times()[:2])
+        cpu = self._cpu_seconds + sum(os.times()[:2])
         write_run_record(
             self._flow,
             RunResult(
@@ -352,8 +340,8 @@ class CopyDriver:
                 finished=_now(),
                 seconds=round(time.monotonic() - self._started, 3),
                 cpu_seconds=round(cpu, 3),
-                failed=tuple(self._tally.failures.values()),
-                skipped=tuple(self._tally.skipped),
+                failed=tuple(self._failures.values()),
+                skipped=self._skipped,
                 superseded=superseded,
             ),
             seconds=seconds,

@@ -22,23 +22,18 @@ from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.append_epochs import AppendEpochs
+from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_hanging, stop_refused
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.hanging_transactions import stop_hanging
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
-from ferry.copying.position_refusals import stop_refused
 from ferry.copying.signals import StopSignals
 from ferry.copying.source_feed import SourceFeed
-from ferry.copying.transaction import TransactionEvent, TransactionState, advance
-from ferry.copying.transaction_partitions import TransactionPartitions
-from ferry.copying.zombie_requests import fence_zombie_requests
+from ferry.copying.transaction import AppendEpochs, TransactionEvent, TransactionPartitions, TransactionState, advance
 from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, RetryRule, TargetRecreated
 from ferry.handling.loading import Handle
-from ferry.ledger.receipts import COPIES, REFUSED, RUNS_PER_RECEIPT, Receipt, encode_receipt, ledger_partition, split_receipt
-from ferry.ledger.state import encode_state
+from ferry.ledger.receipts import COPIES, REFUSED, RUNS_PER_RECEIPT, Receipt
 from ferry.wire.split import halved
 
 log = logging.getLogger(__name__)
@@ -107,8 +102,9 @@ class Lane:
             self._transactions_v2 = await self._target.supports_transactions_v2()
             await self._take()
             await self._copy_and_recover()
-            if self._stop_signals.received:
-                await self._abort()
+            if self._stop_signals.received and self._state is not TransactionState.READY:
+                # Aborts, and fences batches in flight too. A batch that arrives after an EndTxn would open a transaction.
+                self._identity = await self._coordinator.init(self._identity)
         except Fenced as problem:
             self._state = advance(self._state, TransactionEvent.FENCED)
             return self._result(fenced=True, failure=Failure("Superseded", str(problem), passing=False))
@@ -145,7 +141,7 @@ class Lane:
             replaced = found is not None and found != task.remote_topic_id
             if cursor.failure is None and (replaced or self._target_leaders.is_gone(task.remote_topic)):
                 problem = f"remote topic {task.remote_topic} is gone or was deleted and created again since the run was planned"
-                cursor.fail(TargetRecreated(task.topic, task.partition, problem))
+                cursor.stop(TargetRecreated, problem)
                 stopped = True
         return stopped
 
@@ -155,26 +151,22 @@ class Lane:
         A newer run may have moved the position: if one differs, the lane first proves that it still holds its transactional id (Fenced).
         """
         positions = await self._coordinator.positions(self._cursors)
-        differing = {cursor: positions.get(key) for key, cursor in self._cursors.items() if not _agrees(cursor, positions.get(key))}
+        differing = {cursor: positions.get(key) for key, cursor in self._cursors.items() if not cursor.agrees_with(positions.get(key))}
         if differing:
             self._adopt(await self._settle())
         for cursor, found in differing.items():
             said = "has no offset" if found is None else f"says {found.offset}"
             problem = f"group {self._job.group} {said}, the run expects {cursor.committed_position}; settle it with ferry seed"
-            cursor.fail(PositionDisagrees(cursor.task.topic, cursor.task.partition, problem))
+            cursor.stop(PositionDisagrees, problem)
 
     async def _fresh_appenders(self) -> None:
-        exactly_once = self._job.flow.exactly_once
-        transactional_id = self._task.transactional_id
-        self._ledger = InternalWriter(
-            self._target, self._target_leaders, self._wakeup, transactional_id, transactions_v2=self._transactions_v2
-        )
+        exactly_once, transactions_v2 = self._job.flow.exactly_once, self._transactions_v2
+        transactional_id, shared = self._task.transactional_id, (self._target, self._target_leaders, self._wakeup)
+        self._ledger = InternalWriter(*shared, transactional_id, transactions_v2=transactions_v2)
         self._records = Appender(
-            self._target,
-            self._target_leaders,
-            self._wakeup,
+            *shared,
             transactional_id=transactional_id if exactly_once else None,
-            transactions_v2=self._transactions_v2,
+            transactions_v2=transactions_v2,
             halve=partial(halved, limit=self._limits.opened),
             in_flight_bytes=self._limits.in_flight,
             skips=not self._job.flow.handling.abort_on_send_failure,
@@ -203,11 +195,6 @@ class Lane:
 
     def _committed_total(self) -> int:
         return sum(cursor.committed_position for cursor in self._cursors.values())
-
-    async def _abort(self) -> None:
-        """Abort by InitProducerId, which also fences batches in flight. A batch that arrives after an EndTxn would open a transaction."""
-        if self._state is not TransactionState.READY:
-            self._identity = await self._coordinator.init(self._identity)
 
     async def _copy(self) -> None:
         while not self._stop_signals.received:
@@ -268,10 +255,8 @@ class Lane:
         for key, cursor in self._cursors.items():
             refusal = self._records.refusal(key)
             if refusal is not None and cursor.failure is None:
-                task = cursor.task
-                kind = PartitionUnavailable if refusal.passing else BatchRefused
-                where = f"remote topic {task.remote_topic}, source offset {cursor.settled}"
-                cursor.fail(kind(task.topic, task.partition, f"{where}: {refusal.problem}"))
+                where = f"remote topic {key.topic}, source offset {cursor.settled}"
+                cursor.stop(PartitionUnavailable if refusal.passing else BatchRefused, f"{where}: {refusal.problem}")
 
     def _note_touched(self) -> None:
         """Open a transaction for positions that moved and seeds to write; close one that is full, old or the last."""
@@ -381,16 +366,10 @@ class Lane:
 
     async def _append_internal(self, cursors: Iterable[PartitionCursor], receipts: Iterable[Receipt]) -> None:
         """Append receipts and heads in this transaction. Returns when all are accepted."""
-        by_partition: dict[TopicPartition, list[tuple[bytes, bytes]]] = {}
-        for receipt in receipts:
-            number = ledger_partition(receipt.topic, receipt.partition, self._job.ledger_partitions)
-            key = TopicPartition(self._job.ledger_topic, number)
-            by_partition.setdefault(key, []).extend(encode_receipt(piece) for piece in split_receipt(receipt))
-        heads = [cursor.head(self._job.run_id, self._job.ledger_topic_id) for cursor in cursors]
-        by_partition[TopicPartition(self._job.state_topic, 0)] = [encode_state(head) for head in heads]
+        records = self._job.records(receipts, (cursor.head(self._job.run_id, self._job.ledger_topic_id) for cursor in cursors))
         if not self._transactions_v2:
-            await self._register(by_partition)
-        await self._ledger.append(by_partition)
+            await self._register(records)
+        await self._ledger.append(records)
 
     async def _recover(self, blamed: TopicPartition | None) -> None:
         """Settle the open transaction by InitProducerId; then the positions say whether it was committed."""
@@ -408,32 +387,22 @@ class Lane:
             if self._in_doubt and cursor.touched and key in positions and positions[key].metadata == self._mark:
                 cursor.confirm()
             cursor.revert()  # in any case: the batches that were fetched ahead are gone with the old appender
-        self._registered.clear()
-        self._transaction_partitions.end()
+        self._adopt(self._identity)
         self._in_doubt = False
         self._state = advance(self._state, TransactionEvent.SETTLED)
         await self._compare_positions()
         self._blame(blamed)
 
     def _blame(self, key: TopicPartition | None) -> None:
-        cursor = self._cursors.get(key) if key is not None else None
-        if key is None or cursor is None:
+        if key is None or key not in self._cursors:
             return
+        cursor = self._cursors[key]
         stands = key, cursor.committed_position
         self._blamed[stands] += 1
         if self._blamed[stands] >= BLAMES:
-            task = cursor.task
-            problem = f"after {BLAMES} answers of remote topic {task.remote_topic} it was not known what its log holds"
-            cursor.fail(PartitionUnavailable(task.topic, task.partition, problem))
+            problem = f"after {BLAMES} answers of remote topic {key.topic} it was not known what its log holds"
+            cursor.stop(PartitionUnavailable, problem)
 
     def _result(self, *, fenced: bool = False, failure: Failure | None = None) -> LaneResult:
         outcomes = tuple(cursor.outcome() for cursor in self._cursors.values())
         return LaneResult(self._task.lane, outcomes, fenced=fenced, failure=failure)
-
-
-def _agrees(cursor: PartitionCursor, found: CommittedOffset | None) -> bool:
-    if cursor.task.settles:
-        return True
-    if found is None:  # the broker expires the offsets of idle groups: then the head alone counts, as in the plan
-        return cursor.committed_position == cursor.task.position
-    return found.offset == cursor.committed_position

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 from zlib import crc32
 
-from ferry.copying.transaction_partitions import MOST_PARTITIONS
-
 
 class Weighted(Protocol):
     """Something with an amount of work."""
@@ -21,6 +19,8 @@ class Weighted(Protocol):
 
 T = TypeVar("T", bound=Weighted)
 
+# In one transaction: with topic names of 249 characters the coordinator's record has 250 kB; brokers allow 1 MiB by default.
+MOST_PARTITIONS = 1_000
 # If the config gives no number, there are at least this many.
 FEWEST_LANES = 8
 # And at most this many: every later run calls InitProducerId for each, one after the other, some ms each. With more than MOST_PARTITIONS

@@ -1,12 +1,15 @@
 """What travels between the driver of a copy and its lanes. Everything is frozen and can be pickled."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
 from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt, ledger_partition, split_receipt
+from ferry.ledger.state import Head, encode_state
 from ferry.ledger.topic_ids import TopicIds
 from ferry.wire.ranges import Ranges
 
@@ -109,6 +112,15 @@ class CopyJob:
     state_topic: str
     bytes_per_second: float | None = None
     producers: frozenset[int] = frozenset()
+
+    def records(self, receipts: Iterable[Receipt], heads: Iterable[Head]) -> dict[TopicPartition, list[KeyValue]]:
+        """Receipts and heads as records, by partition of Ferry's own topics."""
+        found: dict[TopicPartition, list[KeyValue]] = {}
+        for receipt in receipts:
+            key = TopicPartition(self.ledger_topic, ledger_partition(receipt.topic, receipt.partition, self.ledger_partitions))
+            found.setdefault(key, []).extend(encode_receipt(piece) for piece in split_receipt(receipt))
+        found[TopicPartition(self.state_topic, 0)] = [encode_state(head) for head in heads]
+        return found
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from ferry.errors import (
     TargetTooNarrow,
 )
 from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.state import Head
 from ferry.wire.ranges import outside, size, within
 
@@ -91,7 +92,7 @@ class PartitionPlan:
     foreign: tuple[Receipt, ...] = ()
     last_epoch: int = -1
     notes: tuple[str, ...] = ()
-    failure: PartitionError | None = None
+    failure: PartitionFailure | None = None
     from_target: int = 0
     series: str = ""
 
@@ -113,7 +114,6 @@ class _Settled:
     position: int
     epoch: int = -1
     seed_reason: str = ""
-    notes: tuple[str, ...] = field(default_factory=tuple)
 
 
 def plan_partitions(facts: Iterable[PartitionFacts], rules: PlanRules) -> list[PartitionPlan]:
@@ -131,8 +131,9 @@ def stopped_without_topic(plans: Iterable[PartitionPlan], why: Mapping[str, str]
     ]
 
 
-def _missing(facts: PartitionFacts, why: str) -> TargetMissing:
-    return TargetMissing(facts.topic, facts.partition, f"remote topic {facts.remote_topic} does not exist, and cannot be created: {why}")
+def _missing(facts: PartitionFacts, why: str) -> PartitionFailure:
+    problem = f"remote topic {facts.remote_topic} does not exist, and cannot be created: {why}"
+    return PartitionFailure(*facts.key, TargetMissing.__name__, problem)
 
 
 def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
@@ -142,18 +143,18 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
         segments = tuple(_segments(facts, settled.position))
         _check_origin(facts, segments, rules)
     except PartitionError as problem:
-        return PartitionPlan(facts, failure=problem)
+        return PartitionPlan(facts, failure=PartitionFailure.of(problem))
     seed = _seed(facts, settled.position, rules.run_id, settled.seed_reason) if settled.seed_reason else None
-    notes = settled.notes
+    notes = []
     if facts.log_start > settled.position:
-        notes = (*notes, f"[{settled.position}, {facts.log_start}) expired at the source before it was copied")
+        notes.append(f"[{settled.position}, {facts.log_start}) expired at the source before it was copied")
     returning = sum(size(within(facts.guard.excluded, segment.start, segment.end)) for segment in segments)
     if returning:
-        notes = (*notes, f"{returning:,} offsets hold records that came from the target: left out")
+        notes.append(f"{returning:,} offsets hold records that came from the target: left out")
     known = "" if facts.head is None else facts.head.series
     series = rules.run_id if seed is not None and facts.head is not None else known
     return PartitionPlan(
-        facts, settled.position, segments, seed, last_epoch=settled.epoch, notes=notes, from_target=returning, series=series
+        facts, settled.position, segments, seed, last_epoch=settled.epoch, notes=tuple(notes), from_target=returning, series=series
     )
 
 
@@ -291,7 +292,7 @@ def seeded(  # noqa: PLR0917 - the partition, its new position, and what its top
     try:
         _check_target(facts, rules)
     except PartitionError as problem:
-        return PartitionPlan(facts, failure=problem)
+        return PartitionPlan(facts, failure=PartitionFailure.of(problem))
     seed = replace(_seed(facts, position, rules.run_id, reason), found=max(found, facts.remote_end or -1))
     return PartitionPlan(facts, position, seed=seed, foreign=foreign_receipts(facts, foreign, rules, reason), series=rules.run_id)
 

@@ -24,7 +24,7 @@ from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
 from ferry.errors import ArgumentError, FerryError, NotAuthorized
 from ferry.ledger.reading import read_coverage, read_receipts, read_state
-from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.state import FlowState, Head
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.permissions.hidden import Hidden, hidden_topics
@@ -53,6 +53,16 @@ class FlowSnapshot:
     partition_problems: Mapping[TopicPartition, str] = field(default_factory=dict)
     denied: tuple[PartitionFailure, ...] = ()
     lacking: tuple[Lack, ...] = ()
+
+    @property
+    def unavailable(self) -> list[PartitionFailure]:
+        """The partitions that the source gave no offsets of."""
+        return [PartitionFailure(*key, "PartitionUnavailable", why) for key, why in self.partition_problems.items()]
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """What a run leaves out on purpose."""
+        return tuple(Skipped(what, reason) for what, reason in (*self.selection.skipped, *self.lacking))
 
 
 def take_snapshot(

@@ -15,17 +15,9 @@ from kafka.future import Future
 from ferry.clusters.answers import FETCH, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.event_loop import EventLoop, Wakeup
-from ferry.clusters.fetching import (
-    Fetched,
-    FetchPosition,
-    fetch_request,
-    fetched_partitions,
-    log_bounds,
-    without_leader,
-)
+from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions, log_bounds, without_leader
 from ferry.clusters.leader_epochs import ReadTo, divergence_of
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
@@ -70,7 +62,7 @@ class SourceFeed:
         self._connection = connection
         self._leaders = leaders
         self._wakeup = wakeup
-        self._cursors = {(cursor.task.topic, cursor.task.partition): cursor for cursor in cursors}
+        self._cursors: dict[tuple[str, int], PartitionCursor] = {cursor.task.key: cursor for cursor in cursors}
         self._handlings = {key: PartitionHandling(handle, *key) for key in self._cursors} if handle is not None else {}
         self._rotation: deque[PartitionCursor] = deque(self._cursors.values())
         self._limits, self._rate_limiter = limits, rate_limiter
@@ -195,13 +187,13 @@ class SourceFeed:
                 max_opened_bytes=self._limits.opened,
             )
         except HandlerStopped as problem:
-            cursor.fail(HandlerFailed(task.topic, task.partition, str(problem)))
+            cursor.stop(HandlerFailed, str(problem))
             return []
         except OversizedBatch as problem:
-            cursor.fail(BatchTooLarge(task.topic, task.partition, f"{problem}; raise ferry.memory.mb"))
+            cursor.stop(BatchTooLarge, f"{problem}; raise ferry.memory.mb")
             return []
         except MalformedBatch as problem:
-            cursor.fail(UnreadableBatch(task.topic, task.partition, str(problem)))
+            cursor.stop(UnreadableBatch, str(problem))
             return []
         if transformed.next_position > cursor.fetched:
             cursor.fetched_to(transformed.next_position, transformed.last_leader_epoch)
@@ -213,26 +205,23 @@ class SourceFeed:
         return transformed.batches
 
     def _without_leader(self, cursor: PartitionCursor) -> None:
-        task = cursor.task
-        match without_leader(self._connection, self._leaders, task.topic, task.partition):
+        match without_leader(self._connection, self._leaders, *cursor.task.key):
             case NotAuthorized() as problem:
-                cursor.fail(PartitionError(task.topic, task.partition, str(problem)))
+                cursor.stop(PartitionError, str(problem))
             case PartitionError() as problem:
                 cursor.fail(problem)
             case _:
                 self._postpone(cursor, "it has no leader")
 
     def _refused(self, cursor: PartitionCursor, code: int) -> None:
-        task = cursor.task
         match FETCH.action(code):
             case Action.BOUNDS:
                 cursor.doubted = True
             case Action.DENIED:
-                granting = self._connection.granting(FETCH.right(code, topic=task.topic))
-                cursor.fail(PartitionError(task.topic, task.partition, f"the source refuses to read it: {granting}"))
+                granting = self._connection.granting(FETCH.right(code, topic=cursor.task.topic))
+                cursor.stop(PartitionError, f"the source refuses to read it: {granting}")
             case Action.REFUSED:
-                problem = f"the source answers at offset {cursor.fetched}: {FETCH.told(code)}"
-                cursor.fail(UnreadableBatch(task.topic, task.partition, problem))
+                cursor.stop(UnreadableBatch, f"the source answers at offset {cursor.fetched}: {FETCH.told(code)}")
             case _:
                 self._postpone(cursor, FETCH.told(code))
 
@@ -251,21 +240,16 @@ class SourceFeed:
         cursor.not_before = now + PAUSE_SECONDS
         cursor.troubled_since = cursor.troubled_since or now
         if now - cursor.troubled_since > PATIENCE_SECONDS:
-            task = cursor.task
-            cursor.fail(PartitionUnavailable(task.topic, task.partition, f"not readable for {PATIENCE_SECONDS:.0f} s: {problem}"))
+            cursor.stop(PartitionUnavailable, f"not readable for {PATIENCE_SECONDS:.0f} s: {problem}")
 
     def check_identities(self) -> None:
         """Stop the cursors whose topic was deleted, or created again. Call it after every refresh of the leaders."""
         for cursor in self._cursors.values():
             task, found = cursor.task, self._leaders.topic_id(cursor.task.topic)
             if found is not None and found != task.topic_id:
-                cursor.fail(
-                    SourceRecreated(
-                        task.topic, task.partition, f"its topic id was {task.topic_id} and is {found} now; see ferry.on.recreate"
-                    )
-                )
+                cursor.stop(SourceRecreated, f"its topic id was {task.topic_id} and is {found} now; see ferry.on.recreate")
             elif cursor.troubled_since and self._leaders.is_gone(task.topic):
-                cursor.fail(SourceMissing(task.topic, task.partition, "the source topic was deleted while it was copied"))
+                cursor.stop(SourceMissing, "the source topic was deleted while it was copied")
 
     async def _look_at_source(self, cursor: PartitionCursor) -> None:
         """Ask the source whether its log begins after the offset, or was truncated before it. If neither, fetch from the offset again.
@@ -273,8 +257,7 @@ class SourceFeed:
         Only leader epochs prove a truncation. If they do not prove it and the log seems to end before the offset, the feed asks again for
         PATIENCE_SECONDS; then the next run decides.
         """
-        task, epoch = cursor.task, cursor.fetch_position().last_epoch
-        key, diverged = TopicPartition(task.topic, task.partition), None
+        key, epoch, diverged = cursor.task.key, cursor.fetch_position().last_epoch, None
         try:
             start, end = await log_bounds(self._connection, self._leaders, *key)
             if epoch >= 0 and start <= cursor.fetched:
@@ -291,7 +274,7 @@ class SourceFeed:
             cursor.lose(start, f"expired at the source: its log starts at {start}")
         elif diverged is not None and diverged.proven:
             text = f"the source log was truncated to offset {diverged.end}; copied up to {cursor.fetched}"
-            cursor.fail(SourceTruncated(*key, f"{text}; {WHERE_A_RESTART_GOES_ON}"))
+            cursor.stop(SourceTruncated, f"{text}; {WHERE_A_RESTART_GOES_ON}")
         elif cursor.fetched > end:  # a leader that lags behind gives such an end too
             self._postpone(cursor, f"the source log ends at {end}, before the position {cursor.fetched}")
         elif epoch >= 0:

@@ -7,10 +7,10 @@ of `ferry run --json`, `--report` and the XCom.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from ferry import errors
-from ferry.errors import ExitCode, FerryError, PartitionsFailed, RecordsSkipped, SourceDataLost, Superseded, worst_exit_code
+from ferry.errors import ExitCode, FerryError, PartitionError, PartitionsFailed, RecordsSkipped, SourceDataLost, Superseded, worst_exit_code
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.receipts import Receipt
 
@@ -62,6 +62,11 @@ class PartitionFailure:
     partition: int
     error: str
     problem: str
+
+    @classmethod
+    def of(cls, error: PartitionError) -> Self:
+        """For an error about a partition."""
+        return cls(error.topic, error.partition, type(error).__name__, error.problem)
 
     @property
     def where(self) -> str:

@@ -201,10 +201,6 @@ def stopped_partitions(flow: Flow, seen: FlowSnapshot) -> tuple[PartitionFailure
 
 
 def _failures(flow: Flow, seen: FlowSnapshot) -> tuple[PartitionFailure, ...]:
-    found = [
-        PartitionFailure(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
-        for plan in plan_partitions(seen.facts, rules_of(flow, RunRequest(flow.name, "look")))
-        if plan.failure is not None and type(plan.failure).__name__ != _MENDED_BY_A_RUN
-    ]
-    missing = (PartitionFailure(topic, number, "PartitionUnavailable", why) for (topic, number), why in seen.partition_problems.items())
-    return (*found, *seen.denied, *missing)
+    plans = plan_partitions(seen.facts, rules_of(flow, RunRequest(flow.name, "look")))
+    found = [plan.failure for plan in plans if plan.failure is not None and plan.failure.error != _MENDED_BY_A_RUN]
+    return (*found, *seen.denied, *seen.unavailable)

@@ -77,19 +77,14 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         behind = last_stable_lags(flow, seen, source, target)
         few = _few_replicas(flow, seen, target)
     plans = stopped_without_topic(plan_partitions(seen.facts, rules_of(flow, request)), refused)
-    failed = [
-        PartitionFailure(plan.facts.topic, plan.facts.partition, type(plan.failure).__name__, plan.failure.problem)
-        for plan in plans
-        if plan.failure is not None and not _will_be_grown(plan, topics)
-    ]
-    failed += [*seen.denied, *overdue(behind)]
-    failed += [PartitionFailure(topic, number, "PartitionUnavailable", why) for (topic, number), why in seen.partition_problems.items()]
+    failed = [plan.failure for plan in plans if plan.failure is not None and not _will_be_grown(plan, plan.failure, topics)]
+    failed += [*seen.denied, *overdue(behind), *seen.unavailable]
     return RunPlan(
         flow=flow.name,
         request=request,
         topics=topics,
         partitions=tuple(plans),
-        skipped=tuple(Skipped(what, reason) for what, reason in (*seen.selection.skipped, *seen.lacking)),
+        skipped=seen.skipped,
         failed=tuple(failed),
         seen=seen,
         heartbeats=frozenset(topic for topic in seen.source_topics if flow.policy.is_heartbeats_topic(topic)),
@@ -116,8 +111,8 @@ def _few_replicas(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple
     return few_replicas(wanted, seen.target_topics, target.brokers(), default)
 
 
-def _will_be_grown(plan: PartitionPlan, topics: TopicPlan) -> bool:
-    return type(plan.failure).__name__ == "TargetTooNarrow" and topics.grows(plan.facts.remote_topic)
+def _will_be_grown(plan: PartitionPlan, failure: PartitionFailure, topics: TopicPlan) -> bool:
+    return failure.error == "TargetTooNarrow" and topics.grows(plan.facts.remote_topic)
 
 
 def _planned(plan: PartitionPlan) -> dict[str, Any]:

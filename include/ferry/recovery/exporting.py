@@ -63,7 +63,7 @@ def plan_export(
         where = SourcePartition(connector, alias, plan.facts.topic, plan.facts.partition)
         reason = _why_not(plan.position, plan.facts, last.get(where))
         if plan.failure is not None:
-            reason = f"{type(plan.failure).__name__}: {plan.failure.problem}"
+            reason = f"{plan.failure.error}: {plan.failure.problem}"
         if reason:
             left_out.append(Skipped(f"{where.topic}-{where.partition}", reason))
         else:

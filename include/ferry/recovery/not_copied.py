@@ -56,7 +56,7 @@ def not_copied(planned: RunPlan) -> tuple[NotCopied, ...]:
         position = plan.position
         if plan.failure is not None:
             position = facts.head.position if facts.head is not None else facts.start
-            reason = f"{type(plan.failure).__name__}: {plan.failure.problem}"
+            reason = f"{plan.failure.error}: {plan.failure.problem}"
         rest = plan.offsets if plan.failure is None else max(0, facts.end - position)
         if facts.topic not in planned.heartbeats and (rest or reason):
             found.append(NotCopied(facts.topic, facts.partition, facts.remote_topic, position, facts.end, rest, reason))

@@ -21,7 +21,7 @@ from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.plan import PartitionFacts, PartitionPlan, PlanRules, foreign_receipts, plan_partitions, seeded
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import ArgumentError, ExitCode, PartitionError, worst_exit_code
+from ferry.errors import ArgumentError, ExitCode, worst_exit_code
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
 from ferry.pipeline.report import assemble_report
@@ -225,7 +225,7 @@ def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPosi
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = take_snapshot(flow, request, source, target, settled=False)
     plan = decide(seen, None)
-    failed = [_failure(found.failure) for found in plan.partitions if found.failure is not None]
+    failed = [found.failure for found in plan.partitions if found.failure is not None]
     code = ExitCode.PARTLY_FAILED if failed else ExitCode.DONE
     topics = tuple(dict.fromkeys(found.facts.topic for found in plan.partitions if found.has_work))
     if topics and not dry_run:
@@ -274,7 +274,3 @@ def _entries(plans: Iterable[PartitionPlan], failed: Iterable[PartitionFailure])
         for plan in plans
         if plan.has_work and (facts := plan.facts).key not in undone
     )
-
-
-def _failure(error: PartitionError) -> PartitionFailure:
-    return PartitionFailure(error.topic, error.partition, type(error).__name__, error.problem)

@@ -65,8 +65,7 @@ def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
         if entry not in there and entry.stable_end > entry.log_start
     ]
     failed = [*seen.denied, *broken, *(PartitionFailure(*key, "PartitionUnavailable", text) for key, text in problems.items())]
-    failed += [PartitionFailure(*key, "PartitionUnavailable", text) for key, text in seen.partition_problems.items()]
-    return FlowEvidence(partitions, (*absent, *left), tuple(failed))
+    return FlowEvidence(partitions, (*absent, *left), (*failed, *seen.unavailable))
 
 
 def _asked(seen: FlowSnapshot, request: VerifyRequest) -> list[PartitionFacts]:

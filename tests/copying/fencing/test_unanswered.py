@@ -92,7 +92,7 @@ def test_a_partition_that_drops_out_of_its_lane_is_named_once_with_the_true_reas
     lost = LaneTask(0, "id", ProducerIdentity(1, 0), (task(0), replace(task(1), topic="gone")))
     made._fail("t", -1, "NotAuthorized", "grant DescribeConfigs on topic A.t")
     made._name_missing([lost], [])
-    assert {key: failure.error for key, failure in made._tally.failures.items()} == {
+    assert {key: failure.error for key, failure in made._failures.items()} == {
         ("t", -1): "NotAuthorized",
         ("gone", 1): "SourceMissing",
     }

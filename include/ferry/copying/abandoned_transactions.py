@@ -1,0 +1,86 @@
+"""What transactions leave behind that were not ended as they should, and how a lane keeps it out of the copy.
+
+Hanging transactions: after InitProducerId the coordinator regards every transaction of the transactional id as ended. But if a broker was
+killed around EndTxn, some partitions may lack the marker while others have it, perhaps the one with the positions
+(docs/decisions/007-hanging-transactions.md). The next marker of the same producer would end the old records together with new ones. A
+commit would then double them if the position does not count them, and an abort would lose them if it does. So Ferry appends nothing to such
+a partition. It looks for the producers of all lanes: if an earlier run had another number of lanes, the partition belonged to another lane.
+
+Zombie requests: a broker may handle requests of an abandoned transaction only after the transaction has ended, because they waited in the
+socket of a connection that a quota has muted, although the client has closed it. With KIP-890 every end of a transaction raises the epoch,
+so the broker refuses the request. Without KIP-890, EndTxn keeps the epoch: the leader appends the zombie batch after the abort marker, and
+the next transaction of the same producer would commit it. So Ferry ends one more, empty transaction with the next epoch in every partition
+of the old one, and in the group. Its markers make the leader refuse the zombie batch, or abort it. Brokers from 3.6 on refuse it
+themselves, unless transaction.partition.verification.enable was set to false.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import NoReturn
+
+from ferry.clusters.connections import ClusterConnection
+from ferry.clusters.coordination import Coordinator, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.leaders import Leaders
+from ferry.clusters.open_transactions import open_of
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.cursor import PartitionCursor
+from ferry.errors import BatchRefused, TargetRecreated, TransactionHangs
+
+
+async def stop_hanging(
+    target: ClusterConnection, leaders: Leaders, cursors: Mapping[TopicPartition, PartitionCursor], producer_ids: Collection[int]
+) -> set[TopicPartition]:
+    """Stop partitions where a transaction hangs. `producer_ids`: what InitProducerId returned for all lanes. RequestNotSent, RequestLost.
+
+    Returns the partitions whose leader did not answer: ask for them again before appending to them. Brokers before 2.8 show no open
+    transactions, nor does any broker without Read on the topic; such partitions are not stopped.
+    """
+    wanted = [key for key, cursor in cursors.items() if cursor.failure is None]
+    told = await open_of(target, leaders, wanted, producer_ids)
+    for key, found in told.items():
+        if found is not None:
+            where = f"cluster {target.alias}, {key.topic}-{key.partition}"
+            what = f"a transaction of this flow is open from offset {found.start_offset} on, and its coordinator has forgotten it"
+            whose = f"producer id {found.producer_id}, epoch {found.epoch}"
+            remedy = (
+                "end it as ferry status says, then let ferry verify tell whether records are missing, which ferry seed has copied again"
+            )
+            cursors[key].stop(TransactionHangs, f"{where}: {what} ({whose}): {remedy}")
+    return {key for key in wanted if key not in told}
+
+
+async def fence_zombie_requests(coordinator: Coordinator, identity: ProducerIdentity, written: Collection[TopicPartition]) -> None:
+    """Call it after a transaction was settled. `written`: the partitions that were added to it (none with KIP-890).
+
+    `identity`: the producer id and epoch since then; they stay the current ones. If a request fails, the lane settles and calls it again.
+    """
+    if not written:
+        return
+    await coordinator.add_offsets(identity)
+    left: set[tuple[str, int]] = set(written)
+    while left:
+        try:
+            await coordinator.add_partitions(identity, left)
+            break
+        except PositionsRefused as problem:  # one deleted partition, or one without the right, makes the request fail for all
+            left.difference_update(problem.partitions)
+    await coordinator.end(identity, committed=False, transactions_v2=False)
+
+
+def stop_refused(problem: PositionsRefused, cursors: Mapping[TopicPartition, PartitionCursor], target: ClusterConnection) -> NoReturn:
+    """Stop partitions whose positions the target refuses: they were deleted, or a right on their topic is missing. Raises OutcomeUnknown.
+
+    Their records must not be committed without a position: so the lane abandons this transaction, and its other partitions go on in a new
+    one. NotAuthorized for one of Ferry's own topics, which all partitions need. If such a topic is gone, OutcomeUnknown makes the lane try
+    again a few times before it fails.
+    """
+    right = problem.right
+    for topic, partition in problem.partitions:
+        cursor = cursors.get(TopicPartition(topic, partition))
+        if cursor is None and right:
+            raise target.denied(f"writing to {topic}", f"{right} on topic {topic}") from problem
+        if cursor is not None and right:
+            what = f"remote topic {topic}, source offset {cursor.task.position}: not allowed"
+            cursor.stop(BatchRefused, f"{what}: {target.granting(f'{right} on topic {topic}')}")
+        elif cursor is not None:
+            cursor.stop(TargetRecreated, f"remote topic {topic} was deleted")
+    raise OutcomeUnknown(str(problem)) from problem
