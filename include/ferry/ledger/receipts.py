@@ -19,7 +19,7 @@ from ferry.ledger.counters import COUNTS, ONE_TRANSACTION, ZERO, Counters
 from ferry.ledger.formats import FORMAT_VERSION, require_version
 from ferry.wire.documents import number, read_document, text
 from ferry.wire.ranges import Ranges, size, union, within
-from ferry.wire.runs import Run, decode_runs, encode_runs
+from ferry.wire.runs import DOWNSTREAM, Run, decode_runs, encode_runs, offsets_of
 
 # At most about 100 KB of coded runs: a receipt stays far below the default max.message.bytes of 1 MiB.
 RUNS_PER_RECEIPT = 10_000
@@ -186,7 +186,7 @@ def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Rece
         if following:
             # Added records are in no run, but in `written`. Other offsets between runs may hold records of the topic's own producers.
             spans = within(receipt.written, runs[0][1], following[0][1])
-            places = union([*spans, *((run[1], run[1] + run[2]) for run in runs)])
+            places = union([*spans, *offsets_of(runs, DOWNSTREAM)])
             end, downstream_end, added = following[0][0], places[-1][1], size(places) - named
         counters = (ZERO if index else receipt.counters)._replace(records=named + added, added=added)
         piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end, counters=counters)

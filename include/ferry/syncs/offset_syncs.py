@@ -14,6 +14,7 @@ exception: the last sync is about other records, because a topic was created aga
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.partitions import TopicPartition
@@ -27,7 +28,7 @@ from ferry.ledger.topic_ids import valid_receipts
 from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.wire.internal_records import OffsetSync
-from ferry.wire.runs import Run
+from ferry.wire.runs import DOWNSTREAM, UPSTREAM, Run, once
 
 NAME = "offset-syncs"
 
@@ -68,19 +69,8 @@ def copied_runs(receipts: Iterable[Receipt], heads: Mapping[TopicPartition, Head
     """What was copied in order, by partition, between the topics that the heads name; increasing on both sides (pure)."""
     copied = (receipt for receipt in receipts if receipt.kind is ReceiptKind.COPIED)
     valid = valid_receipts(copied, {key: head.topic_ids for key, head in heads.items()})
-    return {key: _increasing(run for receipt in found for run in receipt.runs) for key, found in valid.items()}
-
-
-def _increasing(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """In order of the target, without what lies below an upstream offset that was copied before."""
-    kept: list[Run] = []
-    end = 0
-    for upstream, downstream, count in sorted(runs, key=lambda run: run[1]):
-        repeated = max(0, end - upstream)
-        if repeated < count:
-            kept.append((upstream + repeated, downstream + repeated, count - repeated))
-            end = upstream + count
-    return tuple(kept)
+    in_order = {key: sorted((run for receipt in found for run in receipt.runs), key=itemgetter(DOWNSTREAM)) for key, found in valid.items()}
+    return {key: tuple(once(runs, UPSTREAM)) for key, runs in in_order.items()}
 
 
 def new_syncs(key: TopicPartition, runs: Sequence[Run], last: OffsetSync | None, spacing: int) -> tuple[OffsetSync, ...]:

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from operator import itemgetter
 
-from ferry.wire.runs import Run
+from ferry.wire.runs import DOWNSTREAM, Run, once
 
 
 class RunIndex:
     """Finds records by either offset. All answers are None or 0 when there are no runs."""
 
     def __init__(self, runs: Iterable[Run]) -> None:
-        by_place = _once(sorted(runs, key=itemgetter(1)))
+        by_place = once(sorted(runs, key=itemgetter(DOWNSTREAM)), DOWNSTREAM)
         self._places = [run[1] for run in by_place]
         self._runs = by_place
         # For each run: the lowest upstream offset of it and the runs after it; the highest end of it and the runs before it.
@@ -63,18 +63,6 @@ class RunIndex:
 
 def _end(run: Run) -> int:
     return run[1] + run[2]
-
-
-def _once(runs: Iterable[Run]) -> list[Run]:
-    """`runs`, in order of downstream offsets, without records that are in an earlier run."""
-    found: list[Run] = []
-    end = 0
-    for upstream, downstream, count in runs:
-        cut = max(0, end - downstream)
-        if cut < count:
-            found.append((upstream + cut, downstream + cut, count - cut))
-            end = downstream + count
-    return found
 
 
 def _running_minimum(values: Sequence[int]) -> list[int]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ferry.ledger.receipts import Receipt, ReceiptKind
-from ferry.wire.ranges import Range
-from ferry.wire.runs import Run
+from ferry.wire.ranges import Range, Ranges, outside
+from ferry.wire.runs import DOWNSTREAM, Run, offsets_of
 
 # Written in the same transaction as copied records, so the next receipt may belong to the same transaction.
 _BESIDE = frozenset({ReceiptKind.LOSS, ReceiptKind.SKIPPED})
@@ -116,8 +116,6 @@ def _is_whole(receipt: Receipt, *, marked: bool) -> bool:
     return not markers or all(high - low == 1 for low, high in _between(receipt.runs, receipt.downstream_end))
 
 
-def _between(runs: Sequence[Run], end: int) -> list[Range]:
+def _between(runs: Sequence[Run], end: int) -> Ranges:
     """What is between runs, and after the last one up to `end`."""
-    ends = [run[1] + run[2] for run in runs]
-    starts = [*(run[1] for run in runs[1:]), end]
-    return [(low, high) for low, high in zip(ends, starts, strict=True) if low < high]
+    return outside(offsets_of(runs, DOWNSTREAM), runs[0][1], end)

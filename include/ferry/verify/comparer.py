@@ -22,6 +22,7 @@ from ferry.verify.unmatched import KEPT, Mismatch, Unmatched
 from ferry.wire.batch import DELETE_HORIZON, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader
 from ferry.wire.compression import LARGEST_BYTES
 from ferry.wire.ranges import Ranges, outside, union
+from ferry.wire.runs import UPSTREAM, offsets_of
 
 # How far to look ahead for a place where both sides agree again.
 AHEAD_RECORDS = 2_048
@@ -63,9 +64,8 @@ class Comparer:
         self._runs = wanted.runs
         self._starts = [run[0] for run in self._runs]
         self._places = [run[1] for run in self._runs]
-        copied = ((run[0], run[0] + run[2]) for run in self._runs)
         by_record = wanted.digest is DigestKind.RECORDS
-        self.source = LogSide(union([*wanted.claimed, *copied]), clusters[0], limit, wanted.digest)
+        self.source = LogSide(union([*wanted.claimed, *offsets_of(self._runs, UPSTREAM)]), clusters[0], limit, wanted.digest)
         self.target = LogSide(outside(wanted.tolerated, *wanted.downstream), clusters[1], limit, wanted.digest if by_record else None)
         self._by_record = by_record
         self.tally = Tally(upstream=self.source.wanted, downstream=self.target.wanted)

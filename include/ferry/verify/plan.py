@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from ferry.ledger.receipts import COPIES
 from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence, VerifyRange
-from ferry.verify.slices import PIECE_BYTES, PIECE_RUNS, LogBounds, Slice, clip, distinct, downstream_of, follows, sliced
+from ferry.verify.slices import PIECE_BYTES, PIECE_RUNS, LogBounds, Slice, clip, distinct, follows, sliced
 from ferry.wire.ranges import Range, Ranges, outside, union, within
-from ferry.wire.runs import Run, encode_runs
+from ferry.wire.runs import DOWNSTREAM, UPSTREAM, Run, encode_runs, offsets_of
 
 _BEYOND = 1 << 62
 
@@ -37,7 +37,7 @@ def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES, 
     bounds = LogBounds(evidence.wanted, (evidence.target_start, max(evidence.target_start, evidence.target_end)))
     pieces += [Slice(start, end, (), 0) for start, end in reasons.passed_over(evidence, bounds)]
     clipped = [_clipped(piece, bounds, evidence.excluded) for piece in pieces]
-    named = union(span for entry in clipped for span in downstream_of(entry.slice.runs))
+    named = union(span for entry in clipped for span in offsets_of(entry.slice.runs, DOWNSTREAM))
     tolerated = _tolerated(evidence, clipped, named)
     groups = _grouped(clipped, piece_bytes, piece_runs, exactly_once=evidence.exactly_once)
     spans = _spans([group for group in groups if group.runs], clipped, evidence)
@@ -71,7 +71,7 @@ def within_logs(wanted: VerifyRange, source_start: int, target_start: int) -> tu
         downstream=downstream,
         coded_runs=encode_runs(kept),
         claimed=claimed,
-        tolerated=union([*wanted.tolerated, *downstream_of(no_source)]),
+        tolerated=union([*wanted.tolerated, *offsets_of(no_source, DOWNSTREAM)]),
     )
     return (left if left.claimed or outside(left.tolerated, *downstream) else None), lost
 
@@ -124,7 +124,7 @@ def _tolerated(evidence: PartitionEvidence, clipped: Sequence[_Clipped], named: 
     """Downstream offsets outside of the compared runs whose records have another explanation."""
     spans = [span for _, span in reasons.explained_otherwise(evidence)]
     spans += [span for entry in evidence.receipts if entry.kind in COPIES for span in entry.written]
-    spans += _bridged([span for entry in clipped for span in downstream_of(entry.no_source)], evidence.exactly_once)
+    spans += _bridged([span for entry in clipped for span in offsets_of(entry.no_source, DOWNSTREAM)], evidence.exactly_once)
     low, high = evidence.target_start, evidence.target_end
     return union(part for start, end in union(spans) for part in outside(named, max(low, start), min(high, end)))
 
@@ -177,7 +177,7 @@ def _spans(groups: Sequence[_Group], clipped: Sequence[_Clipped], evidence: Part
 
 
 def _range(evidence: PartitionEvidence, group: _Group, place: Range, tolerated: Ranges) -> VerifyRange:
-    upstream = union([*group.claimed, *((run[0], run[0] + run[2]) for run in group.runs)])
+    upstream = union([*group.claimed, *offsets_of(group.runs, UPSTREAM)])
     return VerifyRange(
         topic=evidence.topic,
         partition=evidence.partition,

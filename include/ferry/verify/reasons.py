@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered
 from ferry.verify.model import NotCovered, PartitionEvidence, Side
-from ferry.verify.slices import LogBounds, Slice, downstream_of
+from ferry.verify.slices import LogBounds, Slice
 from ferry.wire.ranges import Range, Ranges, outside, size, union, within
+from ferry.wire.runs import DOWNSTREAM, offsets_of
 
 NOT_COPIED = "not copied yet"
 NO_REMOTE_TOPIC = "not copied yet: there is no remote partition"
@@ -36,7 +37,7 @@ def explained_otherwise(evidence: PartitionEvidence) -> list[tuple[str, Range]]:
     if evidence.local:
         spans.append((LOCAL, (begin, end)))
     others = [entry for entry in receipts if entry.kind in COPIES and entry.source_topic_id != evidence.source_topic_id]
-    spans += [(OTHER_SOURCE, span) for entry in others for span in downstream_of(entry.runs)]
+    spans += [(OTHER_SOURCE, span) for entry in others for span in offsets_of(entry.runs, DOWNSTREAM)]
     if not evidence.exactly_once:
         spans.append((UNRECORDED, (max((entry.downstream_end for entry in receipts), default=begin), end)))
     return [(reason, span) for reason, span in spans if max(begin, span[0]) < min(end, span[1])]

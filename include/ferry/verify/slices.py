@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ferry.ledger.receipts import Receipt
-from ferry.wire.ranges import Range, Ranges, outside, union
+from ferry.wire.ranges import Range, outside, union
 from ferry.wire.runs import Run
 
 # The size of a range: small enough that several workers share a partition.
@@ -126,7 +126,3 @@ def _parts(run: Run, begin: int, wanted: Range) -> tuple[Run, Run, Run]:
 
 def _filled(runs: Iterable[Run]) -> tuple[Run, ...]:
     return tuple(run for run in runs if run[2] > 0)
-
-
-def downstream_of(runs: Iterable[Run]) -> Ranges:
-    return tuple((run[1], run[1] + run[2]) for run in runs)

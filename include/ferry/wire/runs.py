@@ -8,11 +8,32 @@ of the run before it (for the first: after 0), upstream and downstream, and its 
 from collections.abc import Iterable
 
 from ferry.wire import varint
+from ferry.wire.ranges import Ranges
 
 VERSION = 1
 _OFFSET_LIMIT = 1 << 63
 
 Run = tuple[int, int, int]
+# The index of a run's start on either side.
+UPSTREAM, DOWNSTREAM = 0, 1
+
+
+def offsets_of(runs: Iterable[Run], side: int) -> Ranges:
+    """The offsets of runs on one side, in the order of the runs."""
+    return tuple((run[side], run[side] + run[2]) for run in runs)
+
+
+def once(runs: Iterable[Run], side: int) -> list[Run]:
+    """`runs`, in their order, without records whose offset on `side` is below the end of a run before."""
+    found: list[Run] = []
+    end = 0
+    for run in runs:
+        upstream, downstream, count = run
+        cut = max(0, end - run[side])
+        if cut < count:
+            found.append((upstream + cut, downstream + cut, count - cut))
+            end = run[side] + count
+    return found
 
 
 def normalise(runs: Iterable[Run]) -> tuple[Run, ...]:
