@@ -14,9 +14,10 @@ from ferry.cli.output import notice
 from ferry.cli.prompts import Asker, anything, one_of
 from ferry.clusters.admin import ClusterAdmin
 from ferry.config import FerryConfig, load_config
-from ferry.config.first_file import PASSWORD_MECHANISMS, PROTOCOLS, ClusterAnswers, FirstFile, first_file
+from ferry.config.first_file import PASSWORD_MECHANISMS, ClusterAnswers, FirstFile, first_file
 from ferry.config.providers import has_reference
 from ferry.config.registry import kinds
+from ferry.config.registry.clients import PROTOCOLS
 from ferry.doctor.cluster_checks import cluster_findings
 from ferry.doctor.cluster_facts import ClusterFacts, read_cluster_facts
 from ferry.doctor.finding import Finding, Verdict

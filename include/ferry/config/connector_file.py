@@ -25,7 +25,8 @@ HEARTBEATS = "emit.heartbeats.enabled"
 IDENTITY_CLASS = f"{MM2}IdentityReplicationPolicy"
 _CONSUMED = frozenset({SOURCE_ALIAS, TARGET_ALIAS, CLASS, "name", RENAME})
 
-_AROUND = {
+# What belongs to records and is not records, by the connector that does it.
+AROUND = {
     "heartbeat": (HEARTBEATS,),
     "checkpoint": ("emit.checkpoints.enabled", "sync.group.offsets.enabled"),
     "source": ("sync.topic.configs.enabled", "sync.topic.acls.enabled", "emit.offset-syncs.enabled", "heartbeats.replication.enabled"),
@@ -54,7 +55,7 @@ def read_connector_file(file: PropertiesFile) -> PropertiesFile:
     if rename_off(file.entries):
         entries.setdefault(f"{pair}.replication.policy.class", replace(file.entries[RENAME], value=IDENTITY_CLASS))
     notes = list(file.notes)
-    left_out = tuple(name for other, names in _AROUND.items() if part is not None and other != part for name in names)
+    left_out = tuple(name for other, names in AROUND.items() if part is not None and other != part for name in names)
     for name in left_out:
         written = entries.get(f"{pair}.{name}")
         if written is not None and written.value.strip().lower() == "true":

@@ -7,13 +7,9 @@ from dataclasses import dataclass, field
 import javaproperties
 
 from ferry.config.jaas import MODULES, LoginModule
+from ferry.config.providers import PROVIDERS
 
-PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_PROVIDERS = {
-    "env": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
-    "file": "org.apache.kafka.common.config.provider.FileConfigProvider",
-}
+PASSWORD_MECHANISMS = tuple(mechanism for mechanism in MODULES if mechanism != "OAUTHBEARER")
 _ESCAPE = re.compile(r"\\([\\:=#!])")
 _PROVIDER = re.compile(r"\$\{(\w+):")
 
@@ -88,7 +84,7 @@ def _providers(sides: Iterable[ClusterAnswers]) -> Iterator[str]:
     if names:
         yield "# Where ${env:NAME} and ${file:/path:key} are looked up, on Spark's workers too."
         yield _set("config.providers", ", ".join(names))
-        yield from (_set(f"config.providers.{name}.class", _PROVIDERS[name]) for name in names)
+        yield from (_set(f"config.providers.{name}.class", PROVIDERS[name]) for name in names)
 
 
 def _cluster(side: ClusterAnswers) -> Iterator[str]:

@@ -11,9 +11,9 @@ from ferry.config.registry import CLIENT_PROPERTIES, CLUSTER_PROPERTIES, FILE_PR
 from ferry.config.registry.flows import NO_CONNECT
 from ferry.config.registry.kinds import STRING
 from ferry.config.registry.property import Effect, Property, Scope
-from ferry.config.sources import Pair
+from ferry.config.sources import ClientRole, Pair
 
-ROLES = ("consumer", "producer", "admin")
+ROLES = tuple(role.value for role in ClientRole)
 SIDES = ("source", "target")
 _TRANSFORMS = FLOW_PROPERTIES["transforms"]
 _TOPIC_CREATION = Property("topic.creation", STRING, None, "topics made by Connect", Scope.FLOW_ONLY, Effect.NO_EFFECT, NO_CONNECT)

@@ -13,9 +13,10 @@ offset syncs. Entries of the client files keep their file, line and key.
 import difflib
 import math
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
-from ferry.config.connector_file import HEARTBEATS, IDENTITY_CLASS, RENAME, rename_off
+from ferry.config.connector_file import AROUND, HEARTBEATS, IDENTITY_CLASS, RENAME, rename_off
 from ferry.config.problems import Problems, located
 from ferry.config.properties import Entry, LineOf, PropertiesFile, read_properties
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
@@ -43,13 +44,7 @@ _DEFAULTS = {
     "tasks.max": "1",
     "topics.exclude": "__consumer_offsets, __transaction_state, __share_group_state",
     "replication.factor": "-1",
-    "sync.topic.configs.enabled": "false",
-    "sync.topic.acls.enabled": "false",
-    "emit.heartbeats.enabled": "false",
-    "heartbeats.replication.enabled": "false",
-    "emit.checkpoints.enabled": "false",
-    "sync.group.offsets.enabled": "false",
-    "emit.offset-syncs.enabled": "false",
+    **dict.fromkeys(chain.from_iterable(AROUND.values()), "false"),
 }
 # Keys of clients that used ZooKeeper, and of the first producer.
 _ANCIENT = {"zookeeper.connect": "bootstrap.servers", "metadata.broker.list": "bootstrap.servers", "broker.list": "bootstrap.servers"}

@@ -21,12 +21,8 @@ from ferry.errors import ConfigError
 _REFERENCE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 _PREFIX = "config.providers."
 _PACKAGE = "org.apache.kafka.common.config.provider."
-# The kind and the parameter of each class.
-_CLASSES = {
-    "EnvVarConfigProvider": ("env", "allowlist.pattern"),
-    "FileConfigProvider": ("file", "allowed.paths"),
-    "DirectoryConfigProvider": ("directory", "allowed.paths"),
-}
+# The class of each kind.
+PROVIDERS = {kind: f"{_PACKAGE}{name}ConfigProvider" for kind, name in (("env", "EnvVar"), ("file", "File"), ("directory", "Directory"))}
 
 
 class UnresolvedReference(Exception):
@@ -143,12 +139,13 @@ def _read_provider(name: str, listing: Entry, entries: Mapping[str, Entry], prob
     if java_class is None:
         problems.add(f"provider {name} has no class: add {_PREFIX}{name}.class", listing)
         return None
-    simple = java_class.value.strip().removeprefix(_PACKAGE)
-    if simple not in _CLASSES:
+    name_of_class = f"{_PACKAGE}{java_class.value.strip().removeprefix(_PACKAGE)}"
+    kind = next((kind for kind, known in PROVIDERS.items() if known == name_of_class), None)
+    if kind is None:
         what = "Ferry knows EnvVarConfigProvider, FileConfigProvider and DirectoryConfigProvider of org.apache.kafka.common.config.provider"
         problems.add(what, java_class)
         return None
-    kind, parameter = _CLASSES[simple]
+    parameter = "allowlist.pattern" if kind == "env" else "allowed.paths"
     prefix = f"{_PREFIX}{name}.param."
     for entry in entries.values():
         if entry.key.startswith(prefix) and entry.key != prefix + parameter:

@@ -22,9 +22,9 @@ from ferry.config.secret import Secret
 class ClientRole(Enum):
     """A kind of Kafka client; the value is its prefix in the file."""
 
-    ADMIN = "admin"
     CONSUMER = "consumer"
     PRODUCER = "producer"
+    ADMIN = "admin"
 
 
 @dataclass(frozen=True)

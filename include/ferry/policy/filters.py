@@ -1,6 +1,7 @@
 """Filters: which topics, groups and topic configs a flow replicates (KIP-382, KIP-894).
 
-A filter has MM2's method; a rule also has `why_not(name)`, the reason that reports show. `Flow` makes the rules that its config names.
+A filter has MM2's methods: `should_replicate_topic`, `should_replicate_group`, or `should_replicate_config_property` and
+`should_replicate_source_default`. A rule has `why_not(name)`, the reason that reports show. `Flow` makes the rules that its config names.
 
 MM2's own filters (DefaultTopicFilter, DefaultGroupFilter, DefaultConfigPropertyFilter) are lists of Java regular expressions. The elements
 of a list are joined by `|` into one expression, which must match a whole name. An empty list matches nothing: an empty include copies
@@ -16,25 +17,6 @@ from ferry.policy.custom_classes import answer, custom_object
 from ferry.policy.java_patterns import java_pattern
 
 
-class TopicFilter(Protocol):
-    """Decides which topics are copied (KIP-382). May also have `configure(properties)`, as ReplicationPolicy."""
-
-    def should_replicate_topic(self, name: str, /) -> bool: ...
-
-
-class GroupFilter(Protocol):
-    """Decides which consumer groups are checkpointed (KIP-382)."""
-
-    def should_replicate_group(self, name: str, /) -> bool: ...
-
-
-class ConfigPropertyFilter(Protocol):
-    """Decides which topic configs are synced (KIP-382), and whether one that has the default at the source is written (KIP-894)."""
-
-    def should_replicate_config_property(self, name: str, /) -> bool: ...
-    def should_replicate_source_default(self, name: str, /) -> bool: ...
-
-
 class NameRule(Protocol):
     """A filter as Ferry asks it. `why_not`: the reason for leaving a topic, group or config out; None when it is in."""
 
@@ -42,7 +24,7 @@ class NameRule(Protocol):
 
 
 class ConfigPropertyRule(NameRule, Protocol):
-    """`should_replicate_source_default`: as in ConfigPropertyFilter."""
+    """`should_replicate_source_default`: whether a topic config that has the default at the source is written (KIP-894)."""
 
     def should_replicate_source_default(self, name: str, /) -> bool: ...
 

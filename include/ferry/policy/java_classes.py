@@ -51,10 +51,12 @@ _SURROGATES = range(0xD800, 0xE000)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How characters are read. `any_case`: Java's (?i); `ascii_names`: the expression matches only ASCII names."""
+    """How characters are read: Java's flags i, s and d at one place. `ascii_names`: the expression matches only ASCII names."""
 
+    ascii_names: bool
     any_case: bool = False
-    ascii_names: bool = False
+    dot_all: bool = False
+    unix_lines: bool = False
 
     def literal(self, character: str) -> CodePoints:
         """One character as a set."""

@@ -28,15 +28,6 @@ _LOOKING = ("?=", "?!", "?<=", "?<!")
 
 
 @dataclass(frozen=True, slots=True)
-class _Flags:
-    """Java's flags i, s and d at one place."""
-
-    any_case: bool = False
-    dot_all: bool = False
-    unix_lines: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Atom:
     """A part of the result. `single`: exactly one character; `width` False: no character, or something that must not be repeated.
 
@@ -63,8 +54,7 @@ class _Translation:
 
     def __init__(self, tokens: Tokens, *, ascii_names: bool) -> None:
         self._tokens = tokens
-        self._ascii_names = ascii_names
-        self._flags = _Flags()
+        self._flags = Reading(ascii_names)
         self._groups = 0
         self._atomic = 0
         self._names: dict[str, int] = {}
@@ -95,7 +85,7 @@ class _Translation:
             case "\\":
                 return self._escape()
             case "[":
-                return _Atom(python_class(read_class(self._tokens, self._reading)), single=True)
+                return _Atom(python_class(read_class(self._tokens, self._flags)), single=True)
             case "(":
                 return self._group()
             case ".":
@@ -109,12 +99,8 @@ class _Translation:
                 raise UnsupportedExpression(f"{token.character} with nothing to repeat")
         return self._literal(token.character)
 
-    @property
-    def _reading(self) -> Reading:
-        return Reading(self._flags.any_case, self._ascii_names)
-
     def _literal(self, character: str) -> _Atom:
-        return _Atom(python_class(self._reading.literal(character)), single=True)
+        return _Atom(python_class(self._flags.literal(character)), single=True)
 
     def _escape(self) -> _Atom:
         letter = self._tokens.syntax()
@@ -133,13 +119,13 @@ class _Translation:
                 return self._reference(self._names.get(self._tokens.until(">"), 0))
             case _ if letter in "123456789":
                 return self._numbered(letter)
-        found = short_class(letter, self._tokens, self._reading)
+        found = short_class(letter, self._tokens, self._flags)
         if found is not None:
             return _Atom(python_class(found), single=True)
         return self._literal(escaped_character(letter, self._tokens))
 
     def _boundary(self, letter: str) -> _Atom:
-        if not self._ascii_names:
+        if not self._flags.ascii_names:
             raise UnsupportedExpression(f"\\{letter}, which depends on Java's version where names are not ASCII")
         return _place(_BOUNDARY if letter == "b" else _NO_BOUNDARY)
 

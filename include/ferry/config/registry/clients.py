@@ -10,6 +10,7 @@ from ferry.config.registry import kinds
 from ferry.config.registry.kinds import Kind
 from ferry.config.registry.property import Effect, Property, Scope
 
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ROLES = {"c": "consumer", "p": "producer", "a": "admin"}
 ALL = "cpa"
 
@@ -71,8 +72,7 @@ CONNECTION = (
 )
 
 LOGIN = (
-    _client("security.protocol", kinds.choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", ignore_case=True), "PLAINTEXT",
-        "protocol of the connection"),
+    _client("security.protocol", kinds.choice(*PROTOCOLS, ignore_case=True), "PLAINTEXT", "protocol of the connection"),
     _client("sasl.mechanism", kinds.STRING, "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; must be set for SASL"),
     _client("sasl.jaas.config", kinds.PASSWORD, None, "login module with its options, as in a JAAS file"),
     _client("sasl.login.callback.handler.class",
