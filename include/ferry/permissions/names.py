@@ -122,7 +122,7 @@ class _Reader:
             case "\\":
                 return self._escape()
             case "[":
-                read_class(self._tokens, Reading(False, True))
+                read_class(self._tokens, Reading(ascii_names=True))
                 return _UNKNOWN
             case "(":
                 return self._group()
