@@ -32,7 +32,7 @@ from ferry.config import ClientRole
 from ferry.copying import source_feed
 from ferry.errors import FerryError, NotAuthorized, PartitionError
 from ferry.verify import log_reader
-from ferry.verify.log_reader import LogMoved, LogReader, Place
+from ferry.verify.log_reader import LogMoved, LogReader
 
 pytestmark = pytest.mark.unit
 
@@ -150,7 +150,7 @@ def test_fetch_while_verifying(monkeypatch: pytest.MonkeyPatch, code: int) -> No
         return 5, 9
 
     monkeypatch.setattr(log_reader, "log_bounds", bounds)
-    reader = LogReader(broker, broker, broker, Place("t", 0, feed_bench.TOPIC_ID, "A"), ((0, 1),))
+    reader = LogReader(broker, broker, TopicPartition("t", 0), feed_bench.TOPIC_ID, ((0, 1),))
     reader.request()
     problem = raised(reader.receive())
     match problem:
@@ -299,7 +299,7 @@ def test_a_verify_that_learns_no_leader(code: int) -> None:
     broker: Any = Broker(led(code, node=-1))
     leaders = Leaders(broker, ["t"])
     asyncio.run(leaders.refresh())
-    reader = LogReader(broker, broker, leaders, Place("t", 0, UUID(int=1), "A"), ((0, 1),))
+    reader = LogReader(broker, leaders, TopicPartition("t", 0), UUID(int=1), ((0, 1),))
     reader.request()
     problems = raised(reader.receive()), raised(log_bounds(broker, leaders, "t", 0))
     match METADATA.action(code):

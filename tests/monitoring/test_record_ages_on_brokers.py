@@ -10,8 +10,9 @@ import pytest
 from confluent_kafka import Producer
 from tools.kafka import SandboxCluster
 
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import load_config
-from ferry.monitoring.record_ages import READ_SECONDS, first_ages
+from ferry.monitoring.status import READ_SECONDS, first_ages
 
 pytestmark = pytest.mark.brokers
 
@@ -35,7 +36,9 @@ def test_only_a_record_with_a_time_has_an_age(
     aborting.abort_transaction(30)
 
     began = time.monotonic()
-    ages = first_ages(load_config(config_file(f"A->B.topics = {topic}")).flows[0], {(topic, number): 0 for number in range(4)})
+    ages = first_ages(
+        load_config(config_file(f"A->B.topics = {topic}")).flows[0], {TopicPartition(topic, number): 0 for number in range(4)}
+    )
     assert time.monotonic() - began < READ_SECONDS / 2
-    assert 3_600 <= ages[topic, 0] < 3_700
-    assert (ages[topic, 1], ages[topic, 2], ages[topic, 3]) == (-1.0, 0.0, -1.0)
+    assert 3_600 <= ages[TopicPartition(topic, 0)] < 3_700
+    assert [ages[TopicPartition(topic, number)] for number in (1, 2, 3)] == [-1.0, 0.0, -1.0]

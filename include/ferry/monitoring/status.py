@@ -12,11 +12,14 @@ from typing import Any
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import Lack
 from ferry.clusters.describe import ConfigValue
+from ferry.clusters.internal_reader import UNBOUNDED, InternalRecord, InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
 from ferry.copying.plan import PartitionFacts, plan_partitions
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
+from ferry.errors import AuthenticationFailed, ClusterUnreachable
 from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report
@@ -24,7 +27,6 @@ from ferry.ledger.stages import Stage
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missed_schedule import overdue_run
-from ferry.monitoring.record_ages import first_ages
 from ferry.pipeline.plan import RunPlan
 from ferry.wire.ranges import end_of_range_at, within
 from ferry.wire.ranges import size as held
@@ -34,6 +36,8 @@ _MENDED_BY_A_RUN = "TargetTooNarrow"
 _SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({"PositionDisagrees", "SourceTruncated"})
 # Longer than a commit takes.
 SECOND_LOOK_SECONDS = 2.0
+# For the first uncopied records: a slow broker must not hang the command.
+READ_SECONDS = 15.0
 STATUS_VERSION = 1
 
 
@@ -141,6 +145,22 @@ def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: b
     if for_a_run and flow.alerts.headroom_seconds is None:
         return source.visible_configs(topics)[0]
     return source.topic_configs(topics)
+
+
+def first_ages(flow: Flow, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
+    """Age in seconds of the first record at or after each partition's offset, or -1.
+
+    -1: the record could not be read within READ_SECONDS, it has no time, or the partition holds only control records and holes.
+    """
+    ages = dict.fromkeys(wanted, -1.0)
+    try:
+        with InternalTopicReader(flow.source) as reader:
+            firsts = reader.first_records({key: (offset, UNBOUNDED) for key, offset in wanted.items()}, READ_SECONDS)
+    except (AuthenticationFailed, ClusterUnreachable):
+        return ages
+    times = {key: first.timestamp for key, first in firsts.items() if isinstance(first, InternalRecord) and first.timestamp >= 0}
+    # The age of a time in the future is 0.
+    return ages | {key: max(0.0, time.time() - moment / 1000) for key, moment in times.items()}
 
 
 def partition_status(

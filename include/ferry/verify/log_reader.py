@@ -8,16 +8,15 @@ If a broker asks for a pause because of a quota (KIP-219), the reader pauses as 
 
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
 from uuid import UUID
 
 from kafka.future import Future
 
 from ferry.clusters.answers import FETCH, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions, log_bounds, without_leader
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
+from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.errors import LogChanged, PartitionError, PartitionUnavailable, UnreadableBatch
 from ferry.verify.log_side import Batch
@@ -38,23 +37,14 @@ class LogMoved(Exception):
     """The log now starts behind the offset to read."""
 
 
-class Place(NamedTuple):
-    """A partition, its topic id by the plan, and the cluster's name for messages."""
-
-    topic: str
-    partition: int
-    topic_id: UUID
-    cluster: str
-
-
 class LogReader:
-    """Reads the wanted offsets of a partition in order. Call `request`, then `receive`, until `done`."""
+    """Reads the wanted offsets of a partition in order. Call `request`, then `receive`, until `done`. `topic_id`: by the plan."""
 
-    def __init__(self, loop: EventLoop, connection: ClusterConnection, leaders: Leaders, place: Place, wanted: Ranges) -> None:
-        self._loop = loop
+    def __init__(self, connection: ClusterConnection, leaders: Leaders, key: TopicPartition, topic_id: UUID, wanted: Ranges) -> None:
         self._connection = connection
         self._leaders = leaders
-        self._place = place
+        self._key = key
+        self._topic_id = topic_id
         self._wanted = wanted
         self._at = wanted[0][0] if wanted else 0
         self._end = wanted[-1][1] if wanted else 0
@@ -73,7 +63,7 @@ class LogReader:
         """Send the next fetch, unless one is in flight or nothing is left."""
         if self.done or self._pending is not None:
             return
-        position = FetchPosition(self._place.topic, self._place.partition, self._at, -1)
+        position = FetchPosition(*self._key, self._at, -1)
         node = self._node
         if node < 0 or self._connection.throttled(node):
             self._pending = (position, None)
@@ -87,7 +77,7 @@ class LogReader:
         LogMoved, LogChanged, UnreadableBatch, PartitionUnavailable, PartitionError, NotAuthorized, ClusterUnreachable.
         """
         if self._pending is None:
-            raise RuntimeError(f"{self._place.topic}-{self._place.partition}: nothing was asked for")
+            raise RuntimeError(f"{self._key.topic}-{self._key.partition}: nothing was asked for")
         (position, future), self._pending = self._pending, None
         try:
             if future is None:
@@ -108,14 +98,14 @@ class LogReader:
 
     @property
     def _node(self) -> int:
-        return self._leaders.of(self._place.topic, self._place.partition).node
+        return self._leaders.of(*self._key).node
 
     async def _not_asked(self) -> None:
         """Handle a request that was not sent, because a quota asks for a pause or the partition has no leader."""
         if self._node < 0:
-            raise without_leader(self._connection, self._leaders, self._place.topic, self._place.partition)
+            raise without_leader(self._connection, self._leaders, *self._key)
         began = time.monotonic()
-        await self._loop.sleep(THROTTLE_CHECK_SECONDS)
+        await self._connection.loop.sleep(THROTTLE_CHECK_SECONDS)
         if self._troubled_since:
             self._troubled_since += time.monotonic() - began
 
@@ -131,7 +121,7 @@ class LogReader:
             if following >= self._end or following - self._at > LEAP_OFFSETS:
                 self._at = min(following, self._end)
         elif not len(fetched.records) and 0 <= fetched.last_stable_offset < self._end:
-            start, end = await log_bounds(self._connection, self._leaders, self._place.topic, self._place.partition)
+            start, end = await log_bounds(self._connection, self._leaders, *self._key)
             if end < self._end and start <= self._at:
                 raise self._failure(LogChanged, f"the log ends at {end}, and held more: it was truncated")
             await self._wait(f"its last stable offset is {fetched.last_stable_offset}")
@@ -153,20 +143,19 @@ class LogReader:
                 yield Batch(header, view)
 
     async def _refused(self, code: int) -> None:
-        place = self._place
         match FETCH.action(code):
             case Action.BOUNDS:
-                start, end = await log_bounds(self._connection, self._leaders, place.topic, place.partition)
+                start, end = await log_bounds(self._connection, self._leaders, *self._key)
                 if self._at < start:
                     raise LogMoved
                 if self._at > end:
                     raise self._failure(LogChanged, f"the log ends at {end}, before offset {self._at}: it was truncated")
                 await self._wait(FETCH.told(code))
             case Action.DENIED:
-                raise self._connection.denied(f"reading topic {place.topic}", FETCH.right(code, topic=place.topic))
+                raise self._connection.denied(f"reading topic {self._key.topic}", FETCH.right(code, topic=self._key.topic))
             case Action.REFUSED:
-                problem = f"cluster {place.cluster} answers at offset {self._at}: {FETCH.told(code)}"
-                raise UnreadableBatch(place.topic, place.partition, problem)
+                problem = f"cluster {self._connection.alias} answers at offset {self._at}: {FETCH.told(code)}"
+                raise UnreadableBatch(*self._key, problem)
             case _:
                 await self._wait(FETCH.told(code))
 
@@ -175,14 +164,14 @@ class LogReader:
         self._troubled_since = self._troubled_since or now
         if now - self._troubled_since > PATIENCE_SECONDS:
             raise self._failure(PartitionUnavailable, f"not readable for {PATIENCE_SECONDS:.0f} s: {problem}")
-        await self._loop.sleep(PAUSE_SECONDS)
+        await self._connection.loop.sleep(PAUSE_SECONDS)
         try:
             await self._leaders.refresh()
         except (RequestNotSent, RequestLost):
             return
-        place, today = self._place, self._leaders.topic_id(self._place.topic)
-        if place.topic_id not in {NO_TOPIC_ID, today} and (today is not None or self._leaders.is_gone(place.topic)):
+        today = self._leaders.topic_id(self._key.topic)
+        if self._topic_id not in {NO_TOPIC_ID, today} and (today is not None or self._leaders.is_gone(self._key.topic)):
             raise self._failure(LogChanged, f"the topic was deleted{' and created again' if today else ''} while it was verified")
 
     def _failure(self, kind: type[PartitionError], text: str) -> PartitionError:
-        return kind(self._place.topic, self._place.partition, f"cluster {self._place.cluster}: {text}")
+        return kind(*self._key, f"cluster {self._connection.alias}: {text}")

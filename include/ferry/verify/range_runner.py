@@ -14,11 +14,12 @@ from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNo
 from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.fetching import log_bounds
 from ferry.clusters.leaders import Leaders
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import ClientRole, Flow
 from ferry.copying.buffer_limits import buffer_limits
 from ferry.errors import BatchTooLarge, FerryError, PartitionError, PartitionUnavailable, UnreadableBatch
 from ferry.verify.comparer import Comparer, Tally
-from ferry.verify.log_reader import LogMoved, LogReader, Place
+from ferry.verify.log_reader import LogMoved, LogReader
 from ferry.verify.model import NotCovered, RangeResult, VerifyRange
 from ferry.verify.plan import within_logs
 from ferry.verify.report import result_of
@@ -71,7 +72,7 @@ def verify_ranges(job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[Ran
         with ResultWriter(job.flow, job.run_id) as writer:
             for wanted in ranges:
                 started = time.process_time()
-                result = loop.run(_RangeVerifier(loop, (source, target), leaders, wanted, opened).run)
+                result = loop.run(_RangeVerifier((source, target), leaders, wanted, opened).run)
                 result = replace(result, cpu_seconds=time.process_time() - started)
                 writer.add(result)
                 yield result
@@ -85,7 +86,6 @@ def verify_ranges(job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[Ran
 class _RangeVerifier:
     """Compares one range. `opened`: bytes that the records of one batch may take when they are decompressed."""
 
-    loop: EventLoop
     connections: tuple[ClusterConnection, ClusterConnection]
     leaders: tuple[Leaders, Leaders]
     wanted: VerifyRange
@@ -120,10 +120,9 @@ class _RangeVerifier:
     async def _compare(self, wanted: VerifyRange) -> tuple[Tally, int]:
         source, target = self.connections
         comparer = Comparer(wanted, (source.alias, target.alias), self.opened)
-        place = Place(wanted.topic, wanted.partition, UUID(wanted.source_topic_id), source.alias)
-        remote = Place(wanted.remote_topic, wanted.partition, UUID(wanted.remote_topic_id), target.alias)
-        here = LogReader(self.loop, source, self.leaders[0], place, comparer.source.wanted)
-        there = LogReader(self.loop, target, self.leaders[1], remote, comparer.target.wanted)
+        key, remote = (TopicPartition(topic, wanted.partition) for topic in (wanted.topic, wanted.remote_topic))
+        here = LogReader(source, self.leaders[0], key, UUID(wanted.source_topic_id), comparer.source.wanted)
+        there = LogReader(target, self.leaders[1], remote, UUID(wanted.remote_topic_id), comparer.target.wanted)
         sides = ((here, comparer.source), (there, comparer.target))
         size = 0
         while not (here.done and there.done):
