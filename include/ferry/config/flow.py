@@ -162,10 +162,14 @@ class Flow:
         """The group on the target that holds the flow's positions (KIP-656)."""
         return position_group(self.source.alias)
 
+    def setting(self, key: str, default: Any = None) -> Any:
+        """The value of the field that is read from property `key`; `default` if there is no such field."""
+        parts = (self, self.mirroring, self.acls, self.handling, self.alerts)
+        return next((getattr(part, name) for part in parts for name, known in properties_of(part).items() if known == key), default)
+
     def wanted_replicas(self, key: str) -> WantedReplicas:
         """The value of one of REPLICA_KEYS."""
-        factor = next(getattr(part, name) for part in (self, self.mirroring) for name, known in properties_of(part).items() if known == key)
-        return WantedReplicas(key, factor, key in self.replicas_given)
+        return WantedReplicas(key, self.setting(key), key in self.replicas_given)
 
 
 @dataclass(frozen=True)

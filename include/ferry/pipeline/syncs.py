@@ -79,7 +79,7 @@ class Syncs:
         interval = SYNCS[name].interval(self._flow)
         done = self._done.get(name.value) if interval else None
         age = -1.0 if done is None else time.time() - done.finished / 1000
-        return f"done {age:.0f} s ago, {SYNCS[name].key}.interval.seconds={interval}" if 0 <= age < interval else ""
+        return f"done {age:.0f} s ago, {SYNCS[name].interval_key}={interval}" if 0 <= age < interval else ""
 
     def _kept(self, name: SyncName, outcome: SyncOutcome) -> SyncOutcome:
         try:

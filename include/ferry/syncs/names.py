@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -24,63 +23,32 @@ class SyncName(StrEnum):
     SOURCE_GROUP = "source-group"
 
 
-@dataclass(frozen=True)
-class SyncEntry:
-    """A sync's function (module:name), and the settings that say whether it is done and how often (seconds).
-
-    `off`: which setting switches it off, where that is not `<key>.enabled=false`.
-    """
+class Sync(NamedTuple):
+    """A sync's function (module:name), and the property that switches it on; empty for topics, which belong to the records."""
 
     function: str
-    enabled: Callable[[Flow], bool] = lambda _: True
-    interval: Callable[[Flow], int] = lambda _: 0
-    key: str = ""
-    off: str = ""
+    switch: str = ""
+
+    @property
+    def interval_key(self) -> str:
+        """The property that says how often it is done; not every sync has one."""
+        return f"{self.switch.removesuffix('.enabled')}.interval.seconds"
+
+    def interval(self, flow: Flow) -> int:
+        """In seconds."""
+        seconds: int = flow.setting(self.interval_key, 0)
+        return seconds
 
 
-SYNCS: Mapping[SyncName, SyncEntry] = {
-    SyncName.TOPICS: SyncEntry("ferry.syncs.topics:sync_topics", lambda flow: flow.copies),
-    SyncName.CONFIGS: SyncEntry(
-        "ferry.syncs.configs:sync_configs",
-        lambda flow: flow.mirroring.sync_topic_configs_enabled,
-        lambda flow: flow.mirroring.sync_topic_configs_interval,
-        "sync.topic.configs",
-    ),
-    SyncName.ACLS: SyncEntry(
-        "ferry.syncs.acls:sync_acls",
-        lambda flow: flow.mirroring.sync_topic_acls_enabled,
-        lambda flow: flow.mirroring.sync_topic_acls_interval,
-        "sync.topic.acls",
-    ),
-    SyncName.HEARTBEAT: SyncEntry(
-        "ferry.syncs.heartbeats:sync_heartbeat",
-        lambda flow: flow.mirroring.emit_heartbeats_enabled or flow.reverse_heartbeat != "off",
-        lambda flow: flow.mirroring.emit_heartbeats_interval,
-        "emit.heartbeats",
-    ),
-    SyncName.OFFSET_SYNCS: SyncEntry(
-        "ferry.syncs.offset_syncs:sync_offset_syncs",
-        lambda flow: flow.mirroring.emit_offset_syncs_enabled,
-        key="emit.offset-syncs",
-    ),
-    SyncName.CHECKPOINTS: SyncEntry(
-        "ferry.syncs.checkpoints:sync_checkpoints",
-        lambda flow: flow.mirroring.emit_checkpoints_enabled,
-        lambda flow: flow.mirroring.emit_checkpoints_interval,
-        "emit.checkpoints",
-    ),
-    SyncName.GROUPS: SyncEntry(
-        "ferry.syncs.group_offsets:sync_groups",
-        lambda flow: flow.mirroring.sync_group_offsets_enabled,
-        lambda flow: flow.mirroring.sync_group_offsets_interval,
-        "sync.group.offsets",
-    ),
-    SyncName.SOURCE_GROUP: SyncEntry(
-        "ferry.syncs.source_group:sync_source_group",
-        lambda flow: bool(flow.mirroring.publish_source_group),
-        key="ferry.publish.source.group",
-        off="ferry.publish.source.group is not set",
-    ),
+SYNCS: Mapping[SyncName, Sync] = {
+    SyncName.TOPICS: Sync("ferry.syncs.topics:sync_topics"),
+    SyncName.CONFIGS: Sync("ferry.syncs.configs:sync_configs", "sync.topic.configs.enabled"),
+    SyncName.ACLS: Sync("ferry.syncs.acls:sync_acls", "sync.topic.acls.enabled"),
+    SyncName.HEARTBEAT: Sync("ferry.syncs.heartbeats:sync_heartbeat", "emit.heartbeats.enabled"),
+    SyncName.OFFSET_SYNCS: Sync("ferry.syncs.offset_syncs:sync_offset_syncs", "emit.offset-syncs.enabled"),
+    SyncName.CHECKPOINTS: Sync("ferry.syncs.checkpoints:sync_checkpoints", "emit.checkpoints.enabled"),
+    SyncName.GROUPS: Sync("ferry.syncs.group_offsets:sync_groups", "sync.group.offsets.enabled"),
+    SyncName.SOURCE_GROUP: Sync("ferry.syncs.source_group:sync_source_group", "ferry.publish.source.group"),
 }
 # The copy's own preparation creates and grows topics.
 AFTER_THE_COPY = tuple(name for name in SyncName if name is not SyncName.TOPICS)
@@ -88,8 +56,10 @@ AFTER_THE_COPY = tuple(name for name in SyncName if name is not SyncName.TOPICS)
 
 def not_enabled(flow: Flow, name: SyncName) -> str:
     """The setting that switches this sync off; empty when it is on."""
-    entry = SYNCS[name]
-    interval = entry.interval(flow)
-    if not entry.enabled(flow):
-        return entry.off or f"{entry.key}.enabled=false"
-    return f"{entry.key}.interval.seconds={interval}" if interval < 0 else ""
+    sync = SYNCS[name]
+    if name is SyncName.TOPICS:
+        return "" if flow.copies else "the flow copies no records"
+    if not flow.setting(sync.switch) and not (name is SyncName.HEARTBEAT and flow.reverse_heartbeat != "off"):
+        return f"{sync.switch}=false" if sync.switch.endswith(".enabled") else f"{sync.switch} is not set"
+    interval = sync.interval(flow)
+    return f"{sync.interval_key}={interval}" if interval < 0 else ""
