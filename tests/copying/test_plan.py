@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.model import Segment
-from ferry.copying.plan import PartitionFacts, PartitionPlan, PlanRules, ends_of, plan_partitions, seeded
+from ferry.copying.plan import PartitionFacts, PartitionPlan, PlanRules, plan_partitions, seeded
 from ferry.copying.truncation import Truncation
 from ferry.errors import (
     AlreadyClaimed,
@@ -286,10 +286,6 @@ def test_a_seed_respects_claims() -> None:
     found = seeded(claimed, 77, RULES, "operator: x.csv")
     assert found.failure.error == "AlreadyClaimed"
     assert (found.facts, found.seed, found.has_work) == (claimed, None, False)
-
-
-def test_bounds_are_kept_for_a_second_plan() -> None:
-    assert ends_of([plan(KNOWN), plan(replace(KNOWN, partition=3, end=9))]) == {("t", 0): 100, ("t", 3): 9}
 
 
 @given(

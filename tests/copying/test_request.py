@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.copying.request import RunRequest, epoch_milliseconds, parse_time
+from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.errors import ArgumentError
+from ferry.wire.documents import parse_time
 
 pytestmark = pytest.mark.unit
 

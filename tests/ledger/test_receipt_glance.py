@@ -129,4 +129,4 @@ def test_the_guard_against_loops_passes_over_nothing_that_it_needs(receipt: Rece
     found = guard_reading._concerned(record, pairs, drafts, "there")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(guard_reading, "glance", lambda *_: None)
-        assert guard_reading._concerned(record, pairs, drafts, "there") is found
+        assert guard_reading._concerned(record, pairs, drafts, "there") == found

@@ -13,8 +13,8 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from ferry.copying.request import parse_time
 from ferry.errors import ArgumentError
+from ferry.wire.documents import parse_time
 
 # As of org.apache.kafka.common.internals.Topic.
 TOPIC_PATTERN = r"^[a-zA-Z0-9._-]{1,249}$"

@@ -14,8 +14,8 @@ import typer
 
 from ferry.cli.completing import flow_names, topic_names
 from ferry.cli.output import notice
-from ferry.copying.request import parse_time
 from ferry.errors import ArgumentError
+from ferry.wire.documents import parse_time
 
 if TYPE_CHECKING:
     from ferry.config import FerryConfig, Flow

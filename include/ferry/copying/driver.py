@@ -6,11 +6,12 @@ It runs in the Spark driver or, for small jobs, in the caller's process. It read
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
@@ -25,7 +26,7 @@ from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answ
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.ledger_compaction import compact_ledger, is_due
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
-from ferry.copying.plan import PartitionPlan, ends_of, plan_partitions, stopped_without_topic
+from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
@@ -47,6 +48,7 @@ FIRST_PAUSE_SECONDS = 1.0
 LOOK_SECONDS = 10.0
 
 Log = Callable[[str], None]
+Decide = Callable[[FlowSnapshot], Iterable[PartitionPlan]]
 
 
 class CopyDriver:
@@ -54,7 +56,7 @@ class CopyDriver:
 
     def __init__(self, flow: Flow, request: RunRequest, runner: LaneRunner, say: Log) -> None:
         self._flow, self._request, self._runner, self._say = flow, request, runner, say
-        self._ledger, self._state = flow.ledger_topic, flow.state_topic
+        self._ledger = flow.ledger_topic
         self._failures: dict[tuple[str, int], PartitionFailure] = {}  # by source partition
         self._skipped: tuple[Skipped, ...] = ()
         self._stopped_lanes: set[int] = set()
@@ -68,7 +70,7 @@ class CopyDriver:
         """Copy, and write the outcome to the runs topic. Errors that end the run, like Superseded and ClusterUnreachable, are raised."""
         self._under_the_fence(self._copy)
 
-    def seed(self, decide: Callable[[FlowSnapshot], Iterable[PartitionPlan]]) -> None:
+    def seed(self, decide: Decide) -> None:
         """Instead of copying, write the seeds that `decide` plans from a snapshot after fencing. Outcome and errors as in `run`."""
         self._under_the_fence(lambda lease: self._seed(lease, decide))
 
@@ -94,20 +96,25 @@ class CopyDriver:
         lease.write_record(exactly_once=self._flow.exactly_once)
         return held
 
-    def _lanes_for(self, lease: RunLease, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
-        """Decide how many lanes the run has, by what there is to copy. Returns the lanes that no earlier run had."""
-        self._lanes = number_of_lanes(sum(plan.has_work for plan in plans), self._flow.lanes)
-        return lease.take_more_lanes(self._lanes)
+    def _prepare(self, lease: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
+        """Decide how many lanes the run has, by what there is to copy, and claim the remote topics to which no flow has written yet.
 
-    def _seed(self, lease: RunLease, decide: Callable[[FlowSnapshot], Iterable[PartitionPlan]]) -> None:
+        Returns the lanes that no earlier run had.
+        """
+        at_work = [plan for plan in plans if plan.has_work]
+        self._lanes = number_of_lanes(len(at_work), self._flow.lanes)
+        more = lease.take_more_lanes(self._lanes)
+        facts = [plan.facts for plan in at_work if seen.claims.get(plan.facts.remote_topic) is None]
+        places = {entry.remote_topic: str(entry.remote_topic_id) for entry in facts if entry.remote_topic_id is not None}
+        claims = [encode_state(Claim(topic, topic_id, self._flow.name)) for topic, topic_id in places.items()]
+        if claims:
+            lease.write({TopicPartition(self._flow.state_topic, 0): claims})
+        return more
+
+    def _seed(self, lease: RunLease, decide: Decide) -> None:
         held = self._take_over(lease)
-        with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
-            seen = take_snapshot(self._flow, self._request, source, target, settled=True)
-            plans = self._without_topic(decide(seen), seen, source, target)
-        _check_lease(lease, plans)
-        self._note_failures(seen, plans)
-        held |= self._lanes_for(lease, plans)
-        self._claim(lease, seen, plans)
+        seen, plans = self._plan(lease, decide)
+        held |= self._prepare(lease, seen, plans)
         tasks = [
             replace(task, partitions=tuple(replace(part, settles=True) for part in task.partitions))
             for task in self._lane_tasks(plans, held)
@@ -121,10 +128,10 @@ class CopyDriver:
         with named_when_slow(self._say, "taking the flow over from earlier runs"):
             held = self._take_over(lease)
         with named_when_slow(self._say, "planning the lanes"):
-            seen, plans = self._plan(lease)
-            held |= self._lanes_for(lease, plans)
-            self._claim(lease, seen, plans)
-        ends = ends_of(plans)
+            seen, plans = self._plan(lease, self._decide, for_a_run=True)
+            self._skipped = seen.skipped
+            held |= self._prepare(lease, seen, plans)
+        ends = {plan.facts.key: plan.facts.end for plan in plans}
         pending = self._lane_tasks(plans, held)
         job = self._job(seen, held)
         progress = Progress(sum(plan.offsets for plan in plans), len(pending))
@@ -142,7 +149,7 @@ class CopyDriver:
         self._index_losses(lease, job.ledger_topic_id, self._compact_ledger(lease))
 
     def _taken_back(
-        self, lease: RunLease, held: Mapping[int, ProducerIdentity], ends: Mapping[tuple[str, int], int], out: LanesOut
+        self, lease: RunLease, held: Mapping[int, ProducerIdentity], ends: Mapping[TopicPartition, int], out: LanesOut
     ) -> list[LaneTask]:
         """Take lost lanes back and plan them again, while others may still run. Lanes that were lost too often are given up."""
         lost = dict(out.lost)
@@ -152,7 +159,9 @@ class CopyDriver:
         time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
         lease.confirm()
         again = {lane: lease.retake(lane) for lane in lost}
-        _, plans = until_clusters_answer()(self._plan, lease, ends, lost)
+        look = {"for_a_run": True, "ends": ends, "concerns": lambda topic, partition: lane_of(topic, partition, self._lanes) in lost}
+        seen, plans = until_clusters_answer()(self._plan, lease, self._decide, **look)
+        self._skipped = seen.skipped
         self._name_missing([out.tasks[lane] for lane in lost], plans)
         tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}))
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
@@ -202,22 +211,22 @@ class CopyDriver:
         if ledger_topic_id not in {"", str(NO_TOPIC_ID)} and loss_index.is_due(held_ever, lease.record.losses):
             lease.write_record(losses=index_losses(self._flow, lease.record.losses, ledger_topic_id, held_ever))
 
-    def _plan(
-        self, lease: RunLease, ends: Mapping[tuple[str, int], int] | None = None, lanes: Collection[int] | None = None
-    ) -> tuple[FlowSnapshot, list[PartitionPlan]]:
-        """Take a snapshot and plan; of `lanes` only, if some lanes are planned again. Failures are noted."""
-        concerns = None if lanes is None else partial(self._concerns, lanes)
-        with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
-            seen = take_snapshot(self._flow, self._request, source, target, settled=True, ends=ends, for_a_run=True, concerns=concerns)
-            plans = self._without_topic(plan_partitions(seen.facts, rules_of(self._flow, self._request)), seen, source, target)
-        _check_lease(lease, plans)
-        self._note_failures(seen, plans)
-        self._skipped = seen.skipped
-        return seen, plans
+    def _decide(self, seen: FlowSnapshot) -> list[PartitionPlan]:
+        return plan_partitions(seen.facts, rules_of(self._flow, self._request))
 
-    def _note_failures(self, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> None:
-        planned = (plan.failure for plan in plans if plan.failure is not None)
+    def _plan(self, lease: RunLease, decide: Decide, **look: Any) -> tuple[FlowSnapshot, list[PartitionPlan]]:
+        """Take a snapshot (`look`: options of take_snapshot), and plan. Failures are noted.
+
+        Superseded if there are some and a newer run has taken over: it may have changed what looks like a failure here.
+        """
+        with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
+            seen = take_snapshot(self._flow, self._request, source, target, settled=True, **look)
+            plans = self._without_topic(decide(seen), seen, source, target)
+        planned = [plan.failure for plan in plans if plan.failure is not None]
+        if planned:
+            lease.confirm()
         self._failures.update(((failure.topic, failure.partition), failure) for failure in (*planned, *seen.unavailable, *seen.denied))
+        return seen, plans
 
     def _without_topic(
         self, plans: Iterable[PartitionPlan], seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin
@@ -233,31 +242,15 @@ class CopyDriver:
         nothing = dict.fromkeys((topic for topic, _ in missing), "it was not created in time; run again")
         return stopped_without_topic(found, nothing | why_missing(self._flow, topics, target))
 
-    def _concerns(self, lanes: Collection[int], topic: str, partition: int) -> bool:
-        return lane_of(topic, partition, self._lanes) in lanes
-
     def _name_missing(self, lost: Iterable[LaneTask], plans: Iterable[PartitionPlan]) -> None:
         """Fail partitions of lost lanes that the clusters no longer show: the report would not name them otherwise.
 
         If a failure names their topic (partition -1), that is reason enough.
         """
-        named = {(plan.facts.topic, plan.facts.partition) for plan in plans} | self._failures.keys()
-        for task in lost:
-            for part in task.partitions:
-                key = (part.topic, part.partition)
-                if not named & {key, (part.topic, -1)}:
-                    self._fail(*key, "SourceMissing", "the source no longer had it when its lane was planned again")
-
-    def _claim(self, lease: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> None:
-        """Claim the remote topics to which no flow has written yet."""
-        wanted = {
-            plan.facts.remote_topic: str(plan.facts.remote_topic_id)
-            for plan in plans
-            if plan.has_work and plan.facts.remote_topic_id is not None and seen.claims.get(plan.facts.remote_topic) is None
-        }
-        if wanted:
-            claims = [encode_state(Claim(topic, topic_id, self._flow.name)) for topic, topic_id in wanted.items()]
-            lease.write({TopicPartition(self._state, 0): claims})
+        named = {plan.facts.key for plan in plans} | self._failures.keys()
+        for part in (part for task in lost for part in task.partitions):
+            if not named & {part.key, (part.topic, -1)}:
+                self._fail(*part.key, "SourceMissing", "the source no longer had it when its lane was planned again")
 
     def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
         by_lane: dict[int, list[PartitionTask]] = {}
@@ -278,7 +271,7 @@ class CopyDriver:
             ledger_topic=self._ledger,
             ledger_topic_id=ledger.topic_id or "",
             ledger_partitions=ledger.partitions,
-            state_topic=self._state,
+            state_topic=self._flow.state_topic,
             bytes_per_second=self._flow.max_bytes_per_second,
             producers=frozenset(pair.producer_id for pair in held.values()),
         )
@@ -370,12 +363,6 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
         series=plan.series,
         record_bytes=facts.head.record_bytes if facts.head is not None else 0,
     )
-
-
-def _check_lease(lease: RunLease, plans: Iterable[PartitionPlan]) -> None:
-    """Superseded if a newer run has taken over: it may have changed what looks like a failure here."""
-    if any(plan.failure is not None for plan in plans):
-        lease.confirm()
 
 
 def _now() -> str:

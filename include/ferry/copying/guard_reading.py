@@ -20,13 +20,12 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.loop_guard import DECLARED, GuardDraft, PartitionGuard, TopicPair, both_ways, unexplained_partitions
 from ferry.copying.plan import PartitionFacts
-from ferry.errors import ConfigError, UnreadableRecord
-from ferry.ledger.formats import place_of, require_version
+from ferry.errors import ConfigError
+from ferry.ledger.formats import place_of
 from ferry.ledger.receipt_glance import glance
-from ferry.ledger.receipts import decode_receipt
+from ferry.ledger.receipts import Receipt, decode_receipt
 from ferry.ledger.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, ledger_topic, state_topic
-from ferry.wire.documents import number, read_document
 from ferry.wire.ranges import within
 
 
@@ -40,47 +39,50 @@ def guarded(
     found = tuple(facts)
     if not found or (flow.policy.renames and all(entry.topic != entry.remote_topic for entry in found)):
         return found
-    pairs = {entry.topic: _pair(entry) for entry in found}
-    drafts = {(entry.topic, entry.partition): GuardDraft(_lowest(entry)) for entry in found}
+    ids = {entry.topic: (str(entry.topic_id), str(entry.remote_topic_id or "")) for entry in found}
+    pairs = {entry.topic: TopicPair(entry.topic, ids[entry.topic][0], entry.remote_topic, ids[entry.topic][1]) for entry in found}
+    drafts = {entry.key: GuardDraft(_lowest(entry)) for entry in found}
+    ledger = ledger_topic(flow.target.alias)
+    where, shares = place_of(flow.source, ledger), set[int]()
     with InternalTopicReader(flow.source, committed=False) as reader:
         _refuse_other_alias(flow, reader, pairs, source_topics)
         other = _state(flow, reader)
         two_way = both_ways(other.heads.values(), pairs)
         _refuse_at_least_once(flow, other, two_way)
-        shares = _read_ledger(flow, reader, pairs, drafts)
+        for record in reader.read(ledger):
+            if concerned := _concerned(record, pairs, drafts, where):
+                draft, receipt = concerned
+                draft.add(receipt)
+                shares.update({record.partition} if receipt.kind in DECLARED else ())
     broken: frozenset[tuple[str, int]] = frozenset()
     if other.heads or shares:
         with InternalTopicReader(flow.source) as reader:
             heads = _state(flow, reader).heads.values()
             broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
-            for share in sorted(shares):
-                _read_declarations(flow, reader, pairs, drafts, share, settled=settled)
-    ends = epoch_ends(flow.source, {TopicPartition(*key): draft.epochs for key, draft in drafts.items() if draft.epochs})
-    return tuple(_with_guard(entry, drafts, ends, two_way, broken) for entry in found)
+            for record in (record for share in sorted(shares) for record in reader.read(ledger, only=share, complete=settled)):
+                if concerned := _concerned(record, pairs, drafts, where):
+                    draft, receipt = concerned
+                    draft.declare(receipt)
+    ends = epoch_ends(flow.source, {key: draft.epochs for key, draft in drafts.items() if draft.epochs})
+    guards = {key: draft.finish(ends.get(key)) for key, draft in drafts.items()}
+    return tuple(
+        replace(
+            entry,
+            guard=PartitionGuard(
+                excluded=within(guards[entry.key][0], _lowest(entry), entry.end),
+                unclear_below=guards[entry.key][1],
+                broken=entry.key in broken,
+                two_way=entry.topic in two_way,
+                unasked=bool(drafts[entry.key].epochs) and entry.key not in ends,
+            ),
+        )
+        for entry in found
+    )
 
 
 def _state(flow: Flow, reader: InternalTopicReader) -> FlowState:
     topic = state_topic(flow.target.alias)
     return fold_state(((record.key, record.value) for record in reader.read(topic, complete=False)), place_of(flow.source, topic))
-
-
-def _with_guard(
-    facts: PartitionFacts,
-    drafts: Mapping[tuple[str, int], GuardDraft],
-    ends: Mapping[TopicPartition, Mapping[int, int]],
-    two_way: frozenset[str],
-    broken: frozenset[tuple[str, int]],
-) -> PartitionFacts:
-    key = TopicPartition(facts.topic, facts.partition)
-    excluded, unclear_below = drafts[key].finish(ends.get(key))
-    unasked = bool(drafts[key].epochs) and key not in ends
-    guard = PartitionGuard(within(excluded, _lowest(facts), facts.end), unclear_below, key in broken, facts.topic in two_way, unasked)
-    return replace(facts, guard=guard)
-
-
-def _pair(facts: PartitionFacts) -> TopicPair:
-    remote_id = str(facts.remote_topic_id) if facts.remote_topic_id is not None else ""
-    return TopicPair(facts.topic, str(facts.topic_id), facts.remote_topic, remote_id)
 
 
 def _lowest(facts: PartitionFacts) -> int:
@@ -92,61 +94,22 @@ def _lowest(facts: PartitionFacts) -> int:
     return first if facts.since is None else min(first, max(facts.since, facts.log_start))
 
 
-def _read_ledger(
-    flow: Flow, reader: InternalTopicReader, pairs: Mapping[str, TopicPair], drafts: Mapping[tuple[str, int], GuardDraft]
-) -> set[int]:
-    """Add every receipt of written records. Returns the partitions of the ledger that hold declarations."""
-    shares = set()
-    topic = ledger_topic(flow.target.alias)
-    where = place_of(flow.source, topic)
-    for record in reader.read(topic):
-        draft = _concerned(record, pairs, drafts, where)
-        if draft is not None:
-            receipt = decode_receipt(record.key, record.value or b"", where)
-            draft.add(receipt)
-            if receipt.kind in DECLARED:
-                shares.add(record.partition)
-    return shares
-
-
-def _read_declarations(
-    flow: Flow,
-    reader: InternalTopicReader,
-    pairs: Mapping[str, TopicPair],
-    drafts: Mapping[tuple[str, int], GuardDraft],
-    share: int,
-    *,
-    settled: bool,
-) -> None:
-    topic = ledger_topic(flow.target.alias)
-    where = place_of(flow.source, topic)
-    for record in reader.read(topic, only=share, complete=settled):
-        draft = _concerned(record, pairs, drafts, where)
-        if draft is not None:
-            draft.declare(decode_receipt(record.key, record.value or b"", where))
-
-
 def _concerned(
-    record: InternalRecord, pairs: Mapping[str, TopicPair], drafts: Mapping[tuple[str, int], GuardDraft], where: str
-) -> GuardDraft | None:
-    """The draft that needs this receipt, if any. Most receipts of a long ledger matter to none, and decoding all of them costs time."""
-    if record.value is None or not _may_matter(record.key, record.value, drafts):
+    record: InternalRecord, pairs: Mapping[str, TopicPair], drafts: Mapping[TopicPartition, GuardDraft], where: str
+) -> tuple[GuardDraft, Receipt] | None:
+    """A receipt and the draft that needs it, if any. Most receipts of a long ledger matter to none, and decoding all of them costs time."""
+    if record.value is None:
         return None
-    try:
-        name, what = read_document(record.key), read_document(record.value)
-        require_version(what, where)
-        remote, partition, end = what["remote_topic"], name["partition"], max(number(what["downstream_end"]), number(what.get("found", -1)))
-        today = remote in pairs and pairs[remote].is_told_of(what["remote_id"], name["topic"], name["id"])
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise UnreadableRecord(f"{where}: record {record.key!r} is not readable: {problem}") from problem
-    draft = drafts.get((remote, partition)) if today else None
-    return draft if draft is not None and end > draft.low else None
-
-
-def _may_matter(key: bytes, value: bytes, drafts: Mapping[tuple[str, int], GuardDraft]) -> bool:
-    seen = glance(key, value)
-    draft = None if seen is None else drafts.get((seen.remote_topic, seen.partition))
-    return seen is None or (draft is not None and seen.downstream_end > draft.low)
+    seen = glance(record.key, record.value)
+    if seen is not None:
+        draft = drafts.get(TopicPartition(seen.remote_topic, seen.partition))
+        if draft is None or seen.downstream_end <= draft.low:
+            return None
+    receipt = decode_receipt(record.key, record.value, where)
+    draft, pair = drafts.get(TopicPartition(receipt.remote_topic, receipt.partition)), pairs.get(receipt.remote_topic)
+    if draft is None or pair is None or max(receipt.downstream_end, receipt.found) <= draft.low:
+        return None
+    return (draft, receipt) if pair.is_told_of(receipt.remote_topic_id, receipt.topic, receipt.source_topic_id) else None
 
 
 def _ledger_id(flow: Flow, reader: InternalTopicReader, source_topics: Mapping[str, TopicDescription], heads: Iterable[Head]) -> str:

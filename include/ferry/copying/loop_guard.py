@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from ferry.clusters.leader_epochs import NO_END
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.wire.ranges import Range, Ranges, union, within
 
-_WRITES = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED})
 NO_ID = str(UUID(int=0))
 DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
 
@@ -57,7 +56,7 @@ class GuardDraft:
 
     def add(self, receipt: Receipt) -> None:
         """Add a receipt whose remote partition this is, of today's topic. Only receipts of written records count."""
-        if receipt.kind in _WRITES:
+        if receipt.kind in COPIES:
             ranges = self._ranges.setdefault(receipt.remote_epoch, [])
             ranges += [span for span in receipt.written if span[1] > self.low]
             for _, downstream, count in receipt.runs:

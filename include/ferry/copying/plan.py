@@ -308,8 +308,3 @@ def foreign_receipts(facts: PartitionFacts, ranges: Iterable[tuple[int, int, int
 
 def _seed(facts: PartitionFacts, position: int, run_id: str, reason: str) -> Receipt:
     return replace(facts.receipt(ReceiptKind.SEED, position, position, reason), run_id=run_id)
-
-
-def ends_of(plans: Iterable[PartitionPlan]) -> Mapping[tuple[str, int], int]:
-    """The end bounds of a plan, for planning the same run again."""
-    return {(plan.facts.topic, plan.facts.partition): plan.facts.end for plan in plans}

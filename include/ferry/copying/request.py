@@ -4,15 +4,13 @@ It holds no settings and no secrets: those come from the config file. All tries 
 receipts and results are found in the ledger and the runs topic by it.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import Self
 
 from ferry.errors import ArgumentError
-from ferry.wire.documents import read_document
-from ferry.wire.documents import text as text_of
+from ferry.wire.documents import read_as, read_document
 
 
 @dataclass(frozen=True)
@@ -47,43 +45,19 @@ class RunRequest:
 
     def to_json(self) -> str:
         """As one line of JSON, without secrets."""
-        return json.dumps(
-            {
-                "flow": self.flow,
-                "run_id": self.run_id,
-                "until": self.until.isoformat() if self.until else None,
-                "since": self.since.isoformat() if self.since else None,
-                "backfill": self.backfill,
-                "topics": list(self.topics),
-            }
-        )
+        return json.dumps(vars(self), default=datetime.isoformat)
 
     @classmethod
-    def from_json(cls, text: str) -> RunRequest:
+    def from_json(cls, text: str) -> Self:
         """The inverse of `to_json`. ArgumentError for any other text."""
         try:
-            fields = read_document(text)
-            request = cls(
-                flow=text_of(fields["flow"]),
-                run_id=text_of(fields["run_id"]),
-                until=parse_time(fields["until"]) if fields.get("until") else None,
-                since=parse_time(fields["since"]) if fields.get("since") else None,
-                backfill=bool(fields.get("backfill", False)),
-                topics=tuple(text_of(topic) for topic in fields.get("topics", ())),
-            )
+            return read_as(cls, read_document(text), optional=("until", "since", "backfill", "topics"))
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ArgumentError(f"not a run request: {problem}") from problem
-        return request
 
-    def narrowed(self, *topics: str) -> RunRequest:
+    def narrowed(self, *topics: str) -> Self:
         """The same run over these source topics only."""
         return replace(self, topics=topics)
-
-
-def parse_time(text: str) -> datetime:
-    """An ISO 8601 time; without an offset it is UTC. ValueError when it is not one."""
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def epoch_milliseconds(moment: datetime) -> int:

@@ -7,6 +7,7 @@ else can write; then the driver takes another snapshot, and plans by that one.
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from ferry.clusters.admin import ClusterAdmin
@@ -19,6 +20,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.config.nearest import nearest_name
 from ferry.copying.guard_reading import guarded
+from ferry.copying.loop_guard import NO_ID
 from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
@@ -72,7 +74,7 @@ def take_snapshot(
     target: ClusterAdmin,
     *,
     settled: bool,
-    ends: Mapping[tuple[str, int], int] | None = None,
+    ends: Mapping[TopicPartition, int] | None = None,
     for_a_run: bool = False,
     concerns: Callable[[str, int], bool] | None = None,
 ) -> FlowSnapshot:
@@ -110,7 +112,10 @@ def take_snapshot(
     offsets = _offsets(flow, request, source, wanted, state, known, rest=rest)
     ledger = target_topics.get(flow.ledger_topic)
     explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
-    remote_ends = _remote_ends(target, wanted, remote, target_topics, explained)
+    # Where today's ledger has no head, somebody else may have written.
+    unknown = [TopicPartition(remote[key.topic], key.partition) for key in wanted if key not in explained]
+    known_there = {name: description.partitions for name, description in target_topics.items()}
+    remote_ends, _ = target.end_offsets([key for key in unknown if key.partition < known_there.get(key.topic, 0)], committed=False)
     coverage = read_coverage(flow, {key: ids[key.topic] for key in wanted}) if request.since is not None else {}
     moving = {key.topic for key in wanted if key not in offsets.at_rest}
     truncations = _truncations(flow, [known[key] for key in wanted if key in known], offsets.stable_ends)
@@ -122,8 +127,8 @@ def take_snapshot(
     for key in wanted:
         if key in offsets.problems or remote[key.topic] in unread:
             continue
-        remote_topic = remote[key.topic]
-        description = target_topics.get(remote_topic)
+        place = TopicPartition(remote[key.topic], key.partition)
+        remote_topic, description = place.topic, target_topics.get(place.topic)
         limits = configs.get(remote_topic, {})
         stable_end = offsets.stable_ends[key]
         end = (ends or {}).get(key, min(stable_end, offsets.until.get(key, stable_end)))
@@ -131,11 +136,11 @@ def take_snapshot(
             PartitionFacts(
                 topic=key.topic,
                 partition=key.partition,
-                topic_id=UUID(source_topics[key.topic].topic_id or str(UUID(int=0))),
+                topic_id=UUID(ids[key.topic].source or NO_ID),
                 remote_topic=remote_topic,
-                remote_topic_id=UUID(description.topic_id or str(UUID(int=0))) if description else None,
+                remote_topic_id=UUID(ids[key.topic].remote) if description else None,
                 remote_partitions=description.partitions if description else 0,
-                remote_end=remote_ends.get((remote_topic, key.partition), 0),
+                remote_end=remote_ends.get(place, 0),
                 log_start=offsets.starts[key],
                 end=end,
                 stable_end=stable_end,
@@ -143,14 +148,14 @@ def take_snapshot(
                 # Old heartbeats are worth nothing, and their topics are compacted.
                 since=None if policy.is_heartbeats_topic(key.topic) else offsets.since.get(key),
                 head=state.heads.get(key),
-                committed=positions.get(TopicPartition(remote_topic, key.partition)),
+                committed=positions.get(place),
                 claimed_by=claims.get(remote_topic),
                 covered=coverage.get(key, ()),
                 compacted="compact" in limits.get("cleanup.policy", ""),
                 stamps_itself=limits.get("message.timestamp.type") == "LogAppendTime",
                 ledger_topic_id=(ledger.topic_id or "") if ledger else "",
                 batch_limit=int(limits.get("max.message.bytes", 1_048_588)),
-                truncation=truncations.get((key.topic, key.partition)),
+                truncation=truncations.get(key),
             )
         )
     checked = guarded(flow, facts, source_topics, settled=settled)
@@ -207,7 +212,7 @@ def disagreements(state: FlowState, positions: Mapping[TopicPartition, int]) -> 
     return {key: (heads.get(key), position) for key, position in positions.items() if position != heads.get(key)}
 
 
-def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition, int]) -> dict[tuple[str, int], Truncation]:
+def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, Truncation]:
     """Source partitions whose log holds other records before the head's position than were copied; the ledger says what was copied.
 
     `ends`: last stable offsets. If a log ends at the position, Ferry asks for nothing more. If the head has no epoch, only a log that ends
@@ -231,15 +236,14 @@ def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition
     return {key: truncation_of(asked[key], divergence, of_today.get(key, ())) for key, divergence in found.items()}
 
 
-@dataclass(frozen=True)
-class _Offsets:
+class _Offsets(NamedTuple):
     starts: Mapping[TopicPartition, int]
     stable_ends: Mapping[TopicPartition, int]
-    policy: Mapping[tuple[str, int], int]
-    until: Mapping[tuple[str, int], int]
-    since: Mapping[tuple[str, int], int]
+    policy: Mapping[TopicPartition, int]
+    until: Mapping[TopicPartition, int]
+    since: Mapping[TopicPartition, int]
     problems: Mapping[TopicPartition, str]
-    at_rest: Collection[tuple[str, int]]
+    at_rest: Collection[TopicPartition]
 
 
 def _offsets(  # noqa: PLR0917 - the request, the cluster, and the partitions
@@ -262,15 +266,15 @@ def _offsets(  # noqa: PLR0917 - the request, the cluster, and the partitions
     problems |= start_problems
     usable = [key for key in wanted if key not in problems and key not in at_rest]
 
-    def at_time(moment_ms: int, keys: list[TopicPartition]) -> dict[tuple[str, int], int]:
+    def at_time(moment_ms: int, keys: list[TopicPartition]) -> dict[TopicPartition, int]:
         found, missing = source.offsets_for_time(keys, moment_ms)
         problems.update(missing)
         return {key: ends[key] if offset is None else offset for key, offset in found.items()}
 
     until = at_time(epoch_milliseconds(request.until), usable) if request.until else {}
     since = at_time(epoch_milliseconds(request.since), usable) if request.since and request.backfill else {}
-    new = [key for key in usable if (key.topic, key.partition) not in state.heads]
-    policy: dict[tuple[str, int], int] = {(key.topic, key.partition): offset for key, offset in starts.items()}
+    new = [key for key in usable if key not in state.heads]
+    policy = dict(starts)
     if flow.start == "latest":
         policy.update({key: ends[key] for key in new})
     elif flow.start != "earliest":
@@ -289,25 +293,6 @@ def _await_lagging(source: ClusterAdmin, ends: dict[TopicPartition, int], positi
         ends.update(source.end_offsets(behind)[0])
 
 
-def _remote_ends(
-    target: ClusterAdmin,
-    wanted: Iterable[TopicPartition],
-    remote: Mapping[str, str],
-    target_topics: Mapping[str, TopicDescription],
-    explained: Collection[tuple[str, int]],
-) -> dict[tuple[str, int], int]:
-    """Log ends of remote partitions for which today's ledger has no head: somebody else may have written there."""
-    unknown = [
-        TopicPartition(remote[key.topic], key.partition)
-        for key in wanted
-        if (key.topic, key.partition) not in explained
-        and remote[key.topic] in target_topics
-        and key.partition < target_topics[remote[key.topic]].partitions
-    ]
-    found, _ = target.end_offsets(unknown, committed=False)
-    return {(key.topic, key.partition): offset for key, offset in found.items()}
-
-
 def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple[dict[str, dict[str, str]], dict[str, FerryError]]:
     """Configs by remote topic, and errors: Ferry does not write to a topic whose limits are not known."""
     configs, problems = target.visible_configs(
@@ -319,13 +304,5 @@ def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple
 def rules_of(flow: Flow, request: RunRequest) -> PlanRules:
     """The settings that the plan goes by."""
     start = flow.start if isinstance(flow.start, str) else flow.start.isoformat()
-    return PlanRules(
-        flow.name,
-        request.run_id,
-        flow.on_recreate,
-        flow.on_target_recreate,
-        start,
-        flow.on_unexplained,
-        flow.on_unclear,
-        recipient(flow.target),
-    )
+    restarts, doubts = (flow.on_recreate, flow.on_target_recreate), (flow.on_unexplained, flow.on_unclear)
+    return PlanRules(flow.name, request.run_id, *restarts, start, *doubts, recipient(flow.target))

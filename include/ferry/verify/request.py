@@ -1,16 +1,13 @@
 """The request of one verify, which the CLI and Airflow tasks send to the Spark job. It holds no settings and no secrets."""
 
-from __future__ import annotations
-
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
-from ferry.copying.request import parse_time
 from ferry.errors import ArgumentError
 from ferry.wire.documents import read_as, read_document
-from ferry.wire.documents import text as text_of
 
 
 class DigestKind(StrEnum):
@@ -41,15 +38,12 @@ class VerifyRequest:
             raise ArgumentError(f"the interval from {self.since.isoformat()} until {self.until.isoformat()} is empty")
 
     def to_json(self) -> str:
-        times = {"since": self.since.isoformat() if self.since else None, "until": self.until.isoformat() if self.until else None}
-        return json.dumps({**asdict(self), **times})
+        return json.dumps(vars(self), default=datetime.isoformat)
 
     @classmethod
-    def from_json(cls, text: str) -> VerifyRequest:
+    def from_json(cls, text: str) -> Self:
         """The inverse of `to_json`; ArgumentError when it is something else."""
         try:
-            fields = read_document(text)
-            since, until = (parse_time(text_of(moment)) if moment else None for moment in (fields.pop("since"), fields.pop("until")))
-            return replace(read_as(cls, fields, optional=("since", "until")), since=since, until=until)
+            return read_as(cls, read_document(text))
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ArgumentError(f"not a verify request: {problem}") from problem

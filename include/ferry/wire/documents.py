@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Container, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
 from functools import cache, partial
 from types import MappingProxyType, UnionType
 from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
@@ -87,7 +88,7 @@ def _reader(kind: Any) -> Read:
         return reading
     if isinstance(kind, type) and is_dataclass(kind):
         return partial(read_as, kind)
-    plain: Mapping[Any, Read] = {str: text, int: number, float: real, bool: _truth, Any: lambda value: value}
+    plain: Mapping[Any, Read] = {str: text, int: number, float: real, bool: _truth, datetime: parse_time, Any: lambda value: value}
     return plain.get(kind, kind)
 
 
@@ -96,6 +97,12 @@ def real(value: object) -> float:
     if type(value) not in {int, float}:
         raise TypeError(f"{value!r:.40} is no number")
     return float(value)  # type: ignore[arg-type]
+
+
+def parse_time(value: str) -> datetime:
+    """An ISO 8601 time; without an offset it is UTC. ValueError or TypeError when it is not one."""
+    moment = datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _truth(value: object) -> bool:
