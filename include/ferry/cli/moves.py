@@ -5,12 +5,14 @@ from __future__ import annotations
 import getpass
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import wraps
+from inspect import Signature, signature
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -29,18 +31,6 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 200
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")]
-Rehearse = Annotated[
-    bool, typer.Option("--rehearse", help="Do every read and check, also of rights, and print how long each took; change nothing.")
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Confirm the plan without a question.")]
-Groups = Annotated[str | None, typer.Option("--groups", help="Only groups whose whole name this regular expression matches.")]
-Backwards = Annotated[
-    bool, typer.Option("--backwards", help="Also move back groups that are further ahead on the other side, as the plan shows.")
-]
-Abandon = Annotated[bool, typer.Option("--abandon", help="Give up the move: groups stay where they are; writes no group.")]
-Master = Annotated[str, typer.Option(help="Spark master of copies: local[N], spark://host:port; 'inline' (default) for this process.")]
-ReportFile = Annotated[Path | None, typer.Option("--report", help="Also write the JSON document to this file.")]
 Compare = Annotated[bool, typer.Option("--verify/--no-verify", help="Compare both sides record by record before groups are moved.")]
 Quiet = Annotated[float, typer.Option("--quiet-seconds", min=0, help="Producers count as stopped when nothing arrives for so long.")]
 
@@ -57,17 +47,23 @@ class Call:
     """A command, with the options that all three commands have."""
 
     command: str
-    config: Path
-    flow: str
-    dry_run: bool
-    rehearse: bool
-    yes: bool
-    groups: str | None
-    backwards: bool
-    abandon: bool
-    master: str
-    report: Path | None
-    as_json: bool
+    config: Config
+    flow: FlowName
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="Do every read and check, also of rights, and print how long each took; change nothing.")
+    ] = False
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm the plan without a question.")] = False
+    groups: Annotated[str | None, typer.Option("--groups", help="Only groups whose whole name this regular expression matches.")] = None
+    backwards: Annotated[
+        bool, typer.Option("--backwards", help="Also move back groups that are further ahead on the other side, as the plan shows.")
+    ] = False
+    abandon: Annotated[bool, typer.Option("--abandon", help="Give up the move: groups stay where they are; writes no group.")] = False
+    master: Annotated[
+        str, typer.Option(help="Spark master of copies: local[N], spark://host:port; 'inline' (default) for this process.")
+    ] = INLINE
+    report: Annotated[Path | None, typer.Option("--report", help="Also write the JSON document to this file.")] = None
+    as_json: AsJson = False
 
     def begin(self) -> tuple[RecoveryOptions, Flow, Flow | None]:
         """Check the options, and load the flow and the one in the other direction. ArgumentError. With --abandon the command ends here."""
@@ -117,27 +113,33 @@ class Call:
         raise typer.Exit(outcome.exit_code)
 
 
+def with_options_of_call(function: Callable[..., None]) -> Callable[..., None]:
+    """The command of a function that takes a Call: it has CONFIG and --flow, the function's own options, then the others of Call."""
+    _, *shared = signature(Call, eval_str=True).parameters.values()
+    _, *own = signature(function, eval_str=True).parameters.values()
+    options = [*shared[:2], *own, *shared[2:]]
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        function(Call(function.__name__, **{option.name: given.pop(option.name) for option in shared}), **given)
+
+    # Typer reads both.
+    command.__signature__ = Signature(options)  # type: ignore[attr-defined]  # mypy does not know it
+    command.__annotations__ = {option.name: option.annotation for option in options}
+    return command
+
+
+@with_options_of_call
 def failover(
-    config: Config,
-    flow: FlowName,
+    call: Call,
     last_copy: Annotated[bool, typer.Option("--last-copy/--no-last-copy", help="Copy once more first, if the source answers.")] = True,
     without_source: Annotated[
         bool, typer.Option("--without-source", help="Do not ask the source, because it is unreliable; use checkpoints.")
     ] = False,
-    dry_run: DryRun = False,
-    rehearse: Rehearse = False,
-    yes: Yes = False,
-    groups: Groups = None,
-    backwards: Backwards = False,
-    abandon: Abandon = False,
-    master: Master = INLINE,
-    report: ReportFile = None,
-    as_json: AsJson = False,
 ) -> None:
     """Move all groups to the target, to exactly the records that they would have read next. Also works when the source is gone."""
     from ferry.recovery import failover as steps
 
-    call = Call("failover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
     options, settings, reverse = call.begin()
     checked = steps.check_failover(settings, options, without_source=without_source)
     plan = steps.plan_failover(settings, reverse, steps.last_copy(settings, checked, call.copy if last_copy else None))
@@ -145,9 +147,9 @@ def failover(
     call.end(steps.carry_out_failover(settings, reverse, plan, confirmed))
 
 
+@with_options_of_call
 def failback(
-    config: Config,
-    flow: FlowName,
+    call: Call,
     tail: Annotated[
         Tail, typer.Option(help="Records of the source that were never copied: copy them to the target, or leave them.")
     ] = Tail.COPY,
@@ -156,15 +158,6 @@ def failback(
     ] = False,
     compare: Compare = True,
     quiet: Quiet = 5.0,
-    dry_run: DryRun = False,
-    rehearse: Rehearse = False,
-    yes: Yes = False,
-    groups: Groups = None,
-    backwards: Backwards = False,
-    abandon: Abandon = False,
-    master: Master = INLINE,
-    report: ReportFile = None,
-    as_json: AsJson = False,
 ) -> None:
     """Move back after a failover. Only newer records are copied back, and each group continues where it was."""
     from ferry.recovery import switch_over as planned_move
@@ -172,7 +165,6 @@ def failback(
     from ferry.recovery.reverse import require_reverse
 
     check_quiet(quiet)
-    call = Call("failback", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
     options, settings, reverse = call.begin()
     switch = planned_move.failback(settings, require_reverse(settings, reverse))
     checked = planned_move.check_switch_over(switch, options, rebuilt=rebuilt)
@@ -191,27 +183,17 @@ def failback(
     _move(switch, options, checked, call, quiet, compare=compare)
 
 
+@with_options_of_call
 def cutover(
-    config: Config,
-    flow: FlowName,
+    call: Call,
     compare: Compare = True,
     quiet: Quiet = 5.0,
-    dry_run: DryRun = False,
-    rehearse: Rehearse = False,
-    yes: Yes = False,
-    groups: Groups = None,
-    backwards: Backwards = False,
-    abandon: Abandon = False,
-    master: Master = INLINE,
-    report: ReportFile = None,
-    as_json: AsJson = False,
 ) -> None:
     """Move to the target as planned: producers stop, everything is copied and compared, then groups continue there."""
     from ferry.recovery import switch_over as planned_move
     from ferry.recovery.report import check_quiet
 
     check_quiet(quiet)
-    call = Call("cutover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
     options, settings, reverse = call.begin()
     switch = planned_move.cutover(settings, reverse)
     _move(switch, options, planned_move.check_switch_over(switch, options), call, quiet, compare=compare)
