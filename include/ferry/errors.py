@@ -62,6 +62,11 @@ class FerryError(Exception):
     exit_code = ExitCode.OTHER
     retry = RetryRule.RETRY
 
+    @property
+    def named(self) -> str:
+        """The class and the message, as people see an error."""
+        return f"{type(self).__name__}: {self}"
+
 
 class ConfigError(FerryError):
     """A bad configuration file; the message names file, line and key."""

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ferry.errors import RecoveryStopped
-from ferry.ledger.recovery_record import begun, done_groups, ended, ended_by, not_home
-from ferry.ledger.stages import Event
+from ferry.ledger.recovery_record import Event, begun, done_groups, ended, ended_by, not_home
 from ferry.ledger.state import CutEnds, FlowState, GroupTaken, RecoveryRecord
 from ferry.recovery.reverse import start_of
 

@@ -214,8 +214,8 @@ def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]
         return f"none: {flow.source.alias} does not answer"
     report = Run(flow, RunRequest(flow.name, copy_run_id(run_id, "copy"))).report(idle=False)
     if any(failure.error == "RunUnfinished" for failure in report.failed):
-        return "none was asked for or needed, or it failed: the log of its task says so"
-    problems = "".join(f"; {type(problem).__name__}: {problem}" for problem in report.problems())
+        return "none: not asked for, not needed, or failed; the log of its task says which"
+    problems = "".join(f"; {problem.named}" for problem in report.problems())
     return f"{report.records:,} records{problems}"
 
 

@@ -163,7 +163,7 @@ def _log_report(found: RunReport) -> None:
         done = f"{counts['changes']} changed, {counts['skipped']} left alone, {counts['failed']} failed"
         say(f"{name}: {'left out: ' + outcome['left_out'] if outcome['left_out'] else done}")
     for problem in found.problems():
-        say(f"{type(problem).__name__}: {problem}")
+        say(problem.named)
 
 
 def _show(parts: Iterable[str | ShownTable]) -> None:

@@ -44,7 +44,7 @@ def typed_retries() -> Iterator[None]:
     try:
         yield
     except FerryError as problem:
-        text = f"{type(problem).__name__}: {problem} (next: {problem.next_step})"
+        text = f"{problem.named} (next: {problem.next_step})"
         if problem.retry is RetryRule.RETRY:
             raise AirflowException(text) from problem
         raise AirflowFailException(text) from problem

@@ -142,7 +142,7 @@ def carry_out(
         outcome = run.report()
         codes.append(outcome.exit_code)
         codes.append(_look_back(run, outcome, judge=syncs and ExitCode.SUPERSEDED not in codes))
-    complaints = (complaint(f"{type(problem).__name__}: {problem}") for problem in outcome.problems())
+    complaints = (complaint(problem.named) for problem in outcome.problems())
     answer(outcome.document(), chain(report_parts(outcome), complaints), as_json=as_json)
     write_report_file(report_file, outcome.document())
     raise typer.Exit(worst_exit_code(codes))

@@ -75,7 +75,7 @@ def _main() -> None:
         with kept_clients():
             app()
     except FerryError as problem:
-        notice(complaint(f"{type(problem).__name__}: {problem}"))
+        notice(complaint(problem.named))
         if problem.exit_code is not ExitCode.BAD_INPUT:  # its message says what to correct
             notice(f"next: {problem.next_step}")
         sys.exit(problem.exit_code)

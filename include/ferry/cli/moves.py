@@ -233,7 +233,7 @@ def ask(question: str, *, yes: bool) -> str:
 
 
 def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
-    from ferry.ledger.stages import Event
+    from ferry.ledger.recovery_record import Event
     from ferry.recovery.keeper import abandon
 
     if not options.writes:

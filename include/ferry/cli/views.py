@@ -206,7 +206,7 @@ def verify(
     answer(outcome.document(), _verified(outcome), as_json=as_json)
     write_report_file(report, outcome.document())
     for problem in outcome.problems():
-        notice(complaint(f"{type(problem).__name__}: {problem}"))
+        notice(complaint(problem.named))
     raise typer.Exit(outcome.exit_code)
 
 

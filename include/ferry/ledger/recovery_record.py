@@ -1,21 +1,82 @@
 """The record of a failover, failback or cut-over in the state topic, and how it changes (pure, except for reading it).
 
+A flow replicates until a failover or a planned cut-over moves its groups. It is then failed over (or cut over) until a failback moves them
+back. Every step can be repeated: if a command was stopped, running it again goes on. Abandoning writes nothing to groups; it only records
+on which cluster they are.
+
 While groups move, and as long as they are on the other cluster, the flow's group sync must not write them: their positions at the source
 are older than those on the target.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from enum import StrEnum
 
 from ferry.config import Flow
 from ferry.errors import RecoveryStopped
 from ferry.ledger.reading import read_own_state
-from ferry.ledger.stages import TRANSITIONS, Event, Stage, advance, groups_are_moving
 from ferry.ledger.state import RECOVERY_KEYS, CutEnds, FlowState, RecoveryRecord
 
 # The last step of a movement that has ended.
 DONE = "done"
+
+
+class Stage(StrEnum):
+    """The stages. A flow without a record replicates."""
+
+    REPLICATING = "replicating"
+    FAILING_OVER = "failing-over"
+    FAILED_OVER = "failed-over"
+    CUTTING_OVER = "cutting-over"
+    CUT_OVER = "cut-over"
+    FAILING_BACK = "failing-back"
+
+
+class Event(StrEnum):
+    """What changes the stage. `…_BEGINS` is written before the first group, `…_ENDS` after the last step."""
+
+    FAILOVER_BEGINS = "failover begins"
+    FAILOVER_ENDS = "failover ends"
+    FAILOVER_ABANDONED = "failover abandoned"
+    CUTOVER_BEGINS = "cut-over begins"
+    CUTOVER_ENDS = "cut-over ends"
+    CUTOVER_ABANDONED = "cut-over abandoned"
+    FAILBACK_BEGINS = "failback begins"
+    FAILBACK_ENDS = "failback ends"
+    FAILBACK_ABANDONED = "failback abandoned"
+
+
+TRANSITIONS: Mapping[tuple[Stage, Event], Stage] = {
+    (Stage.REPLICATING, Event.FAILOVER_BEGINS): Stage.FAILING_OVER,
+    (Stage.FAILING_OVER, Event.FAILOVER_BEGINS): Stage.FAILING_OVER,
+    (Stage.FAILED_OVER, Event.FAILOVER_BEGINS): Stage.FAILING_OVER,  # for groups that could not be written then
+    (Stage.CUTTING_OVER, Event.FAILOVER_BEGINS): Stage.FAILING_OVER,  # the source went away meanwhile
+    (Stage.FAILING_OVER, Event.FAILOVER_ENDS): Stage.FAILED_OVER,
+    (Stage.FAILING_OVER, Event.FAILOVER_ABANDONED): Stage.REPLICATING,
+    (Stage.FAILED_OVER, Event.FAILOVER_ABANDONED): Stage.REPLICATING,
+    (Stage.REPLICATING, Event.CUTOVER_BEGINS): Stage.CUTTING_OVER,
+    (Stage.CUTTING_OVER, Event.CUTOVER_BEGINS): Stage.CUTTING_OVER,
+    (Stage.CUT_OVER, Event.CUTOVER_BEGINS): Stage.CUTTING_OVER,  # for groups that were left out then
+    (Stage.CUTTING_OVER, Event.CUTOVER_ENDS): Stage.CUT_OVER,
+    (Stage.CUTTING_OVER, Event.CUTOVER_ABANDONED): Stage.REPLICATING,
+    (Stage.CUT_OVER, Event.CUTOVER_ABANDONED): Stage.REPLICATING,
+    (Stage.FAILED_OVER, Event.FAILBACK_BEGINS): Stage.FAILING_BACK,
+    (Stage.CUT_OVER, Event.FAILBACK_BEGINS): Stage.FAILING_BACK,
+    (Stage.FAILING_BACK, Event.FAILBACK_BEGINS): Stage.FAILING_BACK,
+    (Stage.FAILING_BACK, Event.FAILBACK_ENDS): Stage.REPLICATING,
+    (Stage.FAILING_BACK, Event.FAILBACK_ABANDONED): Stage.FAILED_OVER,
+}
+
+# What a person can do in each stage.
+_NEXT: Mapping[Stage, str] = {
+    Stage.REPLICATING: "there is nothing to come back from: `ferry failover` or `ferry cutover` goes first",
+    Stage.FAILING_OVER: "a failover stopped in the middle: run `ferry failover` again, or with --abandon",
+    Stage.FAILED_OVER: "it is failed over: come back with `ferry failback`, or say `ferry failover --abandon`",
+    Stage.CUTTING_OVER: "a cut-over stopped in the middle: run `ferry cutover` again, or with --abandon",
+    Stage.CUT_OVER: "it is cut over: come back with `ferry failback`, or say `ferry cutover --abandon`",
+    Stage.FAILING_BACK: "a failback stopped in the middle: run `ferry failback` again, or with --abandon",
+}
 _SINCE = {
     Stage.FAILING_OVER: "failing over since",
     Stage.FAILED_OVER: "failed over at",
@@ -23,6 +84,14 @@ _SINCE = {
     Stage.CUT_OVER: "cut over at",
     Stage.FAILING_BACK: "failing back; failed over at",
 }
+
+
+def advance(flow: str, stage: Stage, event: Event) -> Stage:
+    """The stage after `event`. If the event is not possible, RecoveryStopped says what is."""
+    found = TRANSITIONS.get((stage, event))
+    if found is None:
+        raise RecoveryStopped(f"flow {flow} is {stage.value}: {_NEXT[stage]}")
+    return found
 
 
 def read_recovery(flow: Flow, *, settled: bool = True) -> FlowState:
@@ -68,7 +137,7 @@ def begun(state: FlowState, record: RecoveryRecord, event: Event, name: str, now
     turns = stage is Stage.FAILING_BACK and before is not stage
     kept = {*(entry.phase for entry in state.taken.values()), *(entry.recovery for entry in state.cut.values())}
     if (fresh or turns) and name in {record.recovery, record.phase, *kept}:
-        raise RecoveryStopped(f"{name} was abandoned, or has ended: what was confirmed for it holds no longer; begin a new one")
+        raise RecoveryStopped(f"{name} was abandoned, or has ended, so its confirmation no longer counts: begin a new one")
     recovery = name if fresh else record.recovery
     phase = name if fresh or turns else record.phase
     since = now if fresh else record.since
@@ -92,7 +161,7 @@ def why_groups_may_not_be_synced(flow: Flow) -> str:
     """Why no group may be synced now; empty when groups may be. Waits for open transactions, because the newest record decides."""
     record = current_record(flow, read_recovery(flow))
     stage = stage_of(record)
-    if not groups_are_moving(stage):
+    if stage is Stage.REPLICATING:
         return ""
     return f"{flow.name} is {_SINCE[stage]} {iso(record.since)} ({record.recovery}): its groups are at {flow.target.alias} and go on there"
 

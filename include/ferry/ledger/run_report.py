@@ -145,7 +145,7 @@ class RunReport:
         if problems:
             problems[0].others = tuple(problems[1:])
             for other in problems[1:]:
-                problems[0].add_note(f"{type(other).__name__}: {other}")
+                problems[0].add_note(other.named)
             raise problems[0]
 
     def document(self) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class OwnedAcl:
 
 @dataclass(frozen=True)
 class RecoveryRecord:
-    """The flow's stage, a ferry.ledger.stages.Stage.
+    """The flow's stage, a ferry.ledger.recovery_record.Stage.
 
     `recovery`: the name of the failover or cut-over; its failback belongs to it. `phase`: the name of the current or last movement of
     groups. `step`: the last finished step; `at` (ms): when. `since` (ms): when groups began to move to the target. `source_cluster`: the

@@ -22,8 +22,8 @@ from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import AuthenticationFailed, ClusterUnreachable
 from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
+from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report
-from ferry.ledger.stages import Stage
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missed_schedule import overdue_run
@@ -47,7 +47,7 @@ class FlowStatus:
 
     `broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do.
     `stopped`: partitions (-1: whole topics) that the next run will not copy.
-    `stage`: a ferry.ledger.stages.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
+    `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """
 
     flow: str

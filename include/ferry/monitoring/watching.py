@@ -202,7 +202,7 @@ class FlowWatcher:
             else:
                 status = status_after_run(self._flow)
         except FerryError as problem:
-            return Look(self._flow.name, time.time(), None, f"{type(problem).__name__}: {problem}", self._run, self._losses)
+            return Look(self._flow.name, time.time(), None, problem.named, self._run, self._losses)
         return Look(self._flow.name, time.time(), status, "", self._run, self._losses)
 
     def _newest_run(self) -> Mapping[str, Any] | None:

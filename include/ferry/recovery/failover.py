@@ -17,9 +17,8 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError
 from ferry.ledger.losses import open_losses
 from ferry.ledger.reading import refuse_newer_state
-from ferry.ledger.recovery_record import DONE, current_record, cut_of, done_groups, read_recovery, stage_of
+from ferry.ledger.recovery_record import DONE, Event, Stage, advance, current_record, cut_of, done_groups, read_recovery, stage_of
 from ferry.ledger.run_report import loss_report
-from ferry.ledger.stages import Event, Stage, advance
 from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper
 from ferry.recovery.moving import move_groups, plan_moves, refused_groups, without_taken
@@ -67,7 +66,7 @@ def last_copy(flow: Flow, checked: RecoveryPlan, copy: Copy | None) -> RecoveryP
             told, problems = f"{report.records:,} records in {report.seconds:.1f} s", report.problems()
         except FerryError as problem:
             told, problems = "failed", [problem]
-    failures = tuple(f"last copy: {type(problem).__name__}: {problem}" for problem in problems)
+    failures = tuple(f"last copy: {problem.named}" for problem in problems)
     return replace(checked, copy=told, problems=(*checked.problems, *failures), steps=watch.steps)
 
 
@@ -143,7 +142,7 @@ def prepare_reverse(reverse: Flow | None, keeper: RecoveryKeeper, plan: Recovery
         positions = start_positions(reverse, cut_of(keeper.state, keeper.record))
         outcome = seed_reverse(reverse, positions, f"{plan.options.run_id}__seed", keeper.record.recovery)
     except FerryError as problem:  # the groups are written; this can be done later
-        return (), (f"{reverse.name}: {type(problem).__name__}: {problem}",)
+        return (), (f"{reverse.name}: {problem.named}",)
     if outcome is None:
         return (f"{reverse.name} already has its positions",), ()
     told = tuple(f"{reverse.name}: {entry.topic}-{entry.partition} begins at {entry.position}" for entry in outcome.seeds)
@@ -157,7 +156,7 @@ def count_missing(flow: Flow, options: RecoveryOptions, *, away: bool) -> tuple[
     try:
         planned = plan_run(flow, RunRequest(flow.name, options.run_id))
     except FerryError as problem:
-        return (*perhaps_not_copied(flow), (f"what is not copied cannot be counted: {type(problem).__name__}: {problem}",))
+        return (*perhaps_not_copied(flow), (f"what is not copied cannot be counted: {problem.named}",))
     return not_copied(planned), None, tuple(str(failure) for failure in planned.failed)
 
 
@@ -169,7 +168,7 @@ def _way_back(flow: Flow, reverse: Flow | None, away: str) -> tuple[str, ...]:
     try:
         planned = plan_run(reverse, RunRequest(reverse.name, "look"))
     except FerryError as problem:
-        return (f"{reverse.name}: {type(problem).__name__}: {problem}",)
+        return (f"{reverse.name}: {problem.named}",)
     return tuple(f"{reverse.name}: {failure}" for failure in planned.failed)
 
 
@@ -185,11 +184,8 @@ def rehearsed(plan: RecoveryPlan) -> tuple[str, ...]:
     seconds = sum(seconds for _, seconds in plan.steps)
     offsets = plan.missing_offsets
     rest = "an unknown number of records" if offsets is None else f"{offsets:,} records"
-    groups = len(plan.moves)
-    return (
-        f"recovery time without the last copy and the writing of {groups} groups: {seconds:.1f} s",
-        f"not on the other side now: {rest}",
-    )
+    took = f"this rehearsal took {seconds:.1f} s; a real {plan.options.command} also copies, and writes {len(plan.moves)} groups"
+    return (took, f"not on the other side now: {rest}")
 
 
 def end_cut_off_run(flow: Flow) -> None:

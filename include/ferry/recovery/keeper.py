@@ -16,8 +16,7 @@ from ferry.config import Flow
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lanes import run_transactional_id
 from ferry.ledger.reading import refuse_newer_state
-from ferry.ledger.recovery_record import begun, current_record, ended, read_recovery, stage_of
-from ferry.ledger.stages import Event, Stage
+from ferry.ledger.recovery_record import Event, Stage, begun, current_record, ended, read_recovery, stage_of
 from ferry.ledger.state import CutEnds, FlowState, GroupTaken, RecoveryEntry, RecoveryRecord, encode_state
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.recovery.report import RecoveryPlan

@@ -165,7 +165,7 @@ def plan_moves(cluster: Cluster, positions: Positions, origin: Cluster | None) -
     with GroupPlacer(cluster, to_write=True) as placer:
         for decisions, problems in placer.decide(positions):
             moves += [described_move(decision, members.get(decision.group, 0), ends) for decision in decisions]
-            unread += [f"group {group}: {type(problem).__name__}: {problem}" for group, problem in problems.items()]
+            unread += [f"group {group}: {problem.named}" for group, problem in problems.items()]
             unread += [f"group {decision.group}, {text}" for decision in decisions for text in unread_partitions(decision)]
     return tuple(moves), tuple(unread)
 
@@ -185,8 +185,7 @@ def move_groups(
             take([replace(taken[entry.move.group], done=True) for entry in found if entry.done])
             outcomes += found
             for group, problem in problems.items():
-                text = f"{type(problem).__name__}: {problem}"
-                outcomes.append(GroupOutcome(GroupMove(group, "", ()), done=False, problems=(text,)))
+                outcomes.append(GroupOutcome(GroupMove(group, "", ()), done=False, problems=(problem.named,)))
     return tuple(outcomes)
 
 
@@ -194,7 +193,7 @@ def refused_groups(cluster: Cluster, groups: Iterable[str]) -> tuple[str, ...]:
     """Groups that the user may not write on `cluster`, each with the right to grant; for a rehearsal, which writes nothing."""
     with ConsumerGroups(cluster) as found:
         refused = found.refused(sorted(groups))
-    return tuple(f"group {group}: {type(problem).__name__}: {problem}" for group, problem in refused.items())
+    return tuple(f"group {group}: {problem.named}" for group, problem in refused.items())
 
 
 def members_of(cluster: Cluster, groups: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
@@ -202,7 +201,7 @@ def members_of(cluster: Cluster, groups: Iterable[str]) -> tuple[dict[str, int],
     with ConsumerGroups(cluster) as found:
         described = found.describe(sorted(groups))
     counts = {group: len(entry.members) or int(entry.active) for group, entry in described.items() if isinstance(entry, GroupDescription)}
-    problems = {group: f"{type(entry).__name__}: {entry}" for group, entry in described.items() if isinstance(entry, FerryError)}
+    problems = {group: entry.named for group, entry in described.items() if isinstance(entry, FerryError)}
     return counts, problems
 
 

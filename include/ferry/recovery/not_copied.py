@@ -117,7 +117,7 @@ def drain(flow: Flow, run_id: str, copy: Copy) -> int:
         records += report.records
         problems = report.problems()
         if problems:
-            told = "; ".join(f"{type(problem).__name__}: {problem}" for problem in problems)
+            told = "; ".join(problem.named for problem in problems)
             raise RecoveryStopped(f"{flow.name} could not copy everything: {told}")
         if not left(flow, run_id):
             return records

@@ -16,8 +16,7 @@ from ferry.config import FerryConfig, Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ClusterUnreachable, NotAuthorized, RecoveryStopped
 from ferry.ledger.reading import read_own_state
-from ferry.ledger.recovery_record import current_record, read_recovery, stage_of
-from ferry.ledger.stages import Stage
+from ferry.ledger.recovery_record import Stage, current_record, read_recovery, stage_of
 from ferry.ledger.state import CutEnds, RecoveryRecord
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import SeedOutcome, seed

@@ -14,8 +14,19 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError, RecoveryStopped
-from ferry.ledger.recovery_record import DONE, current_record, cut_of, done_groups, ended_by, not_home, read_recovery, stage_of
-from ferry.ledger.stages import Event, Stage, advance
+from ferry.ledger.recovery_record import (
+    DONE,
+    Event,
+    Stage,
+    advance,
+    current_record,
+    cut_of,
+    done_groups,
+    ended_by,
+    not_home,
+    read_recovery,
+    stage_of,
+)
 from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper
 from ferry.recovery.moving import GroupMove, GroupOutcome, members_of, move_groups, plan_moves, refused_groups, without_taken
@@ -107,7 +118,7 @@ def verified(outcome: VerifyReport) -> str:
     """What a verify found, in words. RecoveryStopped when both clusters differ or could not be compared."""
     problems = outcome.problems()
     if problems:
-        told = "; ".join(f"{type(problem).__name__}: {problem}" for problem in problems)
+        told = "; ".join(problem.named for problem in problems)
         raise RecoveryStopped(f"verify did not find both clusters equal: {told}")
     return f"{outcome.records:,} records are equal on both sides"
 
@@ -184,7 +195,7 @@ def _left_out(switch: SwitchOver, options: RecoveryOptions, keeper: RecoveryKeep
     if options.only is None or not switch.back:
         return ()
     left = not_home(keeper.state, keeper.record, _read(switch, replace(options, only=None)).positions)
-    return tuple(f"group {group}: it went by {keeper.record.recovery}, and is not among the groups of this command" for group in left)
+    return tuple(f"group {group}: {keeper.record.recovery} moved it, and --groups of this command leaves it out" for group in left)
 
 
 def _starts(switch: SwitchOver) -> tuple[Mapping[TopicPartition, int], str]:
@@ -200,7 +211,7 @@ def _missing(switch: SwitchOver, options: RecoveryOptions) -> tuple[tuple[NotCop
     except FerryError as problem:
         if options.writes:
             raise
-        return (), (f"{switch.active.name}: {type(problem).__name__}: {problem}",)
+        return (), (f"{switch.active.name}: {problem.named}",)
     starts = _starts(switch)[0] if switch.back and not options.writes else {}
     rest = tuple(_begun_at(entry, starts.get(TopicPartition(entry.topic, entry.partition))) for entry in not_copied(planned))
     return tuple(entry for entry in rest if entry.offsets or entry.reason), tuple(str(failure) for failure in planned.failed)
