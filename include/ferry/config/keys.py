@@ -16,11 +16,11 @@ from ferry.config.sources import ClientRole, Pair
 ROLES = tuple(role.value for role in ClientRole)
 SIDES = ("source", "target")
 _TRANSFORMS = FLOW_PROPERTIES["transforms"]
-_TOPIC_CREATION = Property("topic.creation", STRING, None, "topics made by Connect", Scope.FLOW_ONLY, Effect.NO_EFFECT, NO_CONNECT)
+_TOPIC_CREATION = Property("topic.creation", STRING, None, "topics made by Connect", NO_CONNECT, Scope.FLOW_ONLY, Effect.NO_EFFECT)
 _POLICY_CLASS = "replication.policy.class"
 # Properties that may name a custom Python class.
 CLASS_KEYS = (_POLICY_CLASS, "topic.filter.class", "group.filter.class", "config.property.filter.class")
-_CUSTOM = Property("(custom)", STRING, None, "for a custom class", Scope.FLOW)
+_CUSTOM = Property("(custom)", STRING, None, "for a custom class")
 _PROVIDER = FILE_PROPERTIES["config.providers.<name>.param.<parameter>"]
 
 

@@ -11,8 +11,8 @@ from ferry.config.registry.kinds import Kind
 from ferry.config.registry.property import Effect, Property, Scope
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_ROLES = {"c": "consumer", "p": "producer", "a": "admin"}
-ALL = "cpa"
+ONLY_CONSUMER, ONLY_PRODUCER, ONLY_ADMIN = (frozenset({role}) for role in ("consumer", "producer", "admin"))
+ALL = ONLY_CONSUMER | ONLY_PRODUCER | ONLY_ADMIN
 
 FIXED = "exactly-once needs a fixed value, which Ferry sets"
 RAW = "Ferry copies whole batches, with the compression that they have"
@@ -28,24 +28,14 @@ _ASSERTIONS = "Ferry logs in by client credentials or with a token file: see sas
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
 
 
-def _client(name: str, kind: Kind, default: str | None, meaning: str, roles: str = ALL) -> Property:
-    return Property(name, kind, default, meaning, Scope.CLIENT, roles=_named(roles))
-
-
-def _idle(name: str, kind: Kind, default: str | None, meaning: str, why: str, roles: str = ALL) -> Property:  # noqa: PLR0917 - a row of a table
-    return Property(name, kind, default, meaning, Scope.CLIENT, Effect.NO_EFFECT, why, _named(roles))
-
-
 def _refused(name: str, meaning: str, instead: str, kind: Kind = kinds.STRING) -> Property:
-    return Property(name, kind, None, meaning, Scope.CLIENT, Effect.REFUSED, instead, _named(ALL))
+    return Property(name, kind, None, meaning, instead, Scope.CLIENT, Effect.REFUSED, ALL)
 
 
-def _named(roles: str) -> frozenset[str]:
-    return frozenset(_ROLES[role] for role in roles)
-
-
-_consumer = partial(_idle, roles="c")
-_producer = partial(_idle, roles="p")
+_client = partial(Property, scope=Scope.CLIENT, roles=ALL)
+_idle = partial(_client, effect=Effect.NO_EFFECT)
+_consumer = partial(_idle, roles=ONLY_CONSUMER)
+_producer = partial(_idle, roles=ONLY_PRODUCER)
 
 # fmt: off
 # A row of these tables has one line, or two when it is long.
@@ -66,9 +56,10 @@ CONNECTION = (
     _client("send.buffer.bytes", kinds.integer(-1, 2**31 - 1), "131072", "TCP send buffer; -1: the system decides"),
     _client("receive.buffer.bytes", kinds.integer(-1, 2**31 - 1), "65536", "TCP receive buffer; -1: the system decides"),
     _client("auto.offset.reset", kinds.STRING, "earliest", "for the source's consumer: where a first copy begins, see ferry.start",
-        roles="c"),
-    _client("max.request.size", kinds.AT_LEAST_0, "1048576", "largest request of the clients that write MM2's internal topics", roles="p"),
-    _client("delivery.timeout.ms", kinds.AT_LEAST_0, "120000", "how long those clients try to write a record", roles="p"),
+        roles=ONLY_CONSUMER),
+    _client("max.request.size", kinds.AT_LEAST_0, "1048576", "largest request of the clients that write MM2's internal topics",
+        roles=ONLY_PRODUCER),
+    _client("delivery.timeout.ms", kinds.AT_LEAST_0, "120000", "how long those clients try to write a record", roles=ONLY_PRODUCER),
 )
 
 LOGIN = (
@@ -76,16 +67,16 @@ LOGIN = (
     _client("sasl.mechanism", kinds.STRING, "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; must be set for SASL"),
     _client("sasl.jaas.config", kinds.PASSWORD, None, "login module with its options, as in a JAAS file"),
     _client("sasl.login.callback.handler.class",
-        kinds.java_class(f"{_OAUTH}OAuthBearerLoginCallbackHandler", f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler"),
-        None, "Kafka's own handler, which Java clients need for OAUTHBEARER"),
+        kinds.java_class(f"{_OAUTH}OAuthBearerLoginCallbackHandler", f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler"), None,
+        "Kafka's own handler, which Java clients need for OAUTHBEARER"),
     _client("sasl.oauthbearer.token.endpoint.url", kinds.WORD, None, "URL of the token endpoint (https, http) or of a token file (file)"),
     _client("sasl.oauthbearer.client.credentials.client.id", kinds.STRING, None, "client id; if not set, clientId of sasl.jaas.config"),
     _client("sasl.oauthbearer.client.credentials.client.secret", kinds.PASSWORD, None,
         "client secret; if not set, clientSecret of sasl.jaas.config"),
     _client("sasl.oauthbearer.scope", kinds.STRING, None, "scope of the token. If not set: scope of sasl.jaas.config"),
     _client("sasl.oauthbearer.jwt.retriever.class",
-        kinds.java_class(*(f"{_OAUTH}{name}JwtRetriever" for name in ("Default", "ClientCredentials", "File"))),
-        "DefaultJwtRetriever", "how a Java client gets tokens; for Ferry the URL decides"),
+        kinds.java_class(*(f"{_OAUTH}{name}JwtRetriever" for name in ("Default", "ClientCredentials", "File"))), "DefaultJwtRetriever",
+        "how a Java client gets tokens; for Ferry the URL decides"),
     _client("sasl.login.connect.timeout.ms", kinds.AT_LEAST_0, "10000", "how long a client waits for the token endpoint"),
     _client("ssl.truststore.location", kinds.WORD, None, "file with the certificates to trust. If not set: those of the system"),
     _client("ssl.truststore.password", kinds.PASSWORD, None, "password of that file"),
@@ -153,8 +144,9 @@ LOGIN_REFUSED = (
 )
 
 OTHERS = (
-    _idle("bootstrap.controllers", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers", roles="a"),
-    _idle("default.api.timeout.ms", kinds.INT, "60000", "time limit of a client call", "Ferry sets its own time limits", roles="ca"),
+    _idle("bootstrap.controllers", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers", roles=ONLY_ADMIN),
+    _idle("default.api.timeout.ms", kinds.INT, "60000", "time limit of a client call", "Ferry sets its own time limits",
+        roles=ALL - ONLY_PRODUCER),
     _idle("enable.metrics.push", kinds.BOOLEAN, "true", "whether client metrics go to the brokers (KIP-714)", METRICS),
     _idle("metadata.recovery.rebootstrap.trigger.ms", kinds.LONG, "300000", "when a client connects to bootstrap.servers again",
         FIRST_SERVERS),
@@ -165,8 +157,9 @@ OTHERS = (
     _idle("metrics.sample.window.ms", kinds.LONG, "30000", "Java metrics", METRICS),
     _idle("auto.include.jmx.reporter", kinds.BOOLEAN, "true", "Java metrics", METRICS),
     _idle("config.providers", kinds.LIST, None, "config providers of one client", "write config.providers at the top level"),
-    _idle("retries", kinds.INT, "2147483647", "how often a request is sent again", "Ferry limits retries by time", roles="pa"),
-    _idle("interceptor.classes", kinds.LIST, None, "Java interceptors", NO_JAVA, roles="cp"),
+    _idle("retries", kinds.INT, "2147483647", "how often a request is sent again", "Ferry limits retries by time",
+        roles=ALL - ONLY_CONSUMER),
+    _idle("interceptor.classes", kinds.LIST, None, "Java interceptors", NO_JAVA, roles=ALL - ONLY_ADMIN),
 )
 
 CONSUMER = (

@@ -1,88 +1,84 @@
 """Ferry's own properties."""
 
 from ferry.config.registry import kinds
-from ferry.config.registry.kinds import Kind
 from ferry.config.registry.property import Property, Scope
-
-
-def _ferry(name: str, kind: Kind, default: str | None, meaning: str, cluster_side: str | None = None) -> Property:
-    return Property(name, kind, default, meaning, Scope.FLOW, cluster_side=cluster_side)
-
 
 # fmt: off
 # A row has one line, or a few when its meaning is long.
 FERRY: tuple[Property, ...] = (
-    _ferry("ferry.start", kinds.START, None,
+    Property("ferry.start", kinds.START, None,
         "the first record to copy of a partition that was never copied: earliest, latest, or the first record at or after an ISO time "
         "(UTC if the time has no offset). If not set: auto.offset.reset of the source's consumer, otherwise earliest"),
-    _ferry("ferry.schedule", kinds.CRON, None, "cron expression of the flow's runs in Airflow, in UTC; if not set, a person starts them"),
-    _ferry("ferry.lanes", kinds.integer(1, 1000), None,
+    Property("ferry.schedule", kinds.CRON, None, "cron expression of the flow's runs in Airflow, in UTC; if not set, a person starts them"),
+    Property("ferry.lanes", kinds.integer(1, 1000), None,
         "number of transactional writers of a run. If not set: one for each 1,000 partitions with something to copy, from 8 to 128"),
-    _ferry("ferry.on.recreate", kinds.choice("fail", "restart"), "fail",
+    Property("ferry.on.recreate", kinds.choice("fail", "restart"), "fail",
         "what Ferry does if a source topic was deleted and created again, or truncated: fail stops its partitions, restart copies the "
         "new records"),
-    _ferry("ferry.on.target.recreate", kinds.choice("fail", "restart"), "fail",
+    Property("ferry.on.target.recreate", kinds.choice("fail", "restart"), "fail",
         "what Ferry does if a remote topic was deleted and created again: fail stops its partitions, restart copies the topic again"),
-    _ferry("ferry.on.unexplained", kinds.choice("fail", "local"), "fail",
+    Property("ferry.on.unexplained", kinds.choice("fail", "local"), "fail",
         "what Ferry does if a remote topic holds records at the first run that no ledger explains: fail stops the partition, local "
         "treats them as records that were produced there"),
-    _ferry("ferry.on.unclear", kinds.choice("fail", "local"), "fail",
+    Property("ferry.on.unclear", kinds.choice("fail", "local"), "fail",
         "what Ferry does if topics keep their names and source records may have come from the target: fail stops the partition, local "
         "copies them"),
-    _ferry("ferry.spark.connection", kinds.WORD, "spark_default", "Airflow connection of the Spark master"),
-    _ferry("ferry.transaction.mb", kinds.times(1 << 20, kinds.integer(1, 1024)), "64", "Ferry commits a transaction at this size, in MiB"),
-    _ferry("ferry.transaction.seconds", kinds.integer(1, 50), "10",
+    Property("ferry.spark.connection", kinds.WORD, "spark_default", "Airflow connection of the Spark master"),
+    Property("ferry.transaction.mb", kinds.times(1 << 20, kinds.integer(1, 1024)), "64",
+        "Ferry commits a transaction at this size, in MiB"),
+    Property("ferry.transaction.seconds", kinds.integer(1, 50), "10",
         "Ferry commits a transaction at this age, in seconds. The broker aborts a transaction after 60 s"),
-    _ferry("ferry.open.transaction.warn.ms", kinds.AT_LEAST_1, "900000",
+    Property("ferry.open.transaction.warn.ms", kinds.AT_LEAST_1, "900000",
         "if a transaction in a source or remote partition is open for longer than this, in ms, the partition fails, see "
         "[limits](limits.md). The default is the longest time-out that brokers allow a producer (transaction.max.timeout.ms)"),
-    _ferry("ferry.memory.mb", kinds.times(1 << 20, kinds.integer(128, 1 << 20)), "512",
+    Property("ferry.memory.mb", kinds.times(1 << 20, kinds.integer(128, 1 << 20)), "512",
         "memory of one worker for record data, in MiB. The worker itself needs about 100 MiB more, see [limits](limits.md)"),
-    _ferry("ferry.max.rate.mb", kinds.times(1_000_000, kinds.RATE), "0",
+    Property("ferry.max.rate.mb", kinds.times(1_000_000, kinds.RATE), "0",
         "bandwidth of all tasks of a run together in MB/s, for reading and for writing each (1 MB = 1,000,000 bytes of record batches), "
         "see [limits](limits.md). 0: no limit"),
-    _ferry("ferry.ledger.partitions", kinds.integer(1, 1000), "5", "number of partitions with which Ferry creates the ledger", "target"),
-    _ferry("ferry.internal.topics.replication.factor", kinds.REPLICATION_FACTOR, "3",
-        "replication factor of Ferry's internal topics. If not set: 3, or the number of brokers if that is smaller", "target"),
-    _ferry("ferry.message.handler", kinds.WORD, None,
+    Property("ferry.ledger.partitions", kinds.integer(1, 1000), "5", "number of partitions with which Ferry creates the ledger",
+        cluster_side="target"),
+    Property("ferry.internal.topics.replication.factor", kinds.REPLICATION_FACTOR, "3",
+        "replication factor of Ferry's internal topics. If not set: 3, or the number of brokers if that is smaller", cluster_side="target"),
+    Property("ferry.message.handler", kinds.WORD, None,
         "package.module:Class or function that gets every record, see [handlers](handlers.md)"),
-    _ferry("ferry.message.handler.args", kinds.STRING, None, "text that the constructor of the handler's class gets"),
-    _ferry("ferry.handler.reroute", kinds.BOOLEAN, "false", "true is refused: a handler cannot change a record's topic or partition"),
-    _ferry("ferry.assignment.listener", kinds.WORD, None,
+    Property("ferry.message.handler.args", kinds.STRING, None, "text that the constructor of the handler's class gets"),
+    Property("ferry.handler.reroute", kinds.BOOLEAN, "false", "true is refused: a handler cannot change a record's topic or partition"),
+    Property("ferry.assignment.listener", kinds.WORD, None,
         "package.module:Class that Ferry calls before and after it copies partitions, see [handlers](handlers.md)"),
-    _ferry("ferry.assignment.listener.args", kinds.STRING, None, "text that the constructor of the listener's class gets"),
-    _ferry("ferry.abort.on.send.failure", kinds.BOOLEAN, "true",
+    Property("ferry.assignment.listener.args", kinds.STRING, None, "text that the constructor of the listener's class gets"),
+    Property("ferry.abort.on.send.failure", kinds.BOOLEAN, "true",
         "true: a record that the target refuses permanently stops its partition. false: Ferry skips the record and reports it as lost"),
-    _ferry("ferry.sync.acls.prefixed", kinds.BOOLEAN, "false",
+    Property("ferry.sync.acls.prefixed", kinds.BOOLEAN, "false",
         "whether ACLs of prefixed topic names are copied too, with the prefix renamed"),
-    _ferry("ferry.sync.acls.groups", kinds.BOOLEAN, "false", "whether ACLs of consumer groups are copied too, under the same names"),
-    _ferry("ferry.sync.acls.transactional.ids", kinds.BOOLEAN, "false",
+    Property("ferry.sync.acls.groups", kinds.BOOLEAN, "false", "whether ACLs of consumer groups are copied too, under the same names"),
+    Property("ferry.sync.acls.transactional.ids", kinds.BOOLEAN, "false",
         "whether ACLs of transactional ids are copied too, with their names"),
-    _ferry("ferry.sync.acls.write", kinds.choice("drop", "keep"), "drop",
+    Property("ferry.sync.acls.write", kinds.choice("drop", "keep"), "drop",
         "drop: Ferry does not copy ALLOW WRITE, and copies ALLOW ALL as ALLOW READ, as MM2 does. keep: it copies both unchanged"),
-    _ferry("ferry.sync.acls.remove", kinds.BOOLEAN, "false",
+    Property("ferry.sync.acls.remove", kinds.BOOLEAN, "false",
         "whether Ferry removes an ACL that it created after the source's ACL is gone. It never removes other ACLs"),
-    _ferry("ferry.sync.acls.report.only", kinds.BOOLEAN, "false", "true: the ACL sync only reports what it would do"),
-    _ferry("ferry.publish.source.group", kinds.GROUP, "",
+    Property("ferry.sync.acls.report.only", kinds.BOOLEAN, "false", "true: the ACL sync only reports what it would do"),
+    Property("ferry.publish.source.group", kinds.GROUP, "",
         "consumer group on the source to which runs commit the flow's positions, for tools that watch lag there (KIP-656). Nobody else "
         "may use the group, and Ferry never reads it. It needs Read on the group and on the topics at the source"),
-    _ferry("ferry.alert.lag.records", kinds.LONG_AT_LEAST_0, None,
+    Property("ferry.alert.lag.records", kinds.LONG_AT_LEAST_0, None,
         "alert if more records of a topic than this are not copied after a run, in all its partitions together, see [alerts](alerts.md). "
         "If not set: no limit"),
-    _ferry("ferry.alert.lag.seconds", kinds.AT_LEAST_0, None,
+    Property("ferry.alert.lag.seconds", kinds.AT_LEAST_0, None,
         "alert if the oldest record of a topic that is not copied after a run is older than this, in seconds. If not set: no limit"),
-    _ferry("ferry.alert.headroom.seconds", kinds.AT_LEAST_0, None,
+    Property("ferry.alert.headroom.seconds", kinds.AT_LEAST_0, None,
         "alert if, after a run, the source deletes the oldest record of a topic that is not copied in less than this time, in seconds. "
         "If not set: no limit"),
-    _ferry("ferry.alert.deadline.seconds", kinds.AT_LEAST_1, None,
+    Property("ferry.alert.deadline.seconds", kinds.AT_LEAST_1, None,
         "alert if a run in Airflow has not ended so many seconds after it was queued. If not set: no deadline"),
-    _ferry("ferry.alert.callback", kinds.CALLABLES, "",
+    Property("ferry.alert.callback", kinds.CALLABLES, "",
         "who gets alerts: package.module:name of a function that takes the alert, or of a notifier of Airflow. Several are separated by "
         "commas"),
-    _ferry("ferry.alert.callback.args", kinds.ARGUMENTS, None,
+    Property("ferry.alert.callback.args", kinds.ARGUMENTS, None,
         "keyword arguments of callbacks: a JSON object with one object for each callback"),
-    _ferry("ferry.airflow.assets.max", kinds.integer(0, 100_000), "1000",
+    Property("ferry.airflow.assets.max", kinds.integer(0, 100_000), "1000",
         "how many refreshed remote topics one run in Airflow announces as assets at most, see [downstream](downstream.md). 0: none"),
     Property("ferry.airflow.connection", kinds.WORD, None,
-        "Airflow connection with the cluster's servers and login. Keys of the cluster in the file win over it", Scope.CLUSTER),
+        "Airflow connection with the cluster's servers and login. Keys of the cluster in the file win over it", scope=Scope.CLUSTER),
 )

@@ -2,8 +2,9 @@
 MirrorHeartbeatConfig, the default filters, and the names inherited from Connect's ConnectorConfig and SourceConnectorConfig; Kafka 4.4).
 """
 
+from functools import partial
+
 from ferry.config.registry import kinds
-from ferry.config.registry.kinds import Kind
 from ferry.config.registry.property import Effect, Property, Scope
 
 MM2 = "org.apache.kafka.connect.mirror."
@@ -24,78 +25,75 @@ NO_TRANSFORMS = "Java classes of Connect; Ferry copies records unchanged: remove
 COMPACTED = "the topic is compacted, as in MM2"
 
 
-def _flow(name: str, kind: Kind, default: str | None, meaning: str) -> Property:
-    return Property(name, kind, default, meaning, Scope.FLOW)
-
-
 def _filter(name: str, default: str, meaning: str) -> Property:
-    return _flow(name, kinds.java_class(MM2 + default, own=True), MM2 + default, meaning)
-
-
-def _idle(name: str, kind: Kind, default: str | None, meaning: str, why: str, scope: Scope = Scope.FLOW) -> Property:  # noqa: PLR0917 - a row of a table
-    return Property(name, kind, default, meaning, scope, Effect.NO_EFFECT, why)
+    return Property(name, kinds.java_class(MM2 + default, own=True), MM2 + default, meaning)
 
 
 def _refused(name: str, meaning: str, instead: str, scope: Scope = Scope.FLOW) -> Property:
-    return Property(name, kinds.STRING, None, meaning, scope, Effect.REFUSED, instead)
+    return Property(name, kinds.STRING, None, meaning, instead, scope, Effect.REFUSED)
+
+
+_idle = partial(Property, effect=Effect.NO_EFFECT)
 
 
 # fmt: off
 # A row of these tables has one line, or a few when it is long.
 SOURCE = (
-    _flow("enabled", kinds.BOOLEAN, "false", "whether the flow is active"),
-    _flow("topics", kinds.PATTERNS, ".*", "topics to copy: names and Java regular expressions"),
-    _flow("topics.exclude", kinds.PATTERNS, TOPICS_EXCLUDE, "topics that are not copied; wins over topics"),
-    _flow("replication.policy.class",
+    Property("enabled", kinds.BOOLEAN, "false", "whether the flow is active"),
+    Property("topics", kinds.PATTERNS, ".*", "topics to copy: names and Java regular expressions"),
+    Property("topics.exclude", kinds.PATTERNS, TOPICS_EXCLUDE, "topics that are not copied; wins over topics"),
+    Property("replication.policy.class",
         # LegacyReplicationPolicy is KIP-382's name of the identity policy, in the two packages that it gives.
         kinds.java_class(*(f"{MM2}{name}ReplicationPolicy" for name in ("Default", "Identity", "Legacy")),
             "org.apache.kafka.mirror.LegacyReplicationPolicy", own=True),
         MM2 + "DefaultReplicationPolicy",
         "gives names to remote topics. LegacyReplicationPolicy is the same as IdentityReplicationPolicy"),
-    _flow("replication.policy.separator", kinds.SEPARATOR, ".", "text between the source's alias and the topic's name"),
-    _flow("replication.policy.internal.topic.separator.enabled", kinds.BOOLEAN, "true",
+    Property("replication.policy.separator", kinds.SEPARATOR, ".", "text between the source's alias and the topic's name"),
+    Property("replication.policy.internal.topic.separator.enabled", kinds.BOOLEAN, "true",
         "whether names of checkpoints and offset-syncs topics use the separator too. Without a separator in the file it has no effect, "
         "as in MM2"),
-    _flow("replication.factor", kinds.REPLICATION_FACTOR, "2", "replication factor of the remote topics that Ferry creates"),
-    _flow("config.properties.exclude", kinds.PATTERNS, CONFIG_PROPERTIES_EXCLUDE, "topic configs that are not synced"),
+    Property("replication.factor", kinds.REPLICATION_FACTOR, "2", "replication factor of the remote topics that Ferry creates"),
+    Property("config.properties.exclude", kinds.PATTERNS, CONFIG_PROPERTIES_EXCLUDE, "topic configs that are not synced"),
     Property("use.defaults.from", kinds.choice("target", "source"), "target",
-        "whose defaults hold for topic configs that the source does not set", Scope.FLOW_ONLY),
-    _flow("tasks.max", kinds.AT_LEAST_1, None,
+        "whose defaults hold for topic configs that the source does not set", scope=Scope.FLOW_ONLY),
+    Property("tasks.max", kinds.AT_LEAST_1, None,
         "number of Spark tasks of a run. If not set: the cores of `local[N]`, or on a Spark cluster the number of lanes (MM2: 1)"),
-    _flow("transaction.producer", kinds.BOOLEAN, "true", "true: exactly-once (KIP-656). false: at-least-once, without transactions"),
-    _flow("sync.topic.configs.enabled", kinds.BOOLEAN, "true", "whether topic configs are synced"),
-    _flow("sync.topic.configs.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of topic configs"),
-    _flow("sync.topic.acls.enabled", kinds.BOOLEAN, "true", "whether ACLs of topics are synced"),
-    _flow("sync.topic.acls.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of ACLs"),
-    _flow("heartbeats.replication.enabled", kinds.BOOLEAN, "true", "whether heartbeats topics are copied even if the filter excludes them"),
-    _flow("emit.offset-syncs.enabled", kinds.BOOLEAN, "true", "whether Ferry writes MM2's offset syncs"),
-    _flow("offset-syncs.topic.location", kinds.choice("source", "target"), "target",
+    Property("transaction.producer", kinds.BOOLEAN, "true", "true: exactly-once (KIP-656). false: at-least-once, without transactions"),
+    Property("sync.topic.configs.enabled", kinds.BOOLEAN, "true", "whether topic configs are synced"),
+    Property("sync.topic.configs.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of topic configs"),
+    Property("sync.topic.acls.enabled", kinds.BOOLEAN, "true", "whether ACLs of topics are synced"),
+    Property("sync.topic.acls.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of ACLs"),
+    Property("heartbeats.replication.enabled", kinds.BOOLEAN, "true",
+        "whether heartbeats topics are copied even if the filter excludes them"),
+    Property("emit.offset-syncs.enabled", kinds.BOOLEAN, "true", "whether Ferry writes MM2's offset syncs"),
+    Property("offset-syncs.topic.location", kinds.choice("source", "target"), "target",
         "the cluster that holds the offset-syncs topic (MM2: source, which needs write access there)"),
-    _flow("offset-syncs.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the offset-syncs topic"),
-    _flow("offset.lag.max", kinds.LONG_AT_LEAST_0, "100", "distance between two offset syncs, in records"),
+    Property("offset-syncs.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the offset-syncs topic"),
+    Property("offset.lag.max", kinds.LONG_AT_LEAST_0, "100", "distance between two offset syncs, in records"),
 )
 
 CHECKPOINTS = (
-    _flow("groups", kinds.PATTERNS, ".*", "consumer groups to checkpoint: names and Java regular expressions"),
-    _flow("groups.exclude", kinds.PATTERNS, GROUPS_EXCLUDE, "groups that are left out; wins over groups"),
-    _flow("emit.checkpoints.enabled", kinds.BOOLEAN, "true", "whether Ferry writes checkpoints"),
-    _flow("emit.checkpoints.interval.seconds", kinds.LONG, "60", "shortest time between two writes of checkpoints"),
-    _flow("checkpoints.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the checkpoints topic"),
-    _flow("sync.group.offsets.enabled", kinds.BOOLEAN, "false", "whether Ferry writes translated offsets to the target's groups (KIP-545)"),
-    _flow("sync.group.offsets.interval.seconds", kinds.LONG, "60", "shortest time between two syncs of group offsets"),
+    Property("groups", kinds.PATTERNS, ".*", "consumer groups to checkpoint: names and Java regular expressions"),
+    Property("groups.exclude", kinds.PATTERNS, GROUPS_EXCLUDE, "groups that are left out; wins over groups"),
+    Property("emit.checkpoints.enabled", kinds.BOOLEAN, "true", "whether Ferry writes checkpoints"),
+    Property("emit.checkpoints.interval.seconds", kinds.LONG, "60", "shortest time between two writes of checkpoints"),
+    Property("checkpoints.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the checkpoints topic"),
+    Property("sync.group.offsets.enabled", kinds.BOOLEAN, "false",
+        "whether Ferry writes translated offsets to the target's groups (KIP-545)"),
+    Property("sync.group.offsets.interval.seconds", kinds.LONG, "60", "shortest time between two syncs of group offsets"),
 )
 
 HEARTBEATS = (
-    _flow("emit.heartbeats.enabled", kinds.BOOLEAN, "true", "whether Ferry writes heartbeats"),
-    _flow("emit.heartbeats.interval.seconds", kinds.LONG, "1", "shortest time between two heartbeats. A run writes at most one"),
-    _flow("heartbeats.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the heartbeats topic"),
+    Property("emit.heartbeats.enabled", kinds.BOOLEAN, "true", "whether Ferry writes heartbeats"),
+    Property("emit.heartbeats.interval.seconds", kinds.LONG, "1", "shortest time between two heartbeats. A run writes at most one"),
+    Property("heartbeats.topic.replication.factor", kinds.REPLICATION_FACTOR, "3", "replication factor of the heartbeats topic"),
 )
 
 FILTERS = (
     _filter("topic.filter.class", "DefaultTopicFilter", "decides which topics are copied"),
     _filter("group.filter.class", "DefaultGroupFilter", "decides which groups are checkpointed"),
     _filter("config.property.filter.class", "DefaultConfigPropertyFilter", "decides which topic configs are synced"),
-    _flow("forwarding.admin.class", kinds.java_class("org.apache.kafka.clients.admin.ForwardingAdmin"),
+    Property("forwarding.admin.class", kinds.java_class("org.apache.kafka.clients.admin.ForwardingAdmin"),
         "org.apache.kafka.clients.admin.ForwardingAdmin", "the Java class of MM2's admin client"),
 )
 

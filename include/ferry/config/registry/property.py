@@ -37,9 +37,9 @@ class Property:
     kind: Kind
     default: str | None
     meaning: str
-    scope: Scope
-    effect: Effect = Effect.HONOURED
     why: str = ""
+    scope: Scope = Scope.FLOW
+    effect: Effect = Effect.HONOURED
     roles: frozenset[str] = frozenset()
     cluster_side: str | None = None
 

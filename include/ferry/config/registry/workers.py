@@ -6,18 +6,18 @@ from ferry.config.registry.property import Effect, Property, Scope
 NO_WORKER = "Ferry has no Connect worker"
 
 FILE: tuple[Property, ...] = (
-    Property("clusters", kinds.LIST, None, "the aliases of the clusters; required", Scope.FILE),
-    Property("config.providers", kinds.LIST, "", "names of the config providers to which `${name:path:key}` refers", Scope.FILE),
-    Property("config.providers.<name>.class", kinds.CLASS, None, "Java class: EnvVar-, File- or DirectoryConfigProvider", Scope.FILE),
-    Property("config.providers.<name>.param.<parameter>", kinds.STRING, None, "allowed.paths or allowlist.pattern", Scope.FILE),
+    Property("clusters", kinds.LIST, None, "the aliases of the clusters; required", scope=Scope.FILE),
+    Property("config.providers", kinds.LIST, "", "names of the config providers to which `${name:path:key}` refers", scope=Scope.FILE),
+    Property("config.providers.<name>.class", kinds.CLASS, None, "Java class: EnvVar-, File- or DirectoryConfigProvider", scope=Scope.FILE),
+    Property("config.providers.<name>.param.<parameter>", kinds.STRING, None, "allowed.paths or allowlist.pattern", scope=Scope.FILE),
     Property(
         "dedicated.mode.enable.internal.rest",
         kinds.BOOLEAN,
         "false",
         "whether MM2's processes call each other over REST",
+        NO_WORKER,
         Scope.FILE,
         Effect.NO_EFFECT,
-        NO_WORKER,
     ),
 )
 
@@ -37,5 +37,5 @@ _WORKER_NAMES = """
 """.split()  # noqa: SIM905 - a list would take a line for each name
 
 WORKERS: tuple[Property, ...] = tuple(
-    Property(name, kinds.STRING, None, "setting of a Connect worker", Scope.WORKER, Effect.NO_EFFECT, NO_WORKER) for name in _WORKER_NAMES
+    Property(name, kinds.STRING, None, "setting of a Connect worker", NO_WORKER, Scope.WORKER, Effect.NO_EFFECT) for name in _WORKER_NAMES
 )
