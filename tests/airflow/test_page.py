@@ -29,9 +29,8 @@ from ferry.ledger.run_summary import RunLag
 from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import status_after_run
 from ferry.page.problem import problem_of
-from ferry.pipeline.history import keep_lag, keep_run
 from ferry.pipeline.plan import plan_run
-from ferry.pipeline.report import assemble_report
+from ferry.pipeline.report import assemble_report, keep_lag, keep_run
 from ferry.pipeline.run import Run
 
 with warnings.catch_warnings():

@@ -12,7 +12,7 @@ from tools.kafka import SandboxCluster
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
 from ferry.monitoring.missed_schedule import last_due, overdue_run
-from ferry.pipeline.history import keep_run
+from ferry.pipeline.report import keep_run
 
 
 def at(text: str) -> datetime:

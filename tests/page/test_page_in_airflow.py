@@ -24,9 +24,8 @@ from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.monitoring.status import status_after_run
-from ferry.pipeline.history import keep_run
 from ferry.pipeline.plan import plan_run
-from ferry.pipeline.report import assemble_report
+from ferry.pipeline.report import assemble_report, keep_run
 from ferry.pipeline.run import Run
 
 if TYPE_CHECKING:

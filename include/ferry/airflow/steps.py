@@ -22,8 +22,8 @@ from ferry.ledger.sync_outcome import LISTED
 from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import measurements, run_measurements, status_measurements
 from ferry.monitoring.status import status_after_run
-from ferry.pipeline.history import keep_lag, keep_run
 from ferry.pipeline.plan import plan_run
+from ferry.pipeline.report import keep_lag, keep_run
 from ferry.pipeline.run import Run
 from ferry.pipeline.syncs import Syncs
 from ferry.pipeline.tables import Table as ShownTable

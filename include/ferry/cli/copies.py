@@ -189,7 +189,7 @@ def _summary(outcome: SyncOutcome) -> str:
 def _look_back(run: Run, outcome: RunReport, *, judge: bool) -> ExitCode:
     """Measure the lag now, for the history. With `judge`, also check the config's limits, and call the alert callbacks."""
     from ferry.monitoring.status import status_after_run
-    from ferry.pipeline.history import NOT_KNOWN, keep_run
+    from ferry.pipeline.report import NOT_KNOWN, keep_run
 
     flow = run.flow
     judge = judge and flow.alerts.has_limits

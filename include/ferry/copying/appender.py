@@ -141,7 +141,6 @@ class Appender:
         self._queues: dict[TopicPartition, _Queue] = {}
         self._active: dict[TopicPartition, _Queue] = {}
         self._answers: deque[tuple[list[tuple[_Queue, _Sent]], Future]] = deque()
-        self._requests: dict[int, int] = {}
         self._in_flight_limits: defaultdict[int, InFlightLimit] = defaultdict(lambda: InFlightLimit(in_flight_bytes))
         self.identity = NO_IDENTITY
         self.waiting_bytes = 0
@@ -173,7 +172,7 @@ class Appender:
     @property
     def in_flight(self) -> int:
         """Requests without an answer."""
-        return sum(self._requests.values())
+        return sum(limit.requests for limit in self._in_flight_limits.values())
 
     def refusal(self, key: TopicPartition) -> PartitionRefusal | None:
         """Why the partition takes no more batches, if it takes none."""
@@ -202,7 +201,8 @@ class Appender:
                 node = self._leaders.of(*key).node
                 if node < 0:
                     self._without_leader(queue)
-                elif self._may_go(queue, node) and (only is None or only(key)):
+                # If the leader has moved, batches wait for the answers of the old leader.
+                elif (node == queue.node or not queue.in_flight) and not self._connection.throttled(node) and (only is None or only(key)):
                     queue.node = node
                     by_node.setdefault(node, []).append(queue)
         return sum(self._send_to(node, queues) for node, queues in by_node.items())
@@ -214,20 +214,21 @@ class Appender:
             case PartitionError(problem=told):
                 self._refuse(queue, PartitionRefusal(told, passing=False))
             case _:
-                self._postpone(queue, "no leader")
+                self.postpone(queue.key, "no leader")
 
     def _refuse(self, queue: _Queue, refusal: PartitionRefusal) -> None:
         queue.refusal = queue.refusal or refusal
         if not queue.in_flight:
             self._regroup(queue)
 
-    def _may_go(self, queue: _Queue, node: int) -> bool:
-        """Whether to send to `node` now. If the leader has moved, batches wait for the answers of the old leader."""
-        return (node == queue.node or not queue.in_flight) and not self._connection.throttled(node)
-
     def postpone(self, key: TopicPartition, problem: str) -> None:
         """Send nothing to this partition for RETRY_PAUSE_SECONDS. It is refused after RETRY_SECONDS without an accepted batch."""
-        self._postpone(self._queues[key], problem)
+        queue, now = self._queues[key], time.monotonic()
+        queue.troubled_since = queue.troubled_since or now
+        queue.not_before = now + RETRY_PAUSE_SECONDS
+        self.leaders_stale = True
+        if now - queue.troubled_since > RETRY_SECONDS:
+            self._refuse(queue, PartitionRefusal(f"not accepted for {RETRY_SECONDS:.0f} s: {problem}", passing=True))
 
     def settle(self) -> Iterator[Accepted | RefusedRecord]:
         """Handle the answers that have arrived, in order. Fenced and OutcomeUnknown end the transaction."""
@@ -262,7 +263,7 @@ class Appender:
             case Action.LEADER:
                 queue.rejected.append(item.batch)
                 queue.unclear.update([id(item.batch)] if answer.unclear else ())
-                self._postpone(queue, answer.problem)
+                self.postpone(queue.key, answer.problem)
             case Action.OUT_OF_ORDER if not first:
                 queue.rejected.append(item.batch)
             case Action.DENIED:
@@ -319,14 +320,6 @@ class Appender:
         if not queue.busy:
             self._active.pop(queue.key, None)
 
-    def _postpone(self, queue: _Queue, problem: str) -> None:
-        now = time.monotonic()
-        queue.troubled_since = queue.troubled_since or now
-        queue.not_before = now + RETRY_PAUSE_SECONDS
-        self.leaders_stale = True
-        if now - queue.troubled_since > RETRY_SECONDS:
-            self._refuse(queue, PartitionRefusal(f"not accepted for {RETRY_SECONDS:.0f} s: {problem}", passing=True))
-
     def _ready(self, queue: _Queue, now: float) -> bool:
         if not queue.waiting or queue.disturbed or queue.refusal or now < queue.not_before:
             return False
@@ -335,7 +328,7 @@ class Appender:
     def _send_to(self, node: int, queues: list[_Queue]) -> int:
         total = 0
         limit = self._in_flight_limits[node]
-        while self._requests.get(node, 0) < REQUESTS_IN_FLIGHT and (room := limit.room) > 0:
+        while limit.requests < REQUESTS_IN_FLIGHT and (room := limit.room) > 0:
             chosen: list[tuple[_Queue, _Sent]] = []
             payloads: list[tuple[str, int, tuple[Buffer, ...]]] = []
             size = 0
@@ -365,11 +358,9 @@ class Appender:
         self, node: int, size: int, chosen: list[tuple[_Queue, _Sent]], payloads: list[tuple[str, int, tuple[Buffer, ...]]]
     ) -> None:
         request = produce_request(payloads, self._leaders, self._transactional_id, transactions_v2=self._transactions_v2)
-        self._requests[node] = self._requests.get(node, 0) + 1
         future = self._connection.submit(request, node)
 
         def answered(_: Any) -> None:
-            self._requests[node] -= 1
             pause_ms = future.value.throttle_time_ms if future.exception is None else 0
             self._in_flight_limits[node].answered(size, pause_ms / 1000)
             self._answers.append((chosen, future))

@@ -63,7 +63,7 @@ class InFlightLimit:
     def __init__(self, largest: int) -> None:
         self._largest = max(largest, SMALLEST_BYTES)
         self.size = min(FIRST_IN_FLIGHT_BYTES, self._largest)
-        self.in_flight = 0
+        self.in_flight = self.requests = 0
 
     @property
     def room(self) -> int:
@@ -73,10 +73,12 @@ class InFlightLimit:
     def sent(self, size: int) -> None:
         """A request of `size` bytes was sent."""
         self.in_flight += size
+        self.requests += 1
 
     def answered(self, size: int, pause_seconds: float = 0.0) -> None:
         """It was answered, perhaps with a pause, or it failed."""
         self.in_flight -= size
+        self.requests -= 1
         if pause_seconds > 0:
             share = min(1.0, PAUSE_SECONDS / pause_seconds)
             self.size = max(SMALLEST_BYTES, min(self.size, int(size * share)))

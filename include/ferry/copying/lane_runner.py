@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -45,29 +46,20 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
 
     On a signal it aborts the open transaction, and the process ends by that signal; the other lanes get no result.
     """
-    with StopSignals() as stop_signals:
-        yield from _run_lanes(job, tasks, stop_signals)
-
-
-def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], stop_signals: StopSignals) -> Generator[LaneResult]:
     from ferry.config import ClientRole  # noqa: PLC0415 - workers that get no lane do not need it
 
     loop = EventLoop()
     source = ClusterConnection(loop, job.flow.source, ClientRole.CONSUMER)
     target = ClusterConnection(loop, job.flow.target, ClientRole.PRODUCER)
-
-    async def open_both() -> None:
-        await source.open()
-        await target.open()
-
-    handling = job.flow.handling
-    try:
+    with StopSignals() as stop_signals, closing(loop), closing(target), closing(source):
+        handling = job.flow.handling
         try:
             handle = make_handler(handling.message_handler, handling.message_handler_args) if handling.message_handler else None
             listener = (
                 make_listener(handling.assignment_listener, handling.assignment_listener_args) if handling.assignment_listener else None
             )
-            loop.run(open_both)
+            loop.run(source.open)
+            loop.run(target.open)
         except FerryError as problem:
             yield from (LaneResult(task.lane, failure=_failure(problem)) for task in tasks)
             return
@@ -85,10 +77,6 @@ def _run_lanes(job: CopyJob, tasks: Sequence[LaneTask], stop_signals: StopSignal
             if stop_signals.received:
                 return
             yield replace(result, cpu_seconds=time.process_time() - started)
-    finally:
-        source.close()
-        target.close()
-        loop.close()
 
 
 def _failure(problem: FerryError) -> Failure:

@@ -76,10 +76,6 @@ class LastStableLag:
         known = "its coordinator has forgotten it" if found is not None and found.forgotten else "if no application owns it any more"
         return f"{known}: {command} (and the same for every other partition of that producer: kafka-transactions.sh find-hanging)"
 
-    def failure(self) -> PartitionFailure:
-        """As a partition of the run that could not go on."""
-        return PartitionFailure(self.topic, self.partition, TransactionHangs.__name__, f"{self.what}; {self.remedy}")
-
     def document(self) -> dict[str, Any]:
         """As JSON."""
         found = self.transaction
@@ -124,7 +120,11 @@ def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, targe
 
 def overdue(found: Iterable[LastStableLag]) -> list[PartitionFailure]:
     """One failure for each partition whose transaction has been open for too long."""
-    return [entry.failure() for entry in found if entry.overdue]
+    return [
+        PartitionFailure(entry.topic, entry.partition, TransactionHangs.__name__, f"{entry.what}; {entry.remedy}")
+        for entry in found
+        if entry.overdue
+    ]
 
 
 def aged(entry: LastStableLag, now_ms: int, warn_ms: int) -> LastStableLag:

@@ -19,15 +19,7 @@ from ferry.copying.fencing import FencedWriter
 from ferry.copying.lanes import compaction_transactional_id
 from ferry.ledger.counters import ZERO
 from ferry.ledger.formats import place_of
-from ferry.ledger.receipts import (
-    RUNS_PER_RECEIPT,
-    Receipt,
-    ReceiptKind,
-    decode_receipt,
-    encode_receipt,
-    holds_more,
-    is_loss,
-)
+from ferry.ledger.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt, holds_more, is_loss
 from ferry.ledger.state import FlowRecord
 from ferry.wire.ranges import union
 from ferry.wire.runs import normalise

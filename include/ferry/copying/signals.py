@@ -5,13 +5,11 @@ time-out. Spark's Python daemon sends SIGHUP to its workers when its JVM is gone
 between two steps. Afterwards the signal is sent again, to the handler that was there before.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 NUMBERS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 # A process that was told to end waits no longer than this for the coordinator; then the transaction times out by itself.
@@ -30,12 +28,12 @@ class StopSignals:
         """Whether the process was told to end."""
         return self._noted != 0
 
-    def __enter__(self) -> StopSignals:
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._previous = {number: signal.signal(number, self._note) for number in (*NUMBERS, signal.SIGALRM)}
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
         if self._noted:

@@ -1,21 +1,30 @@
-"""A run's report, put together from the target cluster: receipts of the ledger by run id, results of the runs topic."""
+"""A run's report, put together from the target cluster: receipts of the ledger by run id, results of the runs topic.
+
+For the history of runs, Ferry keeps a summary of the report, and how far behind the flow was then, as small records of the runs topic. This
+never fails a run: what could not be kept is said. In Airflow two tasks end a run side by side: the report keeps the summary, the check of
+the limits the lag that it measured.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
+from ferry.errors import FerryError
 from ferry.ledger.formats import place_of
 from ferry.ledger.losses import acknowledgement
 from ferry.ledger.receipts import COPIES, Receipt, is_loss
 from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, loss_report
+from ferry.ledger.run_summary import RunLag, encode_run_part, summary_of
 from ferry.ledger.runs_topic import RunRecords, read_run_records
 from ferry.ledger.state import FlowState, fold_state
 from ferry.pipeline.refreshed import receipts_since
 
+NOT_KNOWN = RunLag()
 UNFINISHED = PartitionFailure("", -1, "RunUnfinished", "no try of the run came to its end; run it again: nothing is copied twice")
 
 
@@ -70,3 +79,25 @@ def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
         upstream_end=max(report.upstream_end, receipt.upstream_end),
         counters=report.counters + receipt.counters,
     )
+
+
+def keep_run(flow: Flow, report: RunReport, lag: RunLag = NOT_KNOWN) -> str:
+    """Write the run's summary; what kept it from being written, for people (empty: nothing did)."""
+    return _kept(flow, encode_run_part(report.run_id, summary_of(report, lag)))
+
+
+def keep_lag(flow: Flow, run_id: str, lag: RunLag) -> str:
+    """Write how far behind the flow was at the run's end, for a summary that another task keeps; as `keep_run`."""
+    return _kept(flow, encode_run_part(run_id, lag))
+
+
+def _kept(flow: Flow, record: tuple[bytes, bytes]) -> str:
+    topic = flow.runs_topic
+    try:
+        with InternalTopicReader(flow.target) as reader:
+            if not reader.partitions(topic):
+                return ""  # a flow that has never copied: writing could create the topic with the broker's settings
+        append_records(flow.target, topic, [record])
+    except FerryError as problem:
+        return f"this run, or its lag, is not in the page's history, because it could not be written: {problem}"
+    return ""

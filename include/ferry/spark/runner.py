@@ -39,11 +39,13 @@ RANGE_GROUPS_A_TASK = 4
 LOST = Failure("WorkerLost", WORKER_DIED, passing=True)
 
 
-class SparkLaneRunner:
-    """Spreads lanes over at most `tasks` Spark tasks. Tasks that find no free core wait for one."""
-
+class _SparkRunner:
     def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
         self._context, self._tasks, self._say = context, tasks, say
+
+
+class SparkLaneRunner(_SparkRunner):
+    """Spreads lanes over at most `tasks` Spark tasks. Tasks that find no free core wait for one."""
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as groups finish. Lost lanes run again beside the other groups."""
@@ -77,11 +79,8 @@ def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
     return run_lanes(job, group)
 
 
-class SparkRangeRunner:
+class SparkRangeRunner(_SparkRunner):
     """Spreads ranges over Spark tasks, `tasks` at a time."""
-
-    def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
-        self._context, self._tasks, self._say = context, tasks, say
 
     def run(self, job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
         """Results as groups finish; ranges of groups that failed have none."""

@@ -35,14 +35,9 @@ def spark_conf(master: str, java_options: str = "") -> dict[str, str]:
         "spark.pyspark.driver.python": sys.executable,
         "spark.executorEnv.PYTHONUNBUFFERED": "1",
     }
-    if on_this_machine(master):
+    if master.startswith("local") or "//127.0.0.1" in master or "//localhost" in master:
         conf |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     return conf
-
-
-def on_this_machine(master: str) -> bool:
-    """Whether the job runs on this machine alone."""
-    return master.startswith("local") or "//127.0.0.1" in master or "//localhost" in master
 
 
 def spark_environment(spark_home: str) -> dict[str, str]:
