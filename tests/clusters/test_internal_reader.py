@@ -11,7 +11,8 @@ from confluent_kafka import Producer
 from tools.kafka import SandboxCluster
 
 from ferry.clusters import internal_reader
-from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import ClusterUnreachable
 
@@ -64,3 +65,27 @@ def test_an_open_transaction_that_holds_the_end_back_is_named(
             found.extend(record.key for record in reader.read(topic))
         assert len(found) == RECORDS
     producer.abort_transaction(30)
+
+
+def test_first_records_are_found_behind_batches_of_any_size(
+    flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topic_factory(target_cluster, partitions=5)
+    producer = Producer({**target_cluster.client_settings(), "batch.num.messages": 1})
+    for number in range(12):
+        producer.produce(topic, b"v" * 3_000, str(number).encode(), partition=number % 3)
+    assert producer.flush(30) == 0
+    producer = Producer({**target_cluster.client_settings(), "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=3)
+    producer.flush(30)
+    monkeypatch.setattr(internal_reader, "FIRST_BYTES", 1_000)
+    monkeypatch.setattr(internal_reader, "FIRSTS_A_ROUND", 2)
+    spans = {TopicPartition(topic, number): (number, 100) for number in range(4)} | {TopicPartition(topic, 4): (0, 0)}
+    with InternalTopicReader(flow_factory().target) as reader:
+        found = reader.first_records(spans, 30)
+        assert reader.first_records(spans, 0) == {}
+    producer.abort_transaction(30)
+    first = {key.partition: record.key if isinstance(record, InternalRecord) else record for key, record in found.items()}
+    assert first == {0: b"0", 1: b"4", 2: b"8", 3: None, 4: None}

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple, Self
 
 from confluent_kafka import KafkaError
@@ -41,8 +41,8 @@ OPEN_WAIT_MILLISECONDS = 100
 PAUSE_SECONDS = 0.05
 # What one partition, and all partitions of one broker, may answer at once; a whole batch always comes.
 PARTITION_BYTES, ANSWER_BYTES = 1 << 20, 8 << 20
-# As much if only the first record counts: a batch of usual size.
-FIRST_BYTES = 64 << 10
+# As much if only the first record counts: a batch of usual size. A larger round takes longer to encode than it saves.
+FIRST_BYTES, FIRSTS_A_ROUND, FEW_FIRSTS = 64 << 10, 500, 20
 # Reading so many records takes less time than a seek to another offset.
 READ_ON = 5_000
 # Above every offset: the read ends where the partition does.
@@ -160,10 +160,10 @@ class InternalTopicReader:
         Left out: partitions that could not be read in `seconds`.
         """
         deadline, found = time.monotonic() + seconds, dict[TopicPartition, InternalRecord | FerryError | None]()
-        positions = {key: start for key, (start, _) in spans.items()}
+        positions, size = {key: start for key, (start, _) in spans.items()}, FIRST_BYTES
         while positions and time.monotonic() < deadline:
-            before = dict(positions)
-            for key, part in self._fetched(positions, FIRST_BYTES, complete=False):
+            asked, known = dict(islice(positions.items(), FIRSTS_A_ROUND)), len(found)
+            for key, part in self._fetched(asked, size, complete=False):
                 try:
                     records, positions[key], end = self._taken(part, spans[key][1], complete=False)
                 except FerryError as problem:
@@ -171,10 +171,14 @@ class InternalTopicReader:
                 else:
                     if records or positions[key] >= min(end, spans[key][1]):
                         found[key] = records[0] if records else None
-                if key in found:
-                    del positions[key]
-            if positions == before:
+            if len(found) == known and all(positions[key] == offset for key, offset in asked.items()):
                 time.sleep(PAUSE_SECONDS)
+            if len(found) - known < FEW_FIRSTS:  # a broker answers with one large batch at a time if the others exceed the size
+                size = PARTITION_BYTES
+            for key in asked:  # those that are left come last in the next rounds
+                position = positions.pop(key)
+                if key not in found:
+                    positions[key] = position
         return found
 
     def _from(
