@@ -48,6 +48,8 @@ _PYTHON = "Python class, `package.module:Class`"
 _CLIENT = "the same in Python, `ferry.client`"
 _METRICS = "through Airflow's metrics, as"
 
+# fmt: off
+# A row of these tables has one line, or two when it is long.
 MODES = (
     _honoured("dedicated MirrorMaker cluster", "the same `mm2.properties`; Airflow or `ferry run` replaces its processes"),
     _instead("connector in a distributed Connect cluster", "a flow of `mm2.properties`; Ferry does not read a connector's REST document"),
@@ -55,34 +57,24 @@ MODES = (
     _instead("legacy mode", "`ferry legacy`, with the options of `kafka-mirror-maker.sh`"),
     _instead("legacy configuration of MM2", "`replication.policy.class=LegacyReplicationPolicy`, and every `*.enabled=false`"),
     _honoured("active/active", "with the default policy. Ferry also supports the same names on both sides, which MM2 does not"),
-    _honoured(
-        "aggregation",
-        "one flow from each source. With the identity policy Ferry refuses a second flow into the same remote topic (`AlreadyClaimed`)",
-    ),
+    _honoured("aggregation",
+        "one flow from each source. With the identity policy Ferry refuses a second flow into the same remote topic (`AlreadyClaimed`)"),
     _honoured("cycle detection", "MM2's rules of Kafka 4.4, over any number of clusters"),
     _honoured("exactly-once, transaction.producer (KIP-656)", "on by default"),
     _honoured("at-least-once (KIP-656)", "`transaction.producer=false`"),
-    _instead(
-        "sink mode, connector.type (KIP-656)",
-        "Ferry always works this way: it commits offsets on the target, in the transaction of the records",
-    ),
-    _instead(
-        '"fake" consumer group on the target (KIP-656)',
-        "`__ferry-<source>`. With `ferry.publish.source.group` Ferry also updates a group on the source",
-    ),
-    _honoured(
-        "no data loss (KIP-3)",
+    _instead("sink mode, connector.type (KIP-656)",
+        "Ferry always works this way: it commits offsets on the target, in the transaction of the records"),
+    _instead("\"fake\" consumer group on the target (KIP-656)",
+        "`__ferry-<source>`. With `ferry.publish.source.group` Ferry also updates a group on the source"),
+    _honoured("no data loss (KIP-3)",
         "the position moves past a record only after the target has acknowledged it; Ferry always uses `acks=all`. With "
-        "`ferry.abort.on.send.failure=false` it also moves past records that the target refuses: Ferry reports them, exit code 4",
-    ),
+        "`ferry.abort.on.send.failure=false` it also moves past records that the target refuses: Ferry reports them, exit code 4"),
 )
 
 SCRIPTS = (
     _instead("connect-mirror-maker.sh", "`ferry run mm2.properties --flow 'A->B'` for each flow and run, or the DAGs"),
-    _instead(
-        "connect-mirror-maker.sh --clusters",
-        "instead of `--clusters B`, call `ferry run` for every flow whose target is `B`; in Airflow, pause the other DAGs",
-    ),
+    _instead("connect-mirror-maker.sh --clusters",
+        "instead of `--clusters B`, call `ferry run` for every flow whose target is `B`; in Airflow, pause the other DAGs"),
     _instead("config/mirror-maker.properties", "any `mm2.properties`; the README has one"),
     _instead("connect-standalone.sh", "`ferry run` with the connector's file"),
     _instead("config/connect-standalone.properties", "not needed: Ferry has no worker"),
@@ -94,19 +86,13 @@ SCRIPTS = (
     _honoured("--whitelist", "an option of `ferry legacy`; a Java regular expression"),
     _honoured("--message.handler", f"an option of `ferry legacy`, and `ferry.message.handler`: a {_PYTHON}. Ferry refuses Java classes"),
     _honoured("--message.handler.args", "an option of `ferry legacy`, and `ferry.message.handler.args`"),
-    _instead(
-        "--consumer.rebalance.listener",
+    _instead("--consumer.rebalance.listener",
         f"an option of `ferry legacy`, and `ferry.assignment.listener`: a {_PYTHON}. Ferry has no rebalances; it calls the class before "
-        "and after it copies partitions",
-    ),
-    _instead(
-        "--consumer.rebalance.listener.args",
-        "`--rebalance.listener.args` of `ferry legacy` (its name in Kafka), and `ferry.assignment.listener.args`",
-    ),
-    _honoured(
-        "--abort.on.send.failure",
-        "an option of `ferry legacy`, and `ferry.abort.on.send.failure`. The text of KIP-3 also calls it `--abortOnSendFail`",
-    ),
+        "and after it copies partitions"),
+    _instead("--consumer.rebalance.listener.args",
+        "`--rebalance.listener.args` of `ferry legacy` (its name in Kafka), and `ferry.assignment.listener.args`"),
+    _honoured("--abort.on.send.failure",
+        "an option of `ferry legacy`, and `ferry.abort.on.send.failure`. The text of KIP-3 also calls it `--abortOnSendFail`"),
 )
 
 CONNECTORS = (
@@ -130,10 +116,8 @@ CONNECTORS = (
 )
 
 PLUGINS = (
-    _honoured(
-        "ReplicationPolicy",
-        f"`ferry.policy.naming.ReplicationPolicy`: a {_PYTHON}. Ferry refuses a Java class of your own: write it in Python",
-    ),
+    _honoured("ReplicationPolicy",
+        f"`ferry.policy.naming.ReplicationPolicy`: a {_PYTHON}. Ferry refuses a Java class of your own: write it in Python"),
     *(
         _honoured(f"ReplicationPolicy.{java}", f"`{python}`")
         for java, python in (
@@ -152,19 +136,16 @@ PLUGINS = (
     ),
     _honoured("DefaultReplicationPolicy", "by its Java name"),
     _honoured("IdentityReplicationPolicy", "by its Java name"),
-    _honoured(
-        "LegacyReplicationPolicy", "KIP-382's name for the policy that became IdentityReplicationPolicy; Ferry reads it as that policy"
-    ),
+    _honoured("LegacyReplicationPolicy",
+        "KIP-382's name for the policy that became IdentityReplicationPolicy; Ferry reads it as that policy"),
     _honoured("TopicFilter", f"`should_replicate_topic` of a {_PYTHON}"),
     _honoured("GroupFilter", f"`should_replicate_group` of a {_PYTHON}"),
     _honoured("ConfigPropertyFilter", f"`should_replicate_config_property` and `should_replicate_source_default` of a {_PYTHON}"),
     _honoured("DefaultTopicFilter", "by its Java name; the same Java regular expressions"),
     _honoured("DefaultGroupFilter", "by its Java name; the same Java regular expressions"),
     _honoured("DefaultConfigPropertyFilter", "by its Java name; the same Java regular expressions"),
-    _refused(
-        "ForwardingAdmin",
-        "Ferry accepts MM2's own class, without effect, and refuses yours: `must be ForwardingAdmin (Ferry runs no other Java classes)`",
-    ),
+    _refused("ForwardingAdmin",
+        "Ferry accepts MM2's own class, without effect, and refuses yours: `must be ForwardingAdmin (Ferry runs no other Java classes)`"),
     _instead("MirrorMakerMessageHandler", f"a {_PYTHON}: `handle(record)`"),
     _instead("MirrorMakerMessageHandler.init", "the constructor gets the args"),
     _instead("ConsumerRebalanceListener", f"an assignment listener, a {_PYTHON}"),
@@ -182,10 +163,8 @@ TOPICS = (
     _honoured("heartbeats", "every run writes them on the target; flows copy them"),
     _honoured("<source>.checkpoints.internal", "Ferry writes it on the target"),
     _honoured("mm2-offset-syncs.<other>.internal", "on the target unless `offset-syncs.topic.location=source`"),
-    _instead(
-        "mm2-offsets.<source>.internal",
-        "Ferry keeps positions as group offsets and in a ledger on the target; `ferry seed --from-mm2` reads MM2's topic",
-    ),
+    _instead("mm2-offsets.<source>.internal",
+        "Ferry keeps positions as group offsets and in a ledger on the target; `ferry seed --from-mm2` reads MM2's topic"),
     _idle("mm2-configs.<source>.internal", "Ferry does not keep its configuration in Kafka"),
     _idle("mm2-status.<source>.internal", "`ferry status` and the reports of runs show the status"),
     _honoured("__consumer_offsets (KIP-545)", "Ferry writes translated offsets of groups without members on the target"),
@@ -222,22 +201,15 @@ CLIENTS = (
 METRICS = (
     _honoured("replication-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.replication-latency-ms-avg`, `-min`, `-max`"),
     _honoured("record-age-ms(-avg/-min/-max)", f"{_METRICS} `ferry.record-age-ms-avg`, `-min`, `-max`"),
-    _instead(
-        "record-bytes(-avg/-min/-max)",
-        f"{_METRICS} `ferry.record-bytes-avg`, and Kafka's `ferry.byte-count` and `ferry.byte-rate`; no `-min` and `-max`",
-    ),
+    _instead("record-bytes(-avg/-min/-max)",
+        f"{_METRICS} `ferry.record-bytes-avg`, and Kafka's `ferry.byte-count` and `ferry.byte-rate`; no `-min` and `-max`"),
     _honoured("record-count", f"{_METRICS} `ferry.record-count`"),
-    _instead(
-        "checkpoint-latency-ms(-avg/-min/-max)",
-        f"{_METRICS} `ferry.checkpoint-latency-ms`, for each checkpoint that a run writes; no `-avg`, `-min` and `-max`",
-    ),
-    _instead(
-        "kafka.mirror.connect:type=MirrorSourceConnect", "tags `source`, `target`, `topic`, `partition`; Ferry has no JVM and no MBean"
-    ),
-    _instead(
-        "kafka.mirror.connect:type=MirrorCheckpointConnector",
-        "tags `source`, `target`, `group`, `topic`, `partition`; Ferry has no JVM and no MBean",
-    ),
+    _instead("checkpoint-latency-ms(-avg/-min/-max)",
+        f"{_METRICS} `ferry.checkpoint-latency-ms`, for each checkpoint that a run writes; no `-avg`, `-min` and `-max`"),
+    _instead("kafka.mirror.connect:type=MirrorSourceConnect",
+        "tags `source`, `target`, `topic`, `partition`; Ferry has no JVM and no MBean"),
+    _instead("kafka.mirror.connect:type=MirrorCheckpointConnector",
+        "tags `source`, `target`, `group`, `topic`, `partition`; Ferry has no JVM and no MBean"),
 )
 
 CLIENT_SETTINGS = (
@@ -249,18 +221,13 @@ CLIENT_SETTINGS = (
     _honoured("consumer.*", "as `A.consumer.x`; without effect at the top level, as in MM2"),
     _honoured("producer.*", "as `A.producer.x`; without effect at the top level, as in MM2"),
     _refused("remote.admin.*", "from the text of KIP-382. Message: `is not a known property: write <cluster>.admin.x`"),
-    _refused(
-        "cluster.<alias>.broker.list", "from the text of KIP-382. Message: `is not a known property: write <alias>.bootstrap.servers`"
-    ),
+    _refused("cluster.<alias>.broker.list",
+        "from the text of KIP-382. Message: `is not a known property: write <alias>.bootstrap.servers`"),
     _refused("cluster.<alias>.x.y.z", "from the text of KIP-382. Message: `is not a known property: write <alias>.x.y.z`"),
-    _refused(
-        "source.cluster.bootstrap.servers",
-        "at the top level: write `<source>.bootstrap.servers`; Ferry honours it in a connector's file and after `A->B.`",
-    ),
-    _refused(
-        "target.cluster.bootstrap.servers",
-        "at the top level: write `<target>.bootstrap.servers`; Ferry honours it in a connector's file and after `A->B.`",
-    ),
+    _refused("source.cluster.bootstrap.servers",
+        "at the top level: write `<source>.bootstrap.servers`; Ferry honours it in a connector's file and after `A->B.`"),
+    _refused("target.cluster.bootstrap.servers",
+        "at the top level: write `<target>.bootstrap.servers`; Ferry honours it in a connector's file and after `A->B.`"),
     _honoured("isolation.level", "always `read_committed`. With `exactly.once.support=required` the file must set it, as in MM2"),
     _honoured("auto.offset.reset", "where the copy of a partition begins that was never copied; see `ferry.start`"),
     _idle("auto.commit.enabled", "a safe setting of KIP-3; Ferry's readers join no group"),
@@ -269,6 +236,7 @@ CLIENT_SETTINGS = (
     _idle("block.on.buffer.full", "a safe setting of KIP-3 for a producer that no longer exists"),
 )
 
+# fmt: on
 SECTIONS: Mapping[str, tuple[Name, ...]] = {
     "Modes": MODES,
     "Scripts and options": SCRIPTS,

@@ -92,29 +92,26 @@ def _librdkafka_login(login: Login) -> dict[str, object]:
 
 
 def _unsecured(credentials: UnsecuredToken) -> str:
-    parts = [
-        f"principalClaimName={credentials.principal_claim}",
-        f"principal={credentials.principal}",
-        f"lifeSeconds={credentials.lifetime_seconds}",
-    ]
-    if credentials.scopes:
-        parts.append(f"scope={','.join(credentials.scopes)}")
-    parts.extend(f"extension_{name}={value}" for name, value in credentials.extensions.items())
-    return " ".join(parts)
+    options = {
+        "principalClaimName": credentials.principal_claim,
+        "principal": credentials.principal,
+        "lifeSeconds": credentials.lifetime_seconds,
+        **({"scope": ",".join(credentials.scopes)} if credentials.scopes else {}),
+        **{f"extension_{name}": value for name, value in credentials.extensions.items()},
+    }
+    return " ".join(f"{name}={value}" for name, value in options.items())
 
 
 def _client_credentials(credentials: ClientCredentials) -> dict[str, object]:
-    result: dict[str, object] = {
-        "sasl.oauthbearer.method": "oidc",
-        "sasl.oauthbearer.token.endpoint.url": credentials.url,
-        "sasl.oauthbearer.client.id": credentials.client_id,
-        "sasl.oauthbearer.client.secret": credentials.client_secret.reveal(),
+    oidc = {
+        "method": "oidc",
+        "token.endpoint.url": credentials.url,
+        "client.id": credentials.client_id,
+        "client.secret": credentials.client_secret.reveal(),
+        "scope": credentials.scope,
+        "extensions": ",".join(f"{name}={value}" for name, value in credentials.extensions.items()),
     }
-    if credentials.scope:
-        result["sasl.oauthbearer.scope"] = credentials.scope
-    if credentials.extensions:
-        result["sasl.oauthbearer.extensions"] = ",".join(f"{name}={value}" for name, value in credentials.extensions.items())
-    return result
+    return {f"sasl.oauthbearer.{name}": value for name, value in oidc.items() if value}
 
 
 def kafka_python_settings(settings: ClientSettings) -> dict[str, object]:
