@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import GroupTaken
 from ferry.recovery.moving import PlaceShown, described_move, outcome_of, with_consent, without_taken
 from ferry.recovery.readings import checkpoint_image
-from ferry.recovery.report import group_rows, how
+from ferry.recovery.report import RecoveryOptions, RecoveryPlan, group_table, how
 from ferry.syncs.group_decision import GroupDecision, Placement, TargetGroup, decide_group
 from ferry.syncs.group_placing import GroupResult, NotWritten
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
@@ -51,10 +53,12 @@ def test_each_partition_has_its_own_placement() -> None:
         TopicPartition("A.t", number): CommittedOffset(offset, -1, MARKER) for number, offset in ((0, 9), (2, 5), (3, 1))
     }
     assert [entry.action for entry in described_move(agreed, 0, {}).partitions][2] is Placement.BACK
-    rows = [row[-1] for row in group_rows([move])]
+    plan = RecoveryPlan(RecoveryOptions("failover", "run"), "A->B", moves=(move,))
+    rows = [str(row[-1]) for row in group_table(plan).rows]
     assert "2 members" in rows[0]
     assert (rows[1], rows[2].endswith(", exact"), "at 7, translated 5" in rows[3]) == ("exact", True, True)
-    assert [row[-1] for row in group_rows([move], backwards=True)][3] == "goes BACK, exact"
+    back = replace(plan, options=RecoveryOptions("failover", "run", backwards=True))
+    assert group_table(back).rows[3][-1] == "goes BACK, exact"
 
 
 @pytest.mark.parametrize(

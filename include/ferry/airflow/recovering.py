@@ -23,19 +23,11 @@ from ferry.copying.request import RunRequest
 from ferry.errors import RecoveryStopped
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline.run import Run, copied
+from ferry.pipeline.tables import Table
 from ferry.recovery import failover as failing_over
 from ferry.recovery import switch_over as planned_move
 from ferry.recovery.not_copied import drain, refuse_movement
-from ferry.recovery.report import (
-    GROUP_COLUMNS,
-    MISSING_COLUMNS,
-    Confirmation,
-    RecoveryPlan,
-    RecoveryReport,
-    group_rows,
-    missing_rows,
-    notes,
-)
+from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport, group_table, missing_table, notes
 from ferry.recovery.reverse import find_reverse, require_reverse
 from ferry.recovery.switch_over import SwitchOver
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB
@@ -171,8 +163,8 @@ def report_outcome(flow: str, written: Mapping[str, Any] | None) -> dict[str, An
 def markdown(plan: RecoveryPlan) -> str:
     """The body of the question: what is not on the other side, then every group."""
     lines = [f"- {_cell(text)}" for text in notes(plan)]
-    lines += ["", "Not on the other side:", "", *_table(MISSING_COLUMNS, missing_rows(plan.missing, plan.known_until))]
-    return "\n".join([*lines, "", "Groups:", "", *_table(GROUP_COLUMNS, group_rows(plan.moves, backwards=plan.options.backwards)), ""])
+    lines += ["", "Not on the other side:", "", *_table(missing_table(plan))]
+    return "\n".join([*lines, "", "Groups:", "", *_table(group_table(plan)), ""])
 
 
 def who(answer: Mapping[str, Any]) -> str:
@@ -230,11 +222,12 @@ def _copy(flow: Flow, request: RunRequest) -> RunReport:
     return copied(flow, request, lambda run: run.copy(InlineLaneRunner(), say))
 
 
-def _table(columns: tuple[str, ...], rows: list[tuple[str, str, str, str, str, str]]) -> list[str]:
-    if not rows:
+def _table(table: Table) -> list[str]:
+    if not table.rows:
         return ["(nothing)"]
-    drawn = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *(f"| {' | '.join(map(_cell, row))} |" for row in rows[:LISTED])]
-    return [*drawn, f"… and {len(rows) - LISTED:,} more rows"] if len(rows) > LISTED else drawn
+    drawn = [f"| {' | '.join(table.columns)} |", f"|{'---|' * len(table.columns)}"]
+    drawn += [f"| {' | '.join(_cell(str(cell)) for cell in row)} |" for row in table.rows[:LISTED]]
+    return [*drawn, f"… and {len(table.rows) - LISTED:,} more rows"] if len(table.rows) > LISTED else drawn
 
 
 def _cell(text: str) -> str:

@@ -20,7 +20,6 @@ from ferry.cli.copies import copied
 from ferry.cli.options import INLINE, AsJson, Config, FlowName, check_report_file, load, run_id, write_report_file
 from ferry.cli.output import Aside, Part, answer, complaint, notice, show
 from ferry.errors import ArgumentError, ExitCode, RecoveryStopped
-from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -246,18 +245,18 @@ def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
 
 def _plan(plan: RecoveryPlan, *, aside: bool = False) -> Iterator[Part]:
     """The tables that a person confirms; with `aside` as lines on stderr, because stdout is for the document."""
-    from ferry.recovery.report import GROUP_COLUMNS, MISSING_COLUMNS, group_rows, missing_rows, notes
+    from ferry.recovery.report import group_table, missing_table, notes
 
     yield from map(Aside, notes(plan))
-    rows = group_rows(plan.moves, backwards=plan.options.backwards)
-    missing = missing_rows(plan.missing, plan.known_until)
+    missing, groups = missing_table(plan), group_table(plan)
     if aside:
-        yield from (Aside("  ".join(row)) for row in [*(("not on the other side:", *row) for row in missing), *rows])
+        yield from (Aside("  ".join(map(str, row))) for row in [*(("not on the other side:", *row) for row in missing.rows), *groups.rows])
         return
-    if missing:
-        yield Table(f"{plan.flow}: not on the other side", MISSING_COLUMNS, missing[:ROWS_SHOWN])
-    yield Table(f"{plan.flow}: groups", GROUP_COLUMNS, rows[:ROWS_SHOWN])
-    yield from (f"… and {len(each) - ROWS_SHOWN:,} more rows: see --json or --report" for each in (missing, rows) if len(each) > ROWS_SHOWN)
+    for table in (missing, groups) if missing.rows else (groups,):
+        yield table._replace(rows=table.rows[:ROWS_SHOWN])
+    for table in (missing, groups):
+        if len(table.rows) > ROWS_SHOWN:
+            yield f"… and {len(table.rows) - ROWS_SHOWN:,} more rows: see --json or --report"
 
 
 def _outcome(outcome: RecoveryReport) -> Iterator[Part]:

@@ -1,7 +1,7 @@
 """The plan and the outcome of a failover, failback or cut-over, as documents. Pure."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,14 +12,13 @@ from ferry.errors import ArgumentError, ExitCode
 from ferry.ledger.recovery_record import iso
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import RecoveryRecord
+from ferry.pipeline.tables import Table
 from ferry.recovery.moving import GroupMove, GroupOutcome, PartitionMove, PlaceShown
 from ferry.recovery.not_copied import NotCopied
 from ferry.syncs.group_decision import Placement
 
 RECOVERY_VERSION = 1
 LONGEST_QUIET_SECONDS = 24 * 3600.0
-GROUP_COLUMNS = ("group", "partition", "is at", "goes on at", "there now", "how")
-MISSING_COLUMNS = ("topic", "partition", "from", "until", "offsets", "why")
 
 
 class Mode(StrEnum):
@@ -164,27 +163,20 @@ def notes(plan: RecoveryPlan) -> list[str]:
     return texts + ([f"lost at the source before, and not acknowledged: {'; '.join(plan.losses)}"] if plan.losses else [])
 
 
-def group_rows(moves: Sequence[GroupMove], *, backwards: bool = False) -> list[tuple[str, str, str, str, str, str]]:
+def group_table(plan: RecoveryPlan) -> Table:
     """The table that a person confirms: one row for each partition of each group."""
-    rows = []
-    for move in moves:
+    rows: list[tuple[str, ...]] = []
+    for move in plan.moves:
         told = move.obstacle
         if not told and move.members_at_origin:
             told = f"still has {move.members_at_origin} members on the cluster that it leaves"
         if told:
             rows.append((move.group, "", "", "", "", told))
-        rows += [
-            (
-                move.group,
-                f"{entry.remote_topic or entry.topic}-{entry.partition}",
-                _number(entry.offset),
-                _number(entry.wanted),
-                _number(entry.present),
-                how(entry, backwards=backwards),
-            )
-            for entry in move.partitions
-        ]
-    return rows
+        for entry in move.partitions:
+            numbers = map(_number, (entry.offset, entry.wanted, entry.present))
+            where = f"{entry.remote_topic or entry.topic}-{entry.partition}"
+            rows.append((move.group, where, *numbers, how(entry, backwards=plan.options.backwards)))
+    return Table(f"{plan.flow}: groups", ("group", "partition", "is at", "goes on at", "there now", "how"), rows)
 
 
 def how(entry: PartitionMove, *, backwards: bool = False) -> str:
@@ -201,19 +193,14 @@ def how(entry: PartitionMove, *, backwards: bool = False) -> str:
     return quality
 
 
-def missing_rows(missing: Sequence[NotCopied], known_until: int | None) -> list[tuple[str, str, str, str, str, str]]:
-    unknown = "unknown" if not known_until else f"unknown since {iso(known_until)}"
-    return [
-        (
-            entry.topic,
-            str(entry.partition),
-            f"{entry.start:,}",
-            unknown if entry.end is None else f"{entry.end:,}",
-            "unknown" if entry.offsets is None else f"{entry.offsets:,}",
-            entry.reason,
-        )
-        for entry in missing
+def missing_table(plan: RecoveryPlan) -> Table:
+    """What is not on the other cluster."""
+    unknown = "unknown" if not plan.known_until else f"unknown since {iso(plan.known_until)}"
+    rows = [
+        (one.topic, str(one.partition), _number(one.start), _number(one.end) or unknown, _number(one.offsets) or "unknown", one.reason)
+        for one in plan.missing
     ]
+    return Table(f"{plan.flow}: not on the other side", ("topic", "partition", "from", "until", "offsets", "why"), rows)
 
 
 def _number(value: int | None) -> str:
