@@ -10,8 +10,8 @@ import pytest
 
 from ferry.copying.progress import beside
 from ferry.errors import NoExecutors
-from ferry.spark import executors
-from ferry.spark.executors import WAIT_PROPERTY, ExecutorWatch
+from ferry.spark import runner
+from ferry.spark.runner import WAIT_PROPERTY, ExecutorWatch
 
 pytestmark = pytest.mark.unit
 
@@ -46,7 +46,7 @@ class Spark:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("POLL_SECONDS", "FIRST_SECONDS", "REPEAT_SECONDS"):
-        monkeypatch.setattr(executors, name, 0.001)
+        monkeypatch.setattr(runner, name, 0.001)
 
 
 class Said(list[str]):

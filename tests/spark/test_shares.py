@@ -54,7 +54,7 @@ def test_shares_of_what_runs_at_a_time_add_up_to_the_budget(
     monkeypatch.setattr(runner, "run_groups", noted)
     nothing: Any = None
     context: Any = SimpleNamespace(defaultParallelism=cores)
-    job = CopyJob(nothing, "run", "group", "ledger", "id", 5, "state", budget)
+    job = CopyJob(nothing, "run", "id", 5, budget)
     todo = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (PART,)) for lane in range(lanes)]
     results = list(SparkLaneRunner(context, tasks, print).run(job, todo, list))
     assert (budgets, sorted(result.lane for result in results)) == (shares, list(range(lanes)))
@@ -79,7 +79,7 @@ def test_lanes_that_a_task_brought_no_result_of_are_lost_at_once(monkeypatch: py
     monkeypatch.setattr(runner, "run_groups", second_attempt)
     lanes = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (PART,)) for lane in range(3)]
     nothing: Any = None
-    job = CopyJob(nothing, "run", "group", "ledger", "id", 5, "state")
+    job = CopyJob(nothing, "run", "id", 5)
     results = list(SparkLaneRunner(nothing, 2, print).run(job, lanes, list))
     assert {result.lane: result.failure for result in results} == {0: runner.LOST, 1: None, 2: runner.LOST}
 
@@ -104,7 +104,7 @@ def test_lost_lanes_run_beside_the_others_within_the_same_number_of_tasks(monkey
     nothing: Any = None
     results = []
     for result in SparkLaneRunner(nothing, 3, print).run(
-        CopyJob(nothing, "run", "group", "ledger", "id", 5, "state"), lanes, lambda: out.give_again([*map(lanes.__getitem__, out.lost)])[0]
+        CopyJob(nothing, "run", "id", 5), lanes, lambda: out.give_again([*map(lanes.__getitem__, out.lost)])[0]
     ):
         results.append((result.lane, result.failure is None))
         out.take(result.lane, None if result.failure is None else result.failure.problem)

@@ -264,17 +264,9 @@ class CopyDriver:
 
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
         ledger = seen.target_topics[self._ledger]
-        return CopyJob(
-            flow=self._flow,
-            run_id=self._request.run_id,
-            group=self._flow.position_group,
-            ledger_topic=self._ledger,
-            ledger_topic_id=ledger.topic_id or "",
-            ledger_partitions=ledger.partitions,
-            state_topic=self._flow.state_topic,
-            bytes_per_second=self._flow.max_bytes_per_second,
-            producers=frozenset(pair.producer_id for pair in held.values()),
-        )
+        producers = frozenset(identity.producer_id for identity in held.values())
+        budget = self._flow.max_bytes_per_second
+        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, budget, producers)
 
     def _run_lanes(
         self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, progress: Progress, more: Callable[[], list[LaneTask]] = list

@@ -74,11 +74,11 @@ class Lane:
         self._wakeup = Wakeup(loop)
         self._limits = buffer_limits(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None)
         self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
-        self._coordinator = Coordinator(loop, target, task.transactional_id, job.group)
+        self._coordinator = Coordinator(loop, target, task.transactional_id, job.flow.position_group)
         source_ids = {partition.topic: partition.topic_id for partition in task.partitions}
         remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
         self._source_leaders = Leaders(source, source_ids, source_ids)
-        self._target_leaders = Leaders(target, [*remote_ids, job.ledger_topic, job.state_topic], remote_ids)
+        self._target_leaders = Leaders(target, [*remote_ids, job.flow.ledger_topic, job.flow.state_topic], remote_ids)
         self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle, self._limits, reading)
         self._identity = task.identity
         self._state = TransactionState.READY
@@ -154,9 +154,10 @@ class Lane:
         differing = {cursor: positions.get(key) for key, cursor in self._cursors.items() if not cursor.agrees_with(positions.get(key))}
         if differing:
             self._adopt(await self._settle())
+        group = self._job.flow.position_group
         for cursor, found in differing.items():
             said = "has no offset" if found is None else f"says {found.offset}"
-            problem = f"group {self._job.group} {said}, the run expects {cursor.committed_position}; settle it with ferry seed"
+            problem = f"group {group} {said}, the run expects {cursor.committed_position}; settle it with ferry seed"
             cursor.stop(PositionDisagrees, problem)
 
     async def _fresh_appenders(self) -> None:

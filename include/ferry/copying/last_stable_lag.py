@@ -103,17 +103,15 @@ def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, targe
 
     The flow's own transactions on the target count only if their coordinator has forgotten them: the next run ends the others.
     """
-    sources = {TopicPartition(entry.topic, entry.partition): (entry.topic, entry.partition) for entry in seen.facts}
-    remotes = {
-        TopicPartition(entry.remote_topic, entry.partition): (entry.topic, entry.partition)
-        for entry in seen.facts
-        if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions
-    }
+    sources = {entry.key: entry.key for entry in seen.facts}
+    there = [entry for entry in seen.facts if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions]
+    remotes = {entry.remote: entry.key for entry in there}
     for topic in (flow.ledger_topic, flow.state_topic):
         description = seen.target_topics.get(topic)
-        remotes.update({TopicPartition(topic, number): (topic, number) for number in range(description.partitions if description else 0)})
+        own_topic = [TopicPartition(topic, number) for number in range(description.partitions if description else 0)]
+        remotes |= {key: key for key in own_topic}
     behind = _of_cluster(flow, flow.target, target, remotes, {})
-    stable = {TopicPartition(entry.topic, entry.partition): entry.stable_end for entry in seen.facts}
+    stable = {entry.key: entry.stable_end for entry in seen.facts}
     own = run_transactional_id(flow.name).removesuffix("run")
     return (*_of_cluster(flow, flow.source, source, sources, stable), *(entry for entry in behind if not _at_work(entry.transaction, own)))
 
@@ -164,7 +162,7 @@ def _of_cluster(
     flow: Flow,
     cluster: Cluster,
     admin: ClusterAdmin,
-    partitions: Mapping[TopicPartition, tuple[str, int]],
+    partitions: Mapping[TopicPartition, TopicPartition],
     stable: Mapping[TopicPartition, int],
 ) -> list[LastStableLag]:
     """`stable`: last stable offsets of a moment ago. Those that have reached the high watermark are not asked for again."""

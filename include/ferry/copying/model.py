@@ -105,21 +105,18 @@ class CopyJob:
 
     flow: Flow
     run_id: str
-    group: str
-    ledger_topic: str
     ledger_topic_id: str
     ledger_partitions: int
-    state_topic: str
     bytes_per_second: float | None = None
     producers: frozenset[int] = frozenset()
 
     def records(self, receipts: Iterable[Receipt], heads: Iterable[Head]) -> dict[TopicPartition, list[KeyValue]]:
         """Receipts and heads as records, by partition of Ferry's own topics."""
-        found: dict[TopicPartition, list[KeyValue]] = {}
+        ledger_topic, found = self.flow.ledger_topic, dict[TopicPartition, list[KeyValue]]()
         for receipt in receipts:
-            key = TopicPartition(self.ledger_topic, ledger_partition(receipt.topic, receipt.partition, self.ledger_partitions))
+            key = TopicPartition(ledger_topic, ledger_partition(receipt.topic, receipt.partition, self.ledger_partitions))
             found.setdefault(key, []).extend(encode_receipt(piece) for piece in split_receipt(receipt))
-        found[TopicPartition(self.state_topic, 0)] = [encode_state(head) for head in heads]
+        found[TopicPartition(self.flow.state_topic, 0)] = [encode_state(head) for head in heads]
         return found
 
 

@@ -9,7 +9,7 @@ tries, the partition has a range on either side of it.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
@@ -22,8 +22,7 @@ FACTS_VERSION = 1
 PARTITIONS_TOLD = 256
 
 
-@dataclass(frozen=True)
-class RefreshedPartition:
+class RefreshedPartition(NamedTuple):
     """One range of a partition, on both sides, end exclusive; bytes as stored."""
 
     partition: int
@@ -63,10 +62,7 @@ class RefreshedTopic:
             "bytes": sum(entry.bytes for entry in self.partitions),
             "min_timestamp": self.min_timestamp,
             "max_timestamp": self.max_timestamp,
-            "partitions": [
-                [entry.partition, entry.upstream_start, entry.upstream_end, entry.downstream_start, entry.downstream_end, entry.records]
-                for entry in told
-            ],
+            "partitions": [list(entry[:-1]) for entry in told],
             "partitions_left_out": len(self.partitions) - len(told),
         }
 

@@ -18,7 +18,7 @@ from ferry.errors import FerryError
 from ferry.ledger.formats import place_of
 from ferry.ledger.losses import acknowledgement
 from ferry.ledger.receipts import COPIES, Receipt, is_loss
-from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, loss_report
+from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, Skipped, loss_report
 from ferry.ledger.run_summary import RunLag, encode_run_part, summary_of
 from ferry.ledger.runs_topic import RunRecords, read_run_records
 from ferry.ledger.state import FlowState, fold_state
@@ -32,14 +32,21 @@ def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
     """What the run with this id did over all its tries. A run that never began is reported as unfinished."""
     records = read_run_records(flow, request.run_id)
     if records.opened is None:
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return RunReport(flow.name, request.run_id, now, now, request.bound, failed=(UNFINISHED,), syncs=records.syncs)
+        return report_without_copy(flow, request, records, failed=(UNFINISHED,))
     with InternalTopicReader(flow.target) as reader:
         since = receipts_since(flow, reader, records.opened.ledger_ends)
         receipts = [receipt for receipt in since if receipt.run_id == request.run_id]
         own = reader.read(flow.state_topic, complete=False)
         state = fold_state(((record.key, record.value) for record in own), place_of(flow.target, flow.state_topic))
     return report_of(flow.name, request, records, receipts, state)
+
+
+def report_without_copy(
+    flow: Flow, request: RunRequest, records: RunRecords, failed: tuple[PartitionFailure, ...], skipped: tuple[Skipped, ...] = ()
+) -> RunReport:
+    """The report of a run that began no copy."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return RunReport(flow.name, request.run_id, now, now, request.bound, skipped=skipped, failed=failed, syncs=records.syncs)
 
 
 def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Iterable[Receipt], state: FlowState) -> RunReport:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -22,7 +21,7 @@ from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.pipeline.plan import RunPlan, plan_remote_topics, plan_run
-from ferry.pipeline.report import assemble_report
+from ferry.pipeline.report import assemble_report, report_without_copy
 from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import AFTER_THE_COPY
 from ferry.syncs.topics import TopicChanges, apply_topics
@@ -95,10 +94,8 @@ class Run:
         """What the run did so far, over all its tries. `idle`: whether nothing was prepared or copied; None: as the plan says."""
         if not (self.is_idle if idle is None else idle):
             return assemble_report(self.flow, self.request)
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        syncs = read_run_records(self.flow, self.request.run_id).syncs
-        plan, request = self.plan, self.request
-        return RunReport(self.flow.name, request.run_id, now, now, request.bound, skipped=plan.skipped, failed=plan.failed, syncs=syncs)
+        records = read_run_records(self.flow, self.request.run_id)
+        return report_without_copy(self.flow, self.request, records, self.plan.failed, self.plan.skipped)
 
 
 def copied(

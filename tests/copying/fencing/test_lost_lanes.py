@@ -80,7 +80,7 @@ def test_a_lost_lane_does_not_wait_for_what_another_one_has_not_settled(
         producer = Producer({**target_cluster.client_settings(), **settings})
         producer.init_transactions(30)
         producer.begin_transaction()
-        group = Consumer({**target_cluster.client_settings(), "group.id": job.group}).consumer_group_metadata()
+        group = Consumer({**target_cluster.client_settings(), "group.id": job.flow.position_group}).consumer_group_metadata()
         producer.send_offsets_to_transaction([TopicPartition(*others[0].partitions[0].remote, 1)], group, 30)
         yield LaneResult(first.lane, failure=Failure("WorkerLost", "its worker died", passing=True))
         yield from run_lanes(job, more())
