@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -34,7 +33,7 @@ from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
 from ferry.ledger import loss_index
 from ferry.ledger.losses import index_losses
 from ferry.ledger.reading import refuse_newer_state
-from ferry.ledger.run_report import PartitionFailure, Skipped
+from ferry.ledger.run_report import PartitionFailure, Skipped, time_now
 from ferry.ledger.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
 from ferry.ledger.state import Claim, encode_state
 from ferry.syncs.topics import plan_topics, why_missing
@@ -312,7 +311,7 @@ class CopyDriver:
         if opened is None:
             with InternalTopicReader(self._flow.target) as reader:
                 ends = reader.end_offsets(self._ledger)
-            opened = RunOpened(self._request.run_id, _now(), self._request.bound, ends)
+            opened = RunOpened(self._request.run_id, time_now(), self._request.bound, ends)
             write_run_record(self._flow, opened)
         self._ledger_ends = opened.ledger_ends
 
@@ -322,7 +321,7 @@ class CopyDriver:
             self._flow,
             RunResult(
                 run_id=self._request.run_id,
-                finished=_now(),
+                finished=time_now(),
                 seconds=round(time.monotonic() - self._started, 3),
                 cpu_seconds=round(cpu, 3),
                 failed=tuple(self._failures.values()),
@@ -355,7 +354,3 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
         series=plan.series,
         record_bytes=facts.head.record_bytes if facts.head is not None else 0,
     )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -7,6 +7,7 @@ of `ferry run --json`, `--report` and the XCom.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Self
 
 from ferry import errors
@@ -80,7 +81,7 @@ class PartitionFailure:
 
 @dataclass(frozen=True)
 class RunReport:
-    """One run as a whole. Times are ISO 8601 in UTC; `seconds` is wall time, `cpu_seconds` of driver and workers."""
+    """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers."""
 
     flow: str
     run_id: str
@@ -157,6 +158,11 @@ class RunReport:
         seconds, cpu_seconds = fields.pop("seconds"), fields.pop("cpu_seconds")
         totals = {"records": self.records, "bytes": self.bytes, "seconds": seconds, "cpu_seconds": cpu_seconds}
         return {"version": REPORT_VERSION, **fields, "totals": totals, "exit_code": int(self.exit_code)}
+
+
+def time_now() -> str:
+    """Now, as reports hold times."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def loss_report(receipt: Receipt) -> LossReport:

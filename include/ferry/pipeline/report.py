@@ -7,7 +7,6 @@ the limits the lag that it measured.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
@@ -18,7 +17,7 @@ from ferry.errors import FerryError
 from ferry.ledger.formats import place_of
 from ferry.ledger.losses import acknowledgement
 from ferry.ledger.receipts import COPIES, Receipt, is_loss
-from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, Skipped, loss_report
+from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, Skipped, loss_report, time_now
 from ferry.ledger.run_summary import RunLag, encode_run_part, summary_of
 from ferry.ledger.runs_topic import RunRecords, read_run_records
 from ferry.ledger.state import FlowState, fold_state
@@ -45,7 +44,7 @@ def report_without_copy(
     flow: Flow, request: RunRequest, records: RunRecords, failed: tuple[PartitionFailure, ...], skipped: tuple[Skipped, ...] = ()
 ) -> RunReport:
     """The report of a run that began no copy."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    now = time_now()
     return RunReport(flow.name, request.run_id, now, now, request.bound, skipped=skipped, failed=failed, syncs=records.syncs)
 
 

@@ -4,13 +4,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from ferry.errors import ArgumentError, ExitCode
 from ferry.ledger.recovery_record import iso
-from ferry.ledger.run_report import Skipped
+from ferry.ledger.run_report import Skipped, time_now
 from ferry.ledger.state import RecoveryRecord
 from ferry.pipeline.tables import Table
 from ferry.recovery.moving import GroupMove, GroupOutcome, PartitionMove, PlaceShown
@@ -128,7 +127,7 @@ class RecoveryReport:
     verified: str = ""
     problems: tuple[str, ...] = ()
     steps: tuple[tuple[str, float], ...] = ()
-    finished: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+    finished: str = field(default_factory=time_now)
 
     @property
     def undone(self) -> tuple[str, ...]:

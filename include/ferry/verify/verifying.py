@@ -4,9 +4,9 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from ferry.config import Flow
+from ferry.ledger.run_report import time_now
 from ferry.verify.evidence import read_evidence
 from ferry.verify.model import RangeResult
 from ferry.verify.plan import plan_partition
@@ -22,7 +22,7 @@ WORKER_LOST = ("PartitionUnavailable", f"the worker that compared a part of it d
 
 def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callable[[str], None]) -> VerifyReport:
     """Compare both sides. FerryError if nothing could be compared at all; other problems are in the report."""
-    started, clock, cpu = _now(), time.monotonic(), sum(os.times()[:2])
+    started, clock, cpu = time_now(), time.monotonic(), sum(os.times()[:2])
     evidence = read_evidence(flow, request)
     planned = [plan_partition(entry) for entry in evidence.partitions]
     ranges = [replace(wanted, digest=request.digest) for plan in planned for wanted in plan.ranges]
@@ -52,7 +52,7 @@ def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callabl
         flow=flow.name,
         run_id=request.run_id,
         started=started,
-        finished=_now(),
+        finished=time_now(),
         resumed=resumed,
         seconds=round(time.monotonic() - clock, 3),
         cpu_seconds=round(here + elsewhere, 3),
@@ -62,7 +62,3 @@ def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callabl
             "failed": (*evidence.failed, *fields["failed"]),
         },
     )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
