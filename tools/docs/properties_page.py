@@ -166,7 +166,7 @@ def _where(known: Property) -> str:
         case "flow only":
             return "`A->B.` only"
         case "flow":
-            return "also `B.`" if known.cluster_side else ""
+            return "also `B.`" if known.of_target else ""
         case "cluster":
             return "`A.` only"
         case "client":

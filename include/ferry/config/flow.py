@@ -12,9 +12,9 @@ from ferry.config.keys import is_custom_key
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.registry import FLOW_PROPERTIES
+from ferry.config.registry.kinds import REPLICATION_FACTOR
 from ferry.config.registry.property import Effect
 from ferry.config.settings import (
-    REPLICA_KEYS,
     AclSettings,
     AlertSettings,
     HandlingSettings,
@@ -168,7 +168,7 @@ class Flow:
         return next((getattr(part, name) for part in parts for name, known in properties_of(part).items() if known == key), default)
 
     def wanted_replicas(self, key: str) -> WantedReplicas:
-        """The value of one of REPLICA_KEYS."""
+        """How many replicas the property `key` wants."""
         return WantedReplicas(key, self.setting(key), key in self.replicas_given)
 
 
@@ -217,7 +217,9 @@ class FlowReader:
             internal_separator_enabled=not separator_given or self.value("replication.policy.internal.topic.separator.enabled"),
             start=self._start(source),
             reverse_heartbeat=self._reverse_heartbeat(),
-            replicas_given=frozenset(key for key in REPLICA_KEYS if self._entry(key) is not None),
+            replicas_given=frozenset(
+                key for key, known in FLOW_PROPERTIES.items() if known.kind is REPLICATION_FACTOR and self._entry(key)
+            ),
             class_properties=self._class_properties(),
         )
         self._check_classes(flow)

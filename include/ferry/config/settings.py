@@ -24,7 +24,6 @@ OWN_TOPICS = "ferry.internal.topics.replication.factor"
 HEARTBEATS = "heartbeats.topic.replication.factor"
 CHECKPOINTS = "checkpoints.topic.replication.factor"
 OFFSET_SYNCS = "offset-syncs.topic.replication.factor"
-REPLICA_KEYS = (REMOTE_TOPICS, OWN_TOPICS, HEARTBEATS, CHECKPOINTS, OFFSET_SYNCS)
 
 
 def read_from(key: str) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ferry.config.properties import Entry
-from ferry.config.registry import CLIENT_PROPERTIES, CLUSTER_PROPERTIES, FLOW_PROPERTIES
+from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
 from ferry.config.registry.property import Property, Scope
 from ferry.config.secret import Secret
 
@@ -65,8 +65,8 @@ class Sources:
         """The entry that gives property `name` of a flow; None if it is not set."""
         known = FLOW_PROPERTIES[name]
         keys = [f"{pair.name}.{name}"]
-        if name in CLUSTER_PROPERTIES:
-            keys.append(f"{getattr(pair, str(known.cluster_side))}.{name}")
+        if known.of_target:
+            keys.append(f"{pair.target}.{name}")
         if known.scope is not Scope.FLOW_ONLY:
             keys.append(name)
         return next((self.entries[key] for key in keys if key in self.entries), None)

@@ -10,6 +10,6 @@ from ferry.config.registry.workers import FILE, WORKERS
 
 FILE_PROPERTIES: Mapping[str, Property] = {known.name: known for known in FILE}
 FLOW_PROPERTIES: Mapping[str, Property] = {known.name: known for known in FLOWS + FERRY if known.scope is not Scope.CLUSTER}
-CLUSTER_PROPERTIES: Mapping[str, Property] = {known.name: known for known in FERRY if known.scope is Scope.CLUSTER or known.cluster_side}
+CLUSTER_PROPERTIES: Mapping[str, Property] = {known.name: known for known in FERRY if known.scope is Scope.CLUSTER or known.of_target}
 CLIENT_PROPERTIES: Mapping[str, Property] = {known.name: known for known in CLIENTS}
 WORKER_PROPERTIES: Mapping[str, Property] = {known.name: known for known in WORKERS}

@@ -37,9 +37,9 @@ FERRY: tuple[Property, ...] = (
         "bandwidth of all tasks of a run together in MB/s, for reading and for writing each (1 MB = 1,000,000 bytes of record batches), "
         "see [limits](limits.md). 0: no limit"),
     Property("ferry.ledger.partitions", kinds.integer(1, 1000), "5", "number of partitions with which Ferry creates the ledger",
-        cluster_side="target"),
+        of_target=True),
     Property("ferry.internal.topics.replication.factor", kinds.REPLICATION_FACTOR, "3",
-        "replication factor of Ferry's internal topics. If not set: 3, or the number of brokers if that is smaller", cluster_side="target"),
+        "replication factor of Ferry's internal topics. If not set: 3, or the number of brokers if that is smaller", of_target=True),
     Property("ferry.message.handler", kinds.WORD, None,
         "package.module:Class or function that gets every record, see [handlers](handlers.md)"),
     Property("ferry.message.handler.args", kinds.STRING, None, "text that the constructor of the handler's class gets"),

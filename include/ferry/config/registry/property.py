@@ -29,8 +29,8 @@ class Scope(Enum):
 class Property:
     """One property. `why`: why it has no effect, or what to write instead of a refused property.
 
-    `roles`: the Java clients that have a client property (`consumer`, `producer`, `admin`). `cluster_side`: the side of a flow (`source`,
-    `target`) after whose `A.` a property of flows may stand.
+    `roles`: the Java clients that have a client property (`consumer`, `producer`, `admin`). `of_target`: a property of flows may also stand
+    after the alias of the flow's target.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Property:
     scope: Scope = Scope.FLOW
     effect: Effect = Effect.HONOURED
     roles: frozenset[str] = frozenset()
-    cluster_side: str | None = None
+    of_target: bool = False
 
     @property
     def login(self) -> bool:
