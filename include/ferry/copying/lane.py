@@ -82,10 +82,8 @@ class Lane:
         self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle, self._limits, reading)
         self._identity = task.identity
         self._state = TransactionState.READY
-        self._mark = ""
-        self._in_doubt = False
-        self._opened = 0.0
-        self._sent_bytes = 0
+        self._mark, self._in_doubt = "", False
+        self._opened, self._sent_bytes = 0.0, 0
         self._registered: set[TopicPartition] = set()
         self._transaction_partitions = TransactionPartitions()
         self._epochs = AppendEpochs(target, self._target_leaders, task.partitions)
@@ -110,8 +108,7 @@ class Lane:
             return self._result(fenced=True, failure=Failure("Superseded", str(problem), passing=False))
         except (FerryError, RequestNotSent, RequestLost, OutcomeUnknown) as problem:
             passing = not isinstance(problem, FerryError) or problem.retry == RetryRule.RETRY
-            silent = isinstance(problem, ClusterUnreachable)
-            return self._result(failure=Failure(type(problem).__name__, str(problem), passing, silent))
+            return self._result(failure=Failure(type(problem).__name__, str(problem), passing, isinstance(problem, ClusterUnreachable)))
         return self._result()
 
     async def _take(self) -> None:
@@ -154,11 +151,10 @@ class Lane:
         differing = {cursor: positions.get(key) for key, cursor in self._cursors.items() if not cursor.agrees_with(positions.get(key))}
         if differing:
             self._adopt(await self._settle())
-        group = self._job.flow.position_group
         for cursor, found in differing.items():
             said = "has no offset" if found is None else f"says {found.offset}"
-            problem = f"group {group} {said}, the run expects {cursor.committed_position}; settle it with ferry seed"
-            cursor.stop(PositionDisagrees, problem)
+            differs = f"group {self._job.flow.position_group} {said}, the run expects {cursor.committed_position}"
+            cursor.stop(PositionDisagrees, f"{differs}; settle it with ferry seed")
 
     async def _fresh_appenders(self) -> None:
         exactly_once, transactions_v2 = self._job.flow.exactly_once, self._transactions_v2
@@ -243,12 +239,9 @@ class Lane:
 
     async def _mend_target(self) -> None:
         if self._records.leaders_stale and self._target_leaders.rested:
-            self._records.leaders_stale = False
-            try:
+            with suppress(RequestNotSent, RequestLost):  # they stay stale
                 await self._target_leaders.refresh()
-            except (RequestNotSent, RequestLost):
-                self._records.leaders_stale = True
-            else:
+                self._records.leaders_stale = False
                 if self._check_remote_topics():
                     raise OutcomeUnknown("a remote topic was replaced")  # its batches, queued or in flight, must not be sent again
 
@@ -261,8 +254,7 @@ class Lane:
 
     def _note_touched(self) -> None:
         """Open a transaction for positions that moved and seeds to write; close one that is full, old or the last."""
-        touched = any(cursor.touched for cursor in self._cursors.values())
-        if self._state is TransactionState.READY and touched:
+        if self._state is TransactionState.READY and any(cursor.touched for cursor in self._cursors.values()):
             self._open()
         if self._state is TransactionState.OPEN and self._due():
             self._state = advance(self._state, TransactionEvent.CLOSE)
@@ -397,12 +389,11 @@ class Lane:
     def _blame(self, key: TopicPartition | None) -> None:
         if key is None or key not in self._cursors:
             return
-        cursor = self._cursors[key]
-        stands = key, cursor.committed_position
+        stands = key, self._cursors[key].committed_position
         self._blamed[stands] += 1
         if self._blamed[stands] >= BLAMES:
             problem = f"after {BLAMES} answers of remote topic {key.topic} it was not known what its log holds"
-            cursor.stop(PartitionUnavailable, problem)
+            self._cursors[key].stop(PartitionUnavailable, problem)
 
     def _result(self, *, fenced: bool = False, failure: Failure | None = None) -> LaneResult:
         outcomes = tuple(cursor.outcome() for cursor in self._cursors.values())

@@ -8,6 +8,7 @@ unreadable, it stops with a named error; expired ranges become losses; if a lead
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kafka.future import Future
@@ -134,12 +135,9 @@ class SourceFeed:
     async def mend(self, idle: Iterable[PartitionCursor]) -> None:
         """Refresh leaders if needed, and check offsets that the source contradicts. `idle`: cursors with nothing in flight."""
         if self._stale and self._leaders.rested and not self._connection.all_throttled():
-            self._stale = False
-            try:
+            with suppress(RequestNotSent, RequestLost):  # they stay stale
                 await self._leaders.refresh()
-            except (RequestNotSent, RequestLost):
-                self._stale = True
-            else:
+                self._stale = False
                 self.check_identities()
         doubted = [cursor for cursor in idle if cursor.doubted and cursor.failure is None]
         if doubted and not self._connection.all_throttled():
