@@ -304,5 +304,13 @@ def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple
 def rules_of(flow: Flow, request: RunRequest) -> PlanRules:
     """The settings that the plan goes by."""
     start = flow.start if isinstance(flow.start, str) else flow.start.isoformat()
-    restarts, doubts = (flow.on_recreate, flow.on_target_recreate), (flow.on_unexplained, flow.on_unclear)
-    return PlanRules(flow.name, request.run_id, *restarts, start, *doubts, recipient(flow.target))
+    return PlanRules(
+        flow.name,
+        request.run_id,
+        on_recreate=flow.on_recreate,
+        on_target_recreate=flow.on_target_recreate,
+        start_policy=start,
+        on_unexplained=flow.on_unexplained,
+        on_unclear=flow.on_unclear,
+        recipient=recipient(flow.target),
+    )
