@@ -11,10 +11,10 @@ from confluent_kafka import Producer
 from tools.kafka import SandboxCluster
 
 from ferry.clusters import internal_reader
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.internal_reader import CONTACT_MILLISECONDS, InternalRecord, InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.errors import ClusterUnreachable
+from ferry.errors import ClusterUnreachable, FerryError
 
 pytestmark = pytest.mark.brokers
 
@@ -89,3 +89,28 @@ def test_first_records_are_found_behind_batches_of_any_size(
     producer.abort_transaction(30)
     first = {key.partition: record.key if isinstance(record, InternalRecord) else record for key, record in found.items()}
     assert first == {0: b"0", 1: b"4", 2: b"8", 3: None, 4: None}
+
+
+def test_the_look_for_first_records_ends_in_time_when_the_cluster_hangs(
+    flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster
+) -> None:
+    topic = topic_factory(target_cluster)
+    spans = {TopicPartition(topic, 0): (0, 9)}
+    with InternalTopicReader(flow_factory().target) as reader:
+        assert reader.first_records(spans, 30) == {TopicPartition(topic, 0): None}
+        target_cluster.pause()
+        try:
+            began = time.monotonic()
+            assert reader.first_records(spans, 3) == {}
+            took = time.monotonic() - began
+        finally:
+            target_cluster.resume()
+    assert took < 3 + CONTACT_MILLISECONDS / 1000
+
+
+def test_a_topic_that_is_gone_is_an_error_and_not_a_topic_without_records(flow_factory: FlowFactory, target_cluster: SandboxCluster) -> None:
+    missing = TopicPartition("never-made", 0)
+    with InternalTopicReader(flow_factory(target=target_cluster).target) as reader:
+        (found,) = reader.first_records({missing: (0, 9)}, 30).values()
+    assert isinstance(found, FerryError)
+    assert missing.topic in str(found)

@@ -1,7 +1,9 @@
 """The event loop of a process's data path: kafka-python's, with a selector that needs fewer system calls."""
 
+import math
 import selectors
 import socket
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -87,6 +89,15 @@ class EventLoop:
     def start(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future:
         """Start `coroutine` concurrently; the future gives its result or its error."""
         return self.selector.call_soon_with_future(coroutine, *arguments)
+
+    async def done_by(self, deadline: float, future: Future) -> bool:
+        """Wait for `future` until `deadline` (monotonic). Whether it is done, or has no deadline: then the caller waits for it."""
+        wakeup = Wakeup(self)
+        if deadline < math.inf:
+            future.add_both(lambda _: wakeup.fire())
+            while not future.is_done and (left := deadline - time.monotonic()) > 0:
+                await wakeup.wait(left)
+        return future.is_done or deadline == math.inf
 
     async def sleep(self, seconds: float) -> None:
         await self.selector.sleep(seconds)

@@ -157,14 +157,17 @@ class InternalTopicReader:
     ) -> dict[TopicPartition, InternalRecord | FerryError | None]:
         """The first committed record of each span of offsets; None: there is none before the end or an open transaction; or the error.
 
-        Left out: partitions that could not be read in `seconds`.
+        Left out: partitions that could not be read in `seconds`, because their leader hangs or there are too many.
         """
         deadline, found = time.monotonic() + seconds, dict[TopicPartition, InternalRecord | FerryError | None]()
         positions, size = {key: start for key, (start, _) in spans.items()}, FIRST_BYTES
-        while positions and time.monotonic() < deadline:
+        while positions and (left := deadline - time.monotonic()) > 0:
             asked, known = dict(islice(positions.items(), FIRSTS_A_ROUND)), len(found)
-            for key, part in self._fetched(asked, size, complete=False):
+            # Half of the time that is left: a leader that hangs leaves time for the partitions of the next rounds.
+            for key, part in self._fetched(asked, size, complete=False, seconds=left / 2):
                 try:
+                    if part.error in _GONE:
+                        raise self._problem(key.topic, KafkaError(part.error))
                     records, positions[key], end = self._taken(part, spans[key][1], complete=False)
                 except FerryError as problem:
                     found[key] = problem
@@ -211,20 +214,24 @@ class InternalTopicReader:
                     "an open transaction or a missing leader holds it back"
                 )
 
-    def _fetched(self, positions: Mapping[TopicPartition, int], size: int, *, complete: bool) -> list[tuple[TopicPartition, Fetched]]:
-        """One round of answers, each of at most `size` bytes."""
-        found = ask_cluster(
-            self._cluster, self._round, positions, size, complete, role=ClientRole.CONSUMER, milliseconds=CONTACT_MILLISECONDS
-        )
+    def _fetched(
+        self, positions: Mapping[TopicPartition, int], size: int, *, complete: bool, seconds: float = math.inf
+    ) -> list[tuple[TopicPartition, Fetched]]:
+        """One round of answers, each of at most `size` bytes; without those that do not come in `seconds`."""
+        contact = min(CONTACT_MILLISECONDS, seconds * 1000)
+        found = ask_cluster(self._cluster, self._round, positions, size, complete, seconds, role=ClientRole.CONSUMER, milliseconds=contact)
         return [(TopicPartition(part.asked.topic, part.asked.partition), part) for part in found]
 
     async def _round(
-        self, connection: ClusterConnection, positions: Mapping[TopicPartition, int], size: int, complete: bool
+        self, connection: ClusterConnection, positions: Mapping[TopicPartition, int], size: int, complete: bool, seconds: float
     ) -> list[Fetched]:
         """One fetch from every leader, side by side; without the partitions whose leader is not known or does not answer."""
-        leaders = Leaders(connection, {key.topic for key in positions})
+        leaders, loop, deadline = Leaders(connection, {key.topic for key in positions}), connection.loop, time.monotonic() + seconds
+        refreshed = loop.start(leaders.refresh)
+        if not await loop.done_by(deadline, refreshed):
+            return []
         try:
-            await leaders.refresh()
+            await refreshed
         except (RequestNotSent, RequestLost):
             return []
         submitted, found = [], []
@@ -240,8 +247,9 @@ class InternalTopicReader:
             )
             submitted.append((asked, connection.submit(request, node, ANSWER_MILLISECONDS)))
         for asked, future in submitted:
-            with suppress(RequestNotSent, RequestLost):
-                found += fetched_partitions(await connection.answer_to(future), asked, leaders)
+            if await loop.done_by(deadline, future):
+                with suppress(RequestNotSent, RequestLost):
+                    found += fetched_partitions(await connection.answer_to(future), asked, leaders)
         for key in positions:
             if code := leaders.refused(key.topic) or (KafkaError.UNKNOWN_TOPIC_OR_PART if leaders.is_missing(key.topic) else 0):
                 found.append(Fetched(FetchPosition(*key, positions[key], -1), code, memoryview(b""), [], False, -1))
