@@ -23,7 +23,7 @@ from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.clusters.pauses import doubling
 from ferry.clusters.producing import produce_request
 from ferry.config import ClientRole, Cluster
-from ferry.errors import ClusterUnreachable, FerryError
+from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
 
 # As long as a leader election may take.
 WRITE_SECONDS = 60.0
@@ -83,7 +83,10 @@ class _Writing:
         """Whether the topic took what is `divided` among its partitions (by their number) before `deadline` (monotonic)."""
         leaders, pauses = Leaders(connection, [self._topic]), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         if self._in_order:
-            self._identity = await Coordinator(connection.loop, connection, "", "").idempotent_identity()
+            try:
+                self._identity = await Coordinator(connection.loop, connection, "", "").idempotent_identity()
+            except NotAuthorized as problem:  # brokers from 2.8 on give a producer id to whoever may write to any topic (KIP-679)
+                raise _problem(self._cluster, self._topic, CODES["TOPIC_AUTHORIZATION_FAILED"]) from problem
         while True:
             with suppress(RequestNotSent, RequestLost):
                 await leaders.refresh()
