@@ -108,7 +108,9 @@ def test_the_look_for_first_records_ends_in_time_when_the_cluster_hangs(
     assert took < 3 + CONTACT_MILLISECONDS / 1000
 
 
-def test_a_topic_that_is_gone_is_an_error_and_not_a_topic_without_records(flow_factory: FlowFactory, target_cluster: SandboxCluster) -> None:
+def test_a_topic_that_is_gone_is_an_error_and_not_a_topic_without_records(
+    flow_factory: FlowFactory, target_cluster: SandboxCluster
+) -> None:
     missing = TopicPartition("never-made", 0)
     with InternalTopicReader(flow_factory(target=target_cluster).target) as reader:
         (found,) = reader.first_records({missing: (0, 9)}, 30).values()
