@@ -165,15 +165,9 @@ class InternalTopicReader:
             asked, known = dict(islice(positions.items(), FIRSTS_A_ROUND)), len(found)
             # Half of the time that is left: a leader that hangs leaves time for the partitions of the next rounds.
             for key, part in self._fetched(asked, size, complete=False, seconds=left / 2):
-                try:
-                    if part.error in _GONE:
-                        raise self._problem(key.topic, KafkaError(part.error))
-                    records, positions[key], end = self._taken(part, spans[key][1], complete=False)
-                except FerryError as problem:
-                    found[key] = problem
-                else:
-                    if records or positions[key] >= min(end, spans[key][1]):
-                        found[key] = records[0] if records else None
+                first, positions[key], is_known = self._first_in(part, spans[key][1])
+                if is_known:
+                    found[key] = first
             if len(found) == known and all(positions[key] == offset for key, offset in asked.items()):
                 time.sleep(PAUSE_SECONDS)
             if len(found) - known < FEW_FIRSTS:  # a broker answers with one large batch at a time if the others exceed the size
@@ -183,6 +177,16 @@ class InternalTopicReader:
                 if key not in found:
                     positions[key] = position
         return found
+
+    def _first_in(self, part: Fetched, bound: int) -> tuple[InternalRecord | FerryError | None, int, bool]:
+        """The first record of an answer, or its error; the offset after the answer; whether no other answer is needed."""
+        try:
+            if part.error in _GONE:
+                raise self._problem(part.asked.topic, KafkaError(part.error))
+            records, position, end = self._taken(part, bound, complete=False)
+        except FerryError as problem:
+            return problem, part.asked.offset, True
+        return records[0] if records else None, position, bool(records) or position >= min(end, bound)
 
     def _from(
         self, starts: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, int], *, complete: bool, seconds: float | None = None
