@@ -145,6 +145,53 @@ def test_pem_in_the_file_itself_with_blanks_for_line_ends(load: Load, authority:
     assert settings["ssl.key.pem"] == authority.client.key_pem()
 
 
+def x509_label(pem: str) -> str:
+    return pem.replace(" CERTIFICATE", " X509 CERTIFICATE")
+
+
+def empty_lines(pem: str) -> str:
+    return pem.replace("\n", "\n\n")
+
+
+def windows(pem: str) -> str:
+    return empty_lines(pem).replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize("spell", [x509_label, empty_lines, windows])
+def test_spellings_of_pem(load: Load, tmp_path: Path, authority: Any, spell: Callable[[str], str]) -> None:
+    options = write_pem(tmp_path, authority)
+    for name in ("trust.pem", "key.pem"):
+        (tmp_path / name).write_bytes(spell((tmp_path / name).read_text()).encode())
+    cluster = cluster_with(load, tmp_path, "pem", options)
+    settings = cluster.librdkafka(ClientRole.CONSUMER)
+    assert settings["ssl.ca.pem"] == authority.root.certificate_pem
+    assert settings["ssl.certificate.pem"] == authority.client.certificate_pem + authority.intermediate.certificate_pem
+    assert settings["ssl.key.pem"] == authority.client.key_pem()
+    assert subjects(cluster.kafka_python(ClientRole.CONSUMER)["ssl_context"]) == ["root"]
+
+
+@pytest.mark.parametrize("password", [None, PASSWORD])
+def test_openssls_own_form_of_a_private_key(load: Load, tmp_path: Path, authority: Any, password: str | None) -> None:
+    """Encrypted, it has the headers Proc-Type and DEK-Info."""
+    options = write_pem(tmp_path, authority)
+    del options["key_password"]
+    protection = BestAvailableEncryption(password.encode()) if password else NoEncryption()
+    key = authority.client.key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, protection).decode()
+    assert ("Proc-Type" in key) == bool(password)
+    (tmp_path / "key.pem").write_text(key + authority.client.certificate_pem)
+    cluster = cluster_with(load, tmp_path, "pem", options | ({"key_password": password} if password else {}))
+    assert cluster.librdkafka(ClientRole.CONSUMER)["ssl.key.pem"] == authority.client.key_pem()
+    assert isinstance(cluster.kafka_python(ClientRole.CONSUMER)["ssl_context"], ssl.SSLContext)
+
+
+def test_certificates_with_trust_settings_are_refused(load: Load, tmp_path: Path, authority: Any) -> None:
+    options = write_pem(tmp_path, authority)
+    trusted = authority.root.certificate_pem
+    (tmp_path / "trust.pem").write_text(trusted + trusted.replace(" CERTIFICATE", " TRUSTED CERTIFICATE"))
+    with pytest.raises(ConfigError, match=r"A\.ssl\.truststore\.location: holds a TRUSTED CERTIFICATE"):
+        cluster_with(load, tmp_path, "pem", options).librdkafka(ClientRole.CONSUMER)
+
+
 def source() -> pkcs12.PKCS12KeyAndCertificates:
     """What all of `stores` were made of."""
     return pkcs12.load_pkcs12((STORES / "source.p12").read_bytes(), PASSWORD.encode())

@@ -30,8 +30,11 @@ from ferry.config.jks import MAGIC as JKS_MAGIC
 from ferry.config.jks import Unreadable, read_jks, uncovered
 from ferry.config.secret import Secret
 
-_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----", re.DOTALL)
+_CERTIFICATE = re.compile("-----END ([A-Z0-9 ]*CERTIFICATE)-----")
+_CERTIFICATES_READ = frozenset({"CERTIFICATE", "X509 CERTIFICATE"})
 _PRIVATE_KEY = re.compile("-----END [A-Z0-9 ]*PRIVATE KEY-----")
+# Empty lines, except the one after headers (`Proc-Type: …`). Java takes no notice of them; cryptography looks for headers before them.
+_EMPTY_LINES = re.compile(r"^([^:\n]*\n)(?:[^\S\n]*\n)+", re.MULTILINE)
 _JCEKS_MAGIC = b"\xce\xce\xce\xce"
 # Object identifiers in a PKCS12 store. The list of keys is not encrypted, only each key is. A symmetric key of Java has both.
 _PKCS12_KEY, _PKCS12_SECRET = bytes.fromhex("060b2a864886f70d010c0a0102"), bytes.fromhex("060b2a864886f70d010c0a0105")
@@ -108,15 +111,23 @@ def _read(settings: ClientSettings, name: str, location: str) -> bytes:
         raise settings.problem(name, f"{location.strip()} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
 
 
+def _pem(text: str) -> bytes:
+    return _EMPTY_LINES.sub(r"\1", text).encode()
+
+
 def _certificates(settings: ClientSettings, name: str, text: str) -> str:
     return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in _parsed_certificates(settings, name, text))
 
 
 def _parsed_certificates(settings: ClientSettings, name: str, text: str) -> list[x509.Certificate]:
-    if not _CERTIFICATE.search(text):
+    labels = _CERTIFICATE.findall(text)
+    if not labels:
         raise settings.problem(name, "holds no PEM certificate")
+    for label in labels:
+        if label not in _CERTIFICATES_READ:
+            raise settings.problem(name, f"holds a {label}, which Ferry does not read: convert it with openssl x509")
     try:
-        return x509.load_pem_x509_certificates(text.encode())
+        return x509.load_pem_x509_certificates(_pem(text))
     except ValueError:
         raise settings.problem(name, "holds a certificate that cannot be read") from None
 
@@ -126,7 +137,7 @@ def _pem_identity(settings: ClientSettings, name: str, key_text: str, chain_text
     if keys != 1:
         raise settings.problem(name, f"must hold exactly one PEM private key, and holds {keys}")
     try:
-        key = load_pem_private_key(key_text.encode(), password.encode() if password else None)
+        key = load_pem_private_key(_pem(key_text), password.encode() if password else None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise settings.problem(name, "holds a private key that cannot be read with ssl.key.password as given") from None
     chain_name = "ssl.keystore.certificate.chain" if name == "ssl.keystore.key" else name
