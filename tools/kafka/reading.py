@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, KafkaError, KafkaException, TopicPartition
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from ferry.errors import FerryError
 
@@ -20,6 +21,8 @@ POLL_SECONDS = 0.03
 POLL_RECORDS = 500
 # What librdkafka may fetch ahead for each partition: two sides are read at a time.
 AHEAD_KIB = 16_384
+# A broker that has just started answers so until it leads its partitions.
+ELECTING = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE}
 
 # `host:port`, or librdkafka settings where the cluster wants a login.
 Address = str | Mapping[str, str]
@@ -57,10 +60,7 @@ def partition_bounds(address: Address, topic: str) -> dict[int, tuple[int, int]]
         if listed.error is not None or not listed.partitions:
             raise NotReadable(f"topic {topic} of {_name(address)}: {listed.error or 'it has no partitions'}")
         # For a read_committed client the high watermark is the last stable offset.
-        return {
-            number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_SECONDS)
-            for number in sorted(listed.partitions)
-        }
+        return {number: _bounds(consumer, TopicPartition(topic, number)) for number in sorted(listed.partitions)}
 
 
 def read_partition(address: Address, topic: str, partition: int, bounds: tuple[int, int]) -> Iterator[RecordSeen]:
@@ -85,6 +85,17 @@ def read_partition(address: Address, topic: str, partition: int, bounds: tuple[i
                     # Counted from here: whoever takes the records may have been slow.
                     deadline = time.monotonic() + STALL_SECONDS
     raise NotReadable(f"{_name(address)}: {topic}-{partition} could not be read to offset {end}: nothing came for {STALL_SECONDS:.0f} s")
+
+
+@retry(
+    retry=retry_if_exception(lambda problem: isinstance(problem, KafkaException) and problem.args[0].code() in ELECTING),
+    stop=stop_after_delay(ANSWER_SECONDS),
+    wait=wait_fixed(POLL_SECONDS),
+    reraise=True,
+)
+def _bounds(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
+    bounds: tuple[int, int] = consumer.get_watermark_offsets(partition, timeout=ANSWER_SECONDS)
+    return bounds
 
 
 def _name(address: Address) -> str:
