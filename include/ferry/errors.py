@@ -139,13 +139,13 @@ class UnreadableRecord(FerryError):
 class NewerFormat(UnreadableRecord):
     """A newer Ferry wrote records that this release cannot read; this release wrote nothing."""
 
-    next_step = "upgrade this Ferry to the release that wrote it"
+    next_step = "upgrade this Ferry to the release that wrote the records"
 
 
 class ReplicatorActive(FerryError):
     """Another replicator or the members of a group still run, so the positions that Ferry read from them could be out of date."""
 
-    next_step = "stop what the message names permanently, then run again"
+    next_step = "stop what the message names, do not start it again, then run again"
     retry = RetryRule.HUMAN
 
 
@@ -162,7 +162,7 @@ class RecordsSkipped(FerryError):
     name them.
     """
 
-    next_step = "see offsets and reasons with ferry ledger, correct the reason, then run ferry ack-loss"
+    next_step = "see offsets and reasons with ferry ledger, remove the cause, then run ferry ack-loss"
     exit_code = ExitCode.DATA_LOST
     retry = RetryRule.HUMAN
 

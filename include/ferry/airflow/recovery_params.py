@@ -39,7 +39,7 @@ def recovery_params(command: str) -> dict[str, Param]:
         }
     planned = {
         "quiet_seconds": Param(
-            QUIET_SECONDS, type="number", minimum=0, description="Producers count as stopped when nothing arrives for so long."
+            QUIET_SECONDS, type="number", minimum=0, description="Producers count as stopped if no record arrives for so long."
         ),
         "verify": Param(True, type="boolean", description="Compare both sides record by record before groups are moved."),
     }

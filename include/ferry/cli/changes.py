@@ -33,7 +33,7 @@ def seed(
     offsets_topic: OffsetsTopic = None,
     connector: Connector = None,
     from_group: Annotated[
-        str | None, typer.Option("--from-group", help="Take the offsets of a group on the source, which copied until now.")
+        str | None, typer.Option("--from-group", help="Take the offsets of the group on the source that copied until now.")
     ] = None,
     foreign: Annotated[bool, typer.Option("--foreign", help="Declare that the records in remote topics are another replicator's.")] = False,
     topic: Topics = None,

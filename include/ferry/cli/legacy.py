@@ -29,9 +29,9 @@ def legacy(
     include: Annotated[str | None, typer.Option("--include", help="Regular expression of the topics to copy.")] = None,
     whitelist: Annotated[str | None, typer.Option("--whitelist", help="Older name of --include.")] = None,
     blacklist: Annotated[str | None, typer.Option("--blacklist", help="Copy all topics but these.")] = None,
-    num_streams: Annotated[str | None, typer.Option("--num.streams", help="Spark tasks.")] = None,
+    num_streams: Annotated[str | None, typer.Option("--num.streams", help="Number of Spark tasks.")] = None,
     offset_commit_interval: Annotated[
-        str | None, typer.Option("--offset.commit.interval.ms", help="How long a transaction stays open: 1 to 50 s, in ms.")
+        str | None, typer.Option("--offset.commit.interval.ms", help="How long a transaction stays open, in ms: 1000 to 50000.")
     ] = None,
     abort_on_send_failure: Annotated[
         str | None, typer.Option("--abort.on.send.failure", help="false: leave out records that the target refuses, and report them.")

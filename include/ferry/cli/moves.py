@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ROWS_SHOWN = 200
 
 Compare = Annotated[bool, typer.Option("--verify/--no-verify", help="Compare both sides record by record before groups are moved.")]
-Quiet = Annotated[float, typer.Option("--quiet-seconds", min=0, help="Producers count as stopped when nothing arrives for so long.")]
+Quiet = Annotated[float, typer.Option("--quiet-seconds", min=0, help="Producers count as stopped if no record arrives for so long.")]
 
 
 class Tail(StrEnum):

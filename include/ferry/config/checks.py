@@ -58,7 +58,7 @@ class EntryChecks:
             return "configures no provider that config.providers names", None
         stray = stray_prefix(self.keys, key) if key == entry.key else None
         known = ", ".join(self.keys.aliases)
-        what = f"{stray} is not among the clusters of this file ({known}), nor a flow between them" if stray else "is not a known property"
+        what = f"{stray} is neither a cluster of this file ({known}) nor a flow between two of them" if stray else "is not a known property"
         nearest = nearest_key(self.keys, key)
         return what, nearest and self.words(nearest)
 

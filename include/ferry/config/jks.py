@@ -75,7 +75,9 @@ def uncovered(key: CoveredKey, password: str) -> bytes:
         stream += last
     plain = bytes(one ^ other for one, other in zip(covered, stream, strict=False))
     if _sha1(spelled + plain) != digest:
-        raise Unreadable(f"holds the private key {key.alias}, which ssl.key.password (or, without it, ssl.keystore.password) does not open")
+        raise Unreadable(
+            f"holds the private key {key.alias}, but its password is not ssl.key.password (if that is not set: ssl.keystore.password)"
+        )
     return plain
 
 

@@ -139,7 +139,7 @@ def _pem_identity(settings: ClientSettings, name: str, key_text: str, chain_text
     try:
         key = load_pem_private_key(_pem(key_text), password.encode() if password else None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise settings.problem(name, "holds a private key that cannot be read with ssl.key.password as given") from None
+        raise settings.problem(name, "holds a private key that is damaged, or ssl.key.password is not its password") from None
     chain_name = "ssl.keystore.certificate.chain" if name == "ssl.keystore.key" else name
     plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     return _identity(settings, name, plain, _parsed_certificates(settings, chain_name, chain_text))
@@ -251,7 +251,7 @@ def _named(settings: ClientSettings, *names: str) -> Iterator[None]:
     except ssl.SSLError as problem:
         name = next(name for name in names if settings.given(name))
         reason = (problem.reason or str(problem)).lower().replace("_", " ")
-        raise settings.problem(name, f"holds what OpenSSL refuses: {reason}") from None
+        raise settings.problem(name, f"OpenSSL refuses its content: {reason}") from None
 
 
 def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
