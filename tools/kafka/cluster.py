@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from tools.kafka.access import listener_properties, login_settings
@@ -28,6 +30,7 @@ from ferry.sandbox.jars import KAFKA_VERSION, resolve_jars
 from ferry.sandbox.ports import free_ports, listens
 from ferry.sandbox.server_properties import DATA, NODE, SANDBOX, format_storage, kraft_settings, new_cluster_id, write_settings
 
+STOPPED_POLL_SECONDS = 0.001
 # A listener on the cluster's own port that asks for no login and no TLS, as `settings` may name it.
 OPEN = "PLAINTEXT://127.0.0.1:{port}"
 OPEN_LISTENER = re.compile(rf"(^|,){re.escape(OPEN)}(,|$)")
@@ -126,7 +129,9 @@ class SandboxCluster(LocalBroker):
 
     def pause(self) -> None:
         """SIGSTOP: connections stay, nothing answers. SandboxFailed when it does not run."""
-        self._signal(signal.SIGSTOP)
+        process = self._signal(signal.SIGSTOP)
+        while process.status() not in {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE}:  # until then its threads still answer
+            time.sleep(STOPPED_POLL_SECONDS)
 
     def resume(self) -> None:
         """SIGCONT. SandboxFailed when it does not run."""
@@ -140,11 +145,12 @@ class SandboxCluster(LocalBroker):
         self.kill()
         stop_zookeeper(self.directory)
 
-    def _signal(self, number: int) -> None:
+    def _signal(self, number: int) -> psutil.Process:
         process = self._process()
         if process is None:
             raise SandboxFailed(f"cluster {self.name} does not run")
         process.send_signal(number)
+        return process
 
     def _write_settings(self) -> None:
         port, controller_port = str(self.port), str(self.controller_port)
