@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
 from tests.documents.code_blocks import Stage
+from tools.kafka.groups import commit_offsets
 from tools.kafka.mirror_maker import MirrorMaker
 
 from ferry.sandbox import SandboxStatus, down, status, up
@@ -87,9 +88,7 @@ def copied_both_ways(room: Path) -> Mapping[str, str]:
     source = next(
         line.split("=")[1].strip() for line in (room / "mm2.properties").read_text().splitlines() if line.startswith("A.bootstrap")
     )
-    consumer = Consumer({"bootstrap.servers": source, "group.id": "billing", "log_level": 2})
-    consumer.commit(offsets=[TopicPartition("orders", 0, 5)], asynchronous=False)
-    consumer.close()
+    commit_offsets({"bootstrap.servers": source}, "billing", {("orders", 0): 5})
     _ferry(room, "run")
     return {}
 
@@ -131,7 +130,7 @@ def after_mirrormaker_1(room: Path) -> Mapping[str, str]:
             half = (low + high) // 2
             for number in range(half):
                 producer.produce(topic, f"copied {number}".encode(), partition=partition)
-            consumer.commit(offsets=[TopicPartition(topic, partition, half)], asynchronous=False)
+            commit_offsets({"bootstrap.servers": pair.source}, "mirror-maker-group", {(topic, partition): half})
     consumer.close()
     producer.flush(30)
     return {}

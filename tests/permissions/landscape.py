@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -30,6 +30,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tools.kafka import SandboxCluster
+from tools.kafka.groups import commit_offsets
 
 from ferry.client import remote_cluster
 from ferry.clusters.acl_binding import AclPattern, AclResource
@@ -175,16 +176,7 @@ class Side:
         assert producer.flush(30) == 0
 
     def commit(self, group: str, topic: str, offset: int) -> None:
-        consumer = Consumer({**self.cluster.client_settings(), "group.id": group, "enable.auto.commit": False, "log_level": 2})
-        deadline = time.monotonic() + SETTLED_SECONDS
-        while True:  # the first group of a cluster makes it create the topic of the groups
-            try:
-                consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-                break
-            except KafkaException:
-                assert time.monotonic() < deadline, f"{group} could not commit"
-                time.sleep(0.05)
-        consumer.close()
+        commit_offsets(self.cluster.client_settings(), group, {(topic, 0): offset})
 
 
 @dataclass

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.log_ends import log_ends
 from tools.kafka import SandboxCluster, read_all
+from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner, Result
 
 from ferry.cli.main import app
@@ -54,9 +55,7 @@ class Room:
 
 
 def commit(cluster: SandboxCluster, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-    consumer = Consumer({**cluster.client_settings(), "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, *entry) for entry in offsets.items()], asynchronous=False)
-    consumer.close()
+    commit_offsets(cluster.client_settings(), group, {(topic, partition): offset for partition, offset in offsets.items()})
 
 
 def read_on(cluster: SandboxCluster, group: str, topic: str) -> dict[int, list[int]]:

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.kafka import RecordSeen, SandboxCluster, read_all
+from tools.kafka.groups import commit_offsets
 
 from ferry.config import Flow
 from ferry.syncs.checkpoints import checkpoint_key, is_due, newest_checkpoints, plan_checkpoints, sync_checkpoints
@@ -98,11 +99,8 @@ def commit(source_cluster: SandboxCluster) -> Callable[..., None]:
     """Commit an offset as a consumer would: `commit(group, topic, {partition: offset}, metadata)`."""
 
     def at(group: str, topic: str, offsets: dict[int, int], metadata: str | None = None) -> None:
-        consumer = Consumer({**source_cluster.client_settings(), "group.id": group, "enable.auto.commit": False})
-        more = {} if metadata is None else {"metadata": metadata}
-        entries = [TopicPartition(topic, partition, offset, **more) for partition, offset in offsets.items()]
-        consumer.commit(offsets=entries, asynchronous=False)
-        consumer.close()
+        places = {(topic, partition): offset for partition, offset in offsets.items()}
+        commit_offsets(source_cluster.client_settings(), group, places, metadata or "")
 
     return at
 

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 from tools.kafka import SandboxCluster
+from tools.kafka.groups import commit_offsets
 
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import CommittedOffset
@@ -60,9 +61,7 @@ def new_group(prefix: str = "g") -> str:
 
 def commit(cluster: SandboxCluster, group: str, topic: str, images: Images) -> None:
     """As a client that is not Ferry."""
-    consumer = Consumer({**cluster.client_settings(), "group.id": group})
-    consumer.commit(offsets=[KafkaPartition(topic, *entry) for entry in images.items()], asynchronous=False)
-    consumer.close()
+    commit_offsets(cluster.client_settings(), group, {(topic, partition): offset for partition, offset in images.items()})
 
 
 def committed(cluster: SandboxCluster, group: str, topic: str, partitions: int = 2) -> dict[int, int]:

@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
-from confluent_kafka import TopicPartition as KafkaPartition
 from tools.kafka import SandboxCluster, read_all
+from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
@@ -29,10 +28,7 @@ Produce = Callable[..., None]
 
 def commit(cluster: SandboxCluster, group: str, offsets: Mapping[tuple[str, int], int], metadata: str = "") -> None:
     """As a client that is not Ferry."""
-    consumer = Consumer({**cluster.client_settings(), "group.id": group})
-    places = [KafkaPartition(topic, partition, offset, metadata=metadata) for (topic, partition), offset in offsets.items()]
-    consumer.commit(offsets=places, asynchronous=False)
-    consumer.close()
+    commit_offsets(cluster.client_settings(), group, offsets, metadata)
 
 
 def new_group(prefix: str = "g") -> str:

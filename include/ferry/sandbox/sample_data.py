@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from ferry.errors import FerryError
 
@@ -14,6 +15,8 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 FLUSH_SECONDS = 60.0
 # Metadata and offsets of a local broker: usually milliseconds.
 ANSWER_SECONDS = 15.0
+# The first group makes a cluster create the topic of the groups; until then no broker is the coordinator.
+COORDINATOR_SECONDS = 30.0
 GROUP, GROUP_TOPIC = "billing", "orders-lz4"
 # librdkafka retries by itself without messages; when it gives up, Ferry raises.
 QUIET = {"log_level": 2}
@@ -159,7 +162,12 @@ def read_in_part(bootstrap: str, group: str, topic: str) -> int:
         partitions = sorted(consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions)
         ends = [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_SECONDS) for number in partitions]
         places = [TopicPartition(topic, number, (low + high) // 2) for number, (low, high) in zip(partitions, ends, strict=True)]
-        consumer.commit(offsets=places, asynchronous=False)
+        _commit(consumer, places)
         return len(places)
     finally:
         consumer.close()
+
+
+@retry(retry=retry_if_exception_type(KafkaException), stop=stop_after_delay(COORDINATOR_SECONDS), wait=wait_fixed(0.05), reraise=True)
+def _commit(consumer: Consumer, places: list[TopicPartition]) -> None:
+    consumer.commit(offsets=places, asynchronous=False)
