@@ -96,7 +96,9 @@ class Scheduled:
     def attempts(self) -> set[int]:
         """How often the runs of backfills were planned."""
         runs = [run for run in self.states() if run.startswith("backfill")]
-        return {self.call("GET", f"/dags/{self.dag}/dagRuns/{run}/taskInstances/plan_run")["try_number"] for run in runs}
+        # A run that Airflow clears has no such task for a moment.
+        tasks = [task for run in runs for task in self.call("GET", f"/dags/{self.dag}/dagRuns/{run}/taskInstances")["task_instances"]]
+        return {task["try_number"] for task in tasks if task["task_id"] == "plan_run"}
 
     def reports(self) -> dict[str, int]:
         """Records by run."""
