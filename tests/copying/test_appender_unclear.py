@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.copying.appender_bench import Bench, new_bench
+from tests.copying.appender_bench import Bench
 
 from ferry.clusters.answers import PERHAPS_APPENDED
 from ferry.clusters.producing import PartitionAnswer
@@ -16,11 +16,6 @@ pytestmark = pytest.mark.unit
 KEY = ("A.t", 0)
 OUT_OF_ORDER = 45
 REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS = 7, 19
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    return new_bench(monkeypatch.setattr)
 
 
 def test_what_was_appended_too_slowly_is_asked_for_again_with_its_sequences(bench: Bench) -> None:

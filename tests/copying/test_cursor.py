@@ -5,38 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
 
 import pytest
+from tests.copying.cursors import BACKFILLED, COPIED, REMOTE_ID, TOPIC_ID, seed_at, task, unit
 
 from ferry.clusters.fetching import FetchPosition
-from ferry.copying.cursor import BYTES_AN_OFFSET, SMALLEST_FETCH_BYTES, PartitionCursor
-from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
+from ferry.copying.cursor import PartitionCursor
+from ferry.copying.model import Failure, PartitionOutcome, Segment
 from ferry.errors import ClusterUnreachable, PartitionUnavailable, SourceTruncated
 from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
-from ferry.wire.produce_batch import ProduceBatch
 
 pytestmark = pytest.mark.unit
-
-COPIED, BACKFILLED = ReceiptKind.COPIED, ReceiptKind.BACKFILLED
-TOPIC_ID, REMOTE_ID = UUID(int=1), UUID(int=2)
-
-
-def unit(start: int, end: int, *, runs: tuple[tuple[int, int], ...] | None = None, epoch: int = 3) -> ProduceBatch:
-    """A unit that settles [start, end); all offsets are records unless `runs` says otherwise."""
-    runs = ((start, end - start),) if runs is None else runs
-    count = sum(run[1] for run in runs)
-    return ProduceBatch("forwarded", memoryview(b"x" * count), count, runs, start, end, 1_000 + start, 1_000 + end, epoch)
-
-
-def seed_at(position: int) -> Receipt:
-    return Receipt(ReceiptKind.SEED, "t", 0, str(TOPIC_ID), "A.t", str(REMOTE_ID), position, position)
-
-
-def task(*segments: Segment, position: int = 0, seed: Receipt | None = None) -> PartitionTask:
-    return PartitionTask("t", 0, TOPIC_ID, "A.t", REMOTE_ID, position, segments, seed=seed)
 
 
 def test_a_transaction_accepted_and_confirmed() -> None:
@@ -187,61 +168,6 @@ def test_a_receipt_of_records_without_times_says_so() -> None:
     assert (receipt.source_epoch, cursor.head("run", "ledger").source_epoch) == (-1, -1)
 
 
-def test_what_a_handler_dropped_counts_once_it_is_settled() -> None:
-    cursor = PartitionCursor(task(Segment(COPIED, 0, 40)))
-    for end in (4, 7):  # two fetches without a unit, then one with one
-        cursor.fetched_to(end, 3)
-        cursor.note_dropped(end)
-    cursor.fetched_to(20, 3)
-    cursor.note_dropped(5)
-    cursor.accept(unit(7, 15), 0)
-    (receipt,) = cursor.receipts("run")
-    assert (receipt.upstream_end, receipt.counters.records, receipt.counters.dropped) == (15, 8, 11), (
-        "what lies behind the settled offset does not count yet"
-    )
-    cursor.confirm()
-    cursor.fetched_to(30, 3)
-    cursor.note_dropped(10)
-    cursor.settle_fetched()
-    (receipt,) = cursor.receipts("run")
-    assert (receipt.upstream_start, receipt.upstream_end, receipt.counters.dropped) == (15, 30, 15)
-    cursor.revert()
-    cursor.fetched_to(30, 3)
-    cursor.settle_fetched()
-    assert [entry.counters.dropped for entry in cursor.receipts("run")] == [0], (
-        "what an abandoned transaction held is fetched and counted anew"
-    )
-
-
-def test_what_a_handler_dropped_just_before_a_refused_record_counts() -> None:
-    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
-    cursor.fetched_to(6, 3)
-    cursor.note_dropped(6)
-    cursor.fetched_to(10, 3)
-    cursor.skip(unit(6, 10, runs=((6, 1),)), "refused")
-    cursor.settle_fetched()
-    found = [(entry.upstream_start, entry.upstream_end, entry.counters.dropped, entry.reason) for entry in cursor.receipts("run")]
-    assert found == [(0, 6, 6, ""), (6, 7, 0, "refused"), (7, 10, 0, "")]
-
-
-@pytest.mark.parametrize(("end", "settled"), [(1, []), (2, [(COPIED, 1, 2)])])
-def test_a_refused_record_at_the_very_beginning(end: int, settled: list[tuple[ReceiptKind, int, int]]) -> None:
-    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
-    cursor.fetched_to(end, -1)
-    cursor.skip(unit(0, end, runs=((0, 1),), epoch=-1), "refused")
-    assert [(entry.kind, entry.upstream_start, entry.upstream_end) for entry in cursor.receipts("run")] == [
-        (ReceiptKind.SKIPPED, 0, 1),
-        *settled,
-    ]
-
-
-def test_a_refused_record_of_which_no_epoch_is_known_leaves_none() -> None:
-    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
-    cursor.fetched_to(10, -1)
-    cursor.skip(unit(0, 10, runs=((4, 1),), epoch=-1), "refused")
-    assert (cursor.position, cursor.head("run", "ledger").source_epoch) == (10, -1)
-
-
 def test_an_expired_range_is_a_loss_and_closes_what_was_copied_before() -> None:
     cursor = PartitionCursor(task(Segment(COPIED, 0, 30)))
     cursor.fetched_to(10, 1)
@@ -333,113 +259,9 @@ def test_accepting_behind_the_last_segment_is_a_defect() -> None:
         cursor.accept(unit(3, 4), 0)
 
 
-def guarded(*segments: Segment, excluded: tuple[tuple[int, int], ...], epoch: int = 4) -> PartitionCursor:
-    return PartitionCursor(replace(task(*segments, position=segments[0].start), excluded=excluded, last_epoch=epoch))
-
-
-def test_excluded_offsets_are_settled_without_being_fetched() -> None:
-    cursor = guarded(Segment(COPIED, 10, 100), excluded=((0, 40), (41, 80), (90, 300)))
-    cursor.pass_excluded()
-    assert (cursor.fetched, cursor.fetch_position().last_epoch, cursor.fetch_position().limit) == (40, -1, SMALLEST_FETCH_BYTES)
-    cursor.settle_fetched()
-    assert (cursor.position, cursor.head("run", "ledger").source_epoch) == (40, -1), "an old epoch here would look like a truncated log"
-    cursor.fetched_to(41, 6)
-    cursor.pass_excluded()
-    assert cursor.fetched == 80
-    cursor.accept(unit(80, 85, epoch=6), 500)
-    cursor.fetched_to(90, 6)
-    cursor.pass_excluded()
-    assert (cursor.fetched, cursor.wants_fetch) == (100, False)
-    cursor.settle_fetched()
-    (receipt,) = cursor.receipts("run")
-    assert (receipt.upstream_start, receipt.upstream_end, receipt.runs) == (10, 100, ((80, 500, 5),))
-    assert (receipt.counters.records, receipt.counters.from_target) == (5, 30 + 39 + 10)
-    assert cursor.done
-    cursor.pass_excluded()
-    assert (cursor.done, cursor.fetched) == (True, 100)
-    cursor.revert()
-    assert cursor.fetched == 10
-
-
-def test_in_front_of_what_is_excluded_little_is_fetched() -> None:
-    cursor = guarded(Segment(COPIED, 10, 100), excluded=((20, 40),))
-    cursor.pass_excluded()
-    assert cursor.fetch_position() == FetchPosition("t", 0, 10, 4, 10 * BYTES_AN_OFFSET)
-    cursor.fetched_to(19, 5)
-    assert cursor.fetch_position() == FetchPosition("t", 0, 19, 5, SMALLEST_FETCH_BYTES)
-    cursor.fetched_to(20, 5)
-    cursor.fail(SourceTruncated("t", 0, "gone"))
-    cursor.pass_excluded()
-    assert cursor.fetched == 20
-
-
-def test_a_backfill_passes_excluded_offsets_and_leaves_the_position() -> None:
-    cursor = guarded(Segment(COPIED, 50, 60), Segment(BACKFILLED, 0, 20), excluded=((0, 30),))
-    cursor.fetched_to(60, 5)
-    cursor.settle_fetched()
-    cursor.pass_excluded()
-    cursor.settle_fetched()
-    assert [(entry.kind, entry.counters.from_target) for entry in cursor.receipts("run")] == [(COPIED, 0), (BACKFILLED, 20)]
-    assert (cursor.position, cursor.head("run", "ledger").source_epoch, cursor.done) == (60, 5, True)
-
-
-@pytest.mark.parametrize(
-    ("excluded", "log_start", "ranges"),
-    [
-        (((10, 40),), 40, [(COPIED, 10, 40, 30)]),  # nothing of one's own is lost
-        (((10, 40),), 45, [(COPIED, 10, 40, 30), (ReceiptKind.LOSS, 40, 45, 0)]),
-        (((15, 20), (25, 40)), 40, [(ReceiptKind.LOSS, 10, 25, 0), (COPIED, 25, 40, 15)]),
-    ],
-)
-def test_what_retention_took_is_a_loss_only_where_it_was_not_excluded(
-    excluded: tuple[tuple[int, int], ...], log_start: int, ranges: list[tuple[ReceiptKind, int, int, int]]
-) -> None:
-    cursor = guarded(Segment(COPIED, 10, 100), excluded=excluded)
-    cursor.lose(log_start, "gone")
-    receipts = cursor.receipts("run")
-    assert [(entry.kind, entry.upstream_start, entry.upstream_end, entry.counters.from_target) for entry in receipts] == ranges
-    assert (cursor.fetched, cursor.position) == (log_start, log_start)
-    inside = [entry.reason for entry in receipts if entry.kind is ReceiptKind.LOSS and entry.upstream_start < 15]
-    assert inside in ([], ["gone; 5 of these offsets held what the flow in the other direction wrote"])
-
-
 def test_receipts_and_head_bear_the_series_that_the_driver_named() -> None:
     cursor = PartitionCursor(replace(task(Segment(COPIED, 0, 10), seed=seed_at(0)), series="seed-9"))
     cursor.fetched_to(10, 3)
     cursor.accept(unit(0, 10), 100)
     assert [entry.series for entry in cursor.receipts("run")] == ["", "seed-9"], "the newest declaration counts, so it replaces older ones"
     assert cursor.head("run", "ledger").series == "seed-9"
-
-
-def test_what_a_handler_dropped_around_a_refused_record_counts() -> None:
-    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
-    cursor.fetched_to(10, 3)
-    cursor.accept(replace(unit(0, 4, runs=((0, 2),)), kind="handled", places=(0,), dropped=2), 100)
-    cursor.skip(replace(unit(4, 10, runs=((6, 1),)), kind="handled", places=(0,), dropped=5), "refused")
-    receipts = cursor.receipts("run")
-    assert [(entry.kind, entry.upstream_start, entry.upstream_end) for entry in receipts] == [
-        (COPIED, 0, 6),
-        (ReceiptKind.SKIPPED, 6, 7),
-        (COPIED, 7, 10),
-    ]
-    assert sum(entry.counters.records + entry.counters.dropped for entry in receipts) == 9
-    assert all(entry.counters.handled or entry.counters.dropped for entry in receipts if entry.kind == COPIED), (
-        "a verify would look for all their records"
-    )
-
-
-def test_receipts_around_a_refused_record_say_that_a_handler_was_at_work() -> None:
-    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
-    cursor.fetched_to(10, 3)
-    cursor.skip(replace(unit(0, 10, runs=((4, 1),)), kind="handled", places=(0,), dropped=9), "refused")
-    before, refused, behind = cursor.receipts("run")
-    assert (before.upstream_start, refused.upstream_start, behind.upstream_start, behind.upstream_end) == (0, 4, 5, 10)
-    assert all(entry.counters.handled or entry.counters.dropped for entry in (before, behind)), "a verify would look for all their records"
-    assert sum(entry.counters.dropped for entry in (before, refused, behind)) == 9
-    cursor = PartitionCursor(task(Segment(COPIED, 0, 10)))
-    cursor.fetched_to(5, 3)
-    cursor.skip(replace(unit(0, 5, runs=((0, 1),)), kind="handled", places=(0,), dropped=4), "refused")
-    cursor.fetched_to(10, 3)
-    cursor.skip(unit(5, 10, runs=((5, 1),)), "refused")
-    found = [(entry.upstream_start, entry.upstream_end, entry.counters.dropped, entry.counters.handled) for entry in cursor.receipts("run")]
-    assert found == [(0, 1, 0, 0), (1, 5, 4, 1), (5, 6, 0, 0), (6, 10, 0, 0)]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.copying.test_cursor import BACKFILLED, COPIED, seed_at, task, unit
+from tests.copying.cursors import BACKFILLED, COPIED, seed_at, task, unit
 
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import Segment

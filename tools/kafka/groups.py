@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+from confluent_kafka import Consumer, TopicPartition
+
+from ferry.sandbox.sample_data import commit
 
 # Metadata and offsets of a local broker: usually milliseconds.
 ANSWER_SECONDS = 15.0
-# The first group makes a cluster create the topic of the groups; until then no broker is the coordinator.
-COORDINATOR_SECONDS = 60.0
 
 
 def commit_offsets(settings: Mapping[str, str], group: str, offsets: Mapping[tuple[str, int], int], metadata: str = "") -> None:
     """Commit for a group without members. `settings`: librdkafka's; `offsets`: by topic and partition. KafkaException."""
     consumer = Consumer({**settings, "group.id": group, "enable.auto.commit": False, "log_level": 2})
     try:
-        _commit(consumer, [TopicPartition(*key, offset, metadata=metadata) for key, offset in offsets.items()])
+        commit(consumer, [TopicPartition(*key, offset, metadata=metadata) for key, offset in offsets.items()])
     finally:
         consumer.close()
-
-
-@retry(retry=retry_if_exception_type(KafkaException), stop=stop_after_delay(COORDINATOR_SECONDS), wait=wait_fixed(0.05), reraise=True)
-def _commit(consumer: Consumer, places: list[TopicPartition]) -> None:
-    consumer.commit(offsets=places, asynchronous=False)
 
 
 def next_records(bootstrap: str, group: str, topic: str) -> dict[int, tuple[bytes | None, bytes | None]]:

@@ -162,12 +162,13 @@ def read_in_part(bootstrap: str, group: str, topic: str) -> int:
         partitions = sorted(consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions)
         ends = [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_SECONDS) for number in partitions]
         places = [TopicPartition(topic, number, (low + high) // 2) for number, (low, high) in zip(partitions, ends, strict=True)]
-        _commit(consumer, places)
+        commit(consumer, places)
         return len(places)
     finally:
         consumer.close()
 
 
 @retry(retry=retry_if_exception_type(KafkaException), stop=stop_after_delay(COORDINATOR_SECONDS), wait=wait_fixed(0.05), reraise=True)
-def _commit(consumer: Consumer, places: list[TopicPartition]) -> None:
+def commit(consumer: Consumer, places: list[TopicPartition]) -> None:
+    """Commit for the consumer's group, which has no members. KafkaException after COORDINATOR_SECONDS."""
     consumer.commit(offsets=places, asynchronous=False)
