@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tools.kafka import SandboxCluster
 from tools.kafka.jars import mirror_maker_jars
+from tools.kafka.topics import delete_topics
 
 from ferry.clusters.internal_producer import append_records
 from ferry.config import FerryConfig, Flow, load_config
@@ -94,8 +95,7 @@ def chain(source_cluster: SandboxCluster, target_cluster: SandboxCluster, tmp_pa
         for cluster in (source_cluster, target_cluster):
             admin = AdminClient(cluster.client_settings())
             names = [name for name in admin.list_topics(timeout=10).topics if name.endswith("heartbeats")]
-            for future in admin.delete_topics(names).values() if names else ():
-                future.result(30)
+            delete_topics(cluster.client_settings(), *names)
 
 
 def _config(chain: Chain) -> str:

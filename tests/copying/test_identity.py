@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tools.kafka import SandboxCluster, read_all
+from tools.kafka.topics import delete_topics
 
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow, load_config
@@ -102,10 +103,6 @@ class Side:
         client = AdminClient(self.cluster.client_settings())
         for future in client.delete_records([TopicPartition(self.topic, number, end) for number, end in offsets.items()]).values():
             future.result(30)
-
-    def delete(self, topic: str) -> None:
-        client = AdminClient(self.cluster.client_settings())
-        client.delete_topics([topic])[topic].result(30)
 
     def of(self, origin: Side) -> list[list[bytes]]:
         """What there is of an origin's records, by partition, in order."""
@@ -262,7 +259,7 @@ def test_a_ledger_that_was_deleted_stops_the_other_flow_until_somebody_has_said_
     both_done(pair, run_flow)
     pair.b.write(10)
     done(pair.back)
-    pair.a.delete(ledger_topic(pair.there.target.alias))
+    delete_topics(pair.a.cluster.client_settings(), ledger_topic(pair.there.target.alias))
     report = copy(pair.there)
     assert [failure.error for failure in report.failed] == ["OriginUnclear"] * PARTITIONS
     assert "ferry seed --foreign" in report.failed[0].problem
@@ -280,7 +277,7 @@ def test_a_side_that_was_lost_gets_its_own_records_back(pair: Pair, run_flow: Ru
     """What came from a topic that is no more is not on today's topic: it is copied like everything else, and does not go round."""
     both_done(pair, run_flow)
     done(pair.there, pair.back)
-    pair.b.delete(pair.b.topic)
+    delete_topics(pair.b.cluster.client_settings(), pair.b.topic)
     topic_factory(pair.b.cluster, partitions=PARTITIONS, name=pair.b.topic)
     pair.b.seen = [{} for _ in range(PARTITIONS)]
     pair.b.write(10)

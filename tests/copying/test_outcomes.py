@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from tools.kafka import SandboxCluster, compare_topics, read_all
+from tools.kafka.topics import delete_topics
 
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner, More
@@ -41,11 +41,7 @@ class Side:
         self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
 
     def delete(self, *topics: str) -> None:
-        for future in self.admin.delete_topics(list(topics)).values():
-            future.result(30)
-        deadline = time.monotonic() + 20
-        while set(topics) & set(self.admin.list_topics(timeout=10).topics):
-            assert time.monotonic() < deadline
+        delete_topics(self.cluster.client_settings(), *topics)
 
     def drop_records(self, topic: str, partition: int, before: int) -> None:
         for future in self.admin.delete_records([TopicPartition(topic, partition, before)]).values():

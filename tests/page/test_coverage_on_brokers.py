@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tools.kafka import SandboxCluster, read_all
+from tools.kafka.topics import delete_topics
 
 from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -180,8 +181,7 @@ def test_a_compacted_remote_topic_says_why_its_gap_stays(
     assert "compacted" in gap["obstacle"]
 
     # It is deleted at the source: what the ledger knows stays visible, and nothing of it can be missing.
-    client = AdminClient(source_cluster.client_settings())
-    client.delete_topics([topic])[topic].result(30)
+    delete_topics(source_cluster.client_settings(), topic)
     deadline = time.monotonic() + 30
     while (seen := coverage(flow, topic))["missing"]:
         assert time.monotonic() < deadline

@@ -31,6 +31,7 @@ from confluent_kafka.admin import (
 )
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
+from tools.kafka.topics import delete_topics
 
 from ferry.client import remote_cluster
 from ferry.clusters.acl_binding import AclPattern, AclResource
@@ -160,11 +161,7 @@ class Side:
         """Gone when this returns, if it ever was there."""
         if name not in self.topics():
             return
-        self.admin.delete_topics([name])[name].result(30)
-        deadline = time.monotonic() + SETTLED_SECONDS
-        while name in self.topics():
-            assert time.monotonic() < deadline, f"{name} was never deleted"
-            time.sleep(0.01)
+        delete_topics(self.cluster.client_settings(), name)
 
     def topics(self) -> set[str]:
         return set(self.admin.list_topics(timeout=10).topics)

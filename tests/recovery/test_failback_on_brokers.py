@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient
 from tests.log_ends import log_ends
 from tests.recovery.rooms import Room, commit, everything, from_record, numbers, read_on
 from tools.kafka import SandboxCluster
+from tools.kafka.topics import delete_topics
 
 from ferry.config import Flow, load_config
 from ferry.errors import RecoveryStopped
@@ -152,8 +152,7 @@ def test_what_stops_a_failback(room: Room, copy_flow: CopyFlow) -> None:
     assert room.command("failover", "--yes", "--no-last-copy")[0].exit_code == 0
     with _producing(room, room.target), pytest.raises(RecoveryStopped, match="records still arrive"):
         room.command("failback", *QUIET)
-    client = AdminClient(room.source.client_settings())
-    client.delete_topics([room.topic])[room.topic].result(30)
+    delete_topics(room.source.client_settings(), room.topic)
     with pytest.raises(RecoveryStopped, match=r"is not what it was: .* has no topic .*--rebuilt"):
         room.command("failback", *QUIET)
     # Built anew, it gets everything that the target holds, what had come from it too.

@@ -25,6 +25,7 @@ from tests.soak.recording import Recorder
 from tests.soak.report import Log
 from tests.soak.stage import Stage, create_topics
 from tests.soak.topics import COMPACTED, FIRST, Topics
+from tools.kafka.topics import delete_topics
 
 PAUSE_SECONDS = (2.0, 8.0)
 ANSWER_SECONDS = 20.0
@@ -97,7 +98,7 @@ class Changes(threading.Thread):
         write_once(self._stage.source_proxy.bootstrap, (name, 0), BRIEF_RECORDS, self._recorder)
         self._stopped.wait(self._chance.uniform(1.0, 20.0))
         self._disturbed()  # a run that copies it right now reports that it is gone
-        self._admin.delete_topics([name])[name].result(ANSWER_SECONDS)
+        delete_topics(self._stage.source.client_settings(), name)
         self._log.event("deleted topic", name)
 
     def _config(self) -> None:

@@ -60,8 +60,8 @@ class Watched:
                 for process in (root, *root.children(recursive=True)):
                     with suppress(psutil.Error, OSError):  # its user may not look at a process that is just ending
                         self._look(process)
-            files = [path for path in self._scratch.rglob("*") if path.is_file()]
-            with suppress(OSError):
+            with suppress(OSError):  # Spark deletes its directories meanwhile
+                files = [path for path in self._scratch.rglob("*") if path.is_file()]
                 self.scratch = max(self.scratch, sum(path.stat().st_size for path in files))
 
     def _look(self, process: psutil.Process) -> None:

@@ -100,7 +100,7 @@ def commit(source_cluster: SandboxCluster) -> Callable[..., None]:
 
     def at(group: str, topic: str, offsets: dict[int, int], metadata: str | None = None) -> None:
         places = {(topic, partition): offset for partition, offset in offsets.items()}
-        commit_offsets(source_cluster.client_settings(), group, places, metadata or "")
+        commit_offsets(source_cluster.client_settings(), group, places, metadata)
 
     return at
 

@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tools.kafka import SandboxCluster, compare_topics
+from tools.kafka.topics import delete_topics
 
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
@@ -93,8 +94,7 @@ def test_a_remote_topic_that_was_deleted_stays_deleted_until_the_flow_says_other
     flow = flow_factory(f"A->B.topics = {topic}")
     Run(flow, RunRequest(flow.name, "run")).prepare(spark_follows=False)
     remote = f"{flow.source.alias}.{topic}"
-    client = AdminClient(target_cluster.client_settings())
-    client.delete_topics([remote])[remote].result(30)
+    delete_topics(target_cluster.client_settings(), remote)
     outcome = sync_topics(SyncContext(flow))
     assert outcome.changes == ()
     assert [skipped.reason for skipped in outcome.skipped if skipped.what == f"topic {remote}"] == [

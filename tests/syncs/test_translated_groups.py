@@ -26,7 +26,7 @@ RunFlow = Callable[..., RunReport]
 Produce = Callable[..., None]
 
 
-def commit(cluster: SandboxCluster, group: str, offsets: Mapping[tuple[str, int], int], metadata: str = "") -> None:
+def commit(cluster: SandboxCluster, group: str, offsets: Mapping[tuple[str, int], int], metadata: str | None = None) -> None:
     """As a client that is not Ferry."""
     commit_offsets(cluster.client_settings(), group, offsets, metadata)
 

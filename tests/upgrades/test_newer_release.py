@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 from tests.log_ends import log_ends
 from tools.kafka import SandboxCluster
+from tools.kafka.topics import delete_topics
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
@@ -100,9 +100,7 @@ def both(source_cluster, target_cluster, config_file, topic_factory, produce, ru
         yield made
     finally:
         alias = made.flow.source.alias
-        client = AdminClient(target_cluster.client_settings())
-        for future in client.delete_topics([ledger_topic(alias), state_topic(alias), runs_topic(alias)]).values():
-            future.result(30)
+        delete_topics(target_cluster.client_settings(), ledger_topic(alias), state_topic(alias), runs_topic(alias))
 
 
 def newer(pair: tuple[bytes, bytes]) -> tuple[bytes, bytes]:

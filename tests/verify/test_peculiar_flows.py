@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError
-from confluent_kafka.admin import AdminClient
 from tests.verify.conftest import Pair, numbers, write
 from tools.kafka import SandboxCluster
+from tools.kafka.topics import delete_topics
 
 from ferry.errors import ExitCode
 from ferry.verify import reasons
@@ -78,15 +76,6 @@ def test_both_directions_under_one_name(pair: Pair) -> None:
         assert (reasons.LOCAL.split(":")[0], "target") in told(report)
 
 
-def delete(cluster: SandboxCluster, topic: str) -> None:
-    client = AdminClient(cluster.client_settings())
-    client.delete_topics([topic])[topic].result(30)
-    deadline = time.monotonic() + 30
-    while client.list_topics(topic, timeout=10).topics[topic].error != KafkaError.UNKNOWN_TOPIC_OR_PART:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_partitions_whose_copies_or_ledger_were_deleted_fail(pair: Pair) -> None:
     """Found as records that were never copied they would pass: there is nothing left to differ from."""
     prefix = f"g{secrets.token_hex(4)}"
@@ -96,7 +85,7 @@ def test_partitions_whose_copies_or_ledger_were_deleted_fail(pair: Pair) -> None
         fill(pair.source, topic, 20)
     pair.run(flow)
     for topic in (deleted, renewed):
-        delete(pair.target, pair.remote(flow, topic))
+        delete_topics(pair.target.client_settings(), pair.remote(flow, topic))
     pair.topic(pair.target, name=pair.remote(flow, renewed))
     report = pair.prove(flow)
     assert [(entry.topic, entry.partition, entry.error) for entry in report.failed] == [
@@ -104,7 +93,7 @@ def test_partitions_whose_copies_or_ledger_were_deleted_fail(pair: Pair) -> None
         (renewed, 0, "TargetRecreated"),
     ]
     assert (report.equal, report.exit_code, report.records, report.differences) == (False, ExitCode.PARTLY_FAILED, 20, ())
-    delete(pair.target, flow.ledger_topic)
+    delete_topics(pair.target.client_settings(), flow.ledger_topic)
     pair.topic(pair.target, name=flow.ledger_topic)
     blind = pair.prove(flow, topics=(whole,))
     assert [(entry.topic, entry.error) for entry in blind.failed] == [(whole, "PositionDisagrees")]
@@ -117,7 +106,7 @@ def test_a_source_topic_that_began_anew(pair: Pair) -> None:
     flow = pair.flow(topic, "A->B.ferry.on.recreate = restart")
     fill(pair.source, topic, 50)
     pair.run(flow)
-    delete(pair.source, topic)
+    delete_topics(pair.source.client_settings(), topic)
     pair.topic(name=topic)
     fill(pair.source, topic, 20, first=500)
     before = pair.prove(flow)  # the next run has not seen it yet

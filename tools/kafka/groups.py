@@ -12,11 +12,13 @@ from ferry.sandbox.sample_data import commit
 ANSWER_SECONDS = 15.0
 
 
-def commit_offsets(settings: Mapping[str, str], group: str, offsets: Mapping[tuple[str, int], int], metadata: str = "") -> None:
+def commit_offsets(settings: Mapping[str, str], group: str, offsets: Mapping[tuple[str, int], int], metadata: str | None = None) -> None:
     """Commit for a group without members. `settings`: librdkafka's; `offsets`: by topic and partition. KafkaException."""
     consumer = Consumer({**settings, "group.id": group, "enable.auto.commit": False, "log_level": 2})
+    # With an empty text, librdkafka commits one of length 1: its C string with its end.
+    with_metadata = {} if metadata is None else {"metadata": metadata}
     try:
-        commit(consumer, [TopicPartition(*key, offset, metadata=metadata) for key, offset in offsets.items()])
+        commit(consumer, [TopicPartition(*key, offset, **with_metadata) for key, offset in offsets.items()])
     finally:
         consumer.close()
 

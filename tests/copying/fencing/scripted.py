@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from tools.kafka import SandboxCluster
+from tools.kafka.topics import delete_topics
 
 from ferry.copying.lane import Lane
 from ferry.copying.lane_runner import More, run_lanes
@@ -60,12 +61,10 @@ def at_commit(monkeypatch: pytest.MonkeyPatch, number: int, act: Between) -> Non
 
 
 def replace_topic(cluster: SandboxCluster, topic: str, *, again: bool = True) -> None:
-    client = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    client.delete_topics([topic])[topic].result(30)
-    deadline = time.monotonic() + 20
-    while topic in client.list_topics(timeout=10).topics:
-        assert time.monotonic() < deadline
+    delete_topics(cluster.client_settings(), topic)
     if again:
+        client = AdminClient(cluster.client_settings())
+        deadline = time.monotonic() + 20
         client.create_topics([NewTopic(topic, 3, 1)])[topic].result(30)
         # The controller answers before the broker knows: a commit that names the topic in between is refused, and nothing is copied yet.
         while topic not in client.list_topics(timeout=10).topics:
