@@ -34,8 +34,8 @@ from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import AFTER_THE_COPY
 
 SECONDS = 30.0
-# MM2 refreshes every second here; each connector still waits for its turn on a loaded machine.
-CATCH_UP_SECONDS = 90.0
+# MM2 refreshes every second here; each connector still waits for its turn, on a loaded machine for minutes.
+CATCH_UP_SECONDS = 300.0
 POLL_SECONDS = 1.0
 # A run mostly waits for answers.
 FLOWS_AT_ONCE = 4
