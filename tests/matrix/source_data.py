@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tools.kafka import SandboxCluster
+from tools.kafka.topics import delete_topics
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 CONFIGS = {"retention.ms": "86400000000", "segment.bytes": "67108864", "max.message.bytes": "2000000"}
@@ -70,8 +71,8 @@ def fill_alone(cluster: SandboxCluster, topic: str, count: int) -> None:
 
 def recreate(cluster: SandboxCluster, topic: str) -> None:
     """Delete a topic of one partition and create it again; with ZooKeeper its name is taken for a while."""
+    delete_topics(cluster.client_settings(), topic)
     admin = AdminClient(cluster.client_settings())
-    admin.delete_topics([topic])[topic].result(SECONDS)
     deadline = time.monotonic() + SECONDS
     while True:
         try:

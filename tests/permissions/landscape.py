@@ -159,9 +159,8 @@ class Side:
 
     def remove_topic(self, name: str) -> None:
         """Gone when this returns, if it ever was there."""
-        if name not in self.topics():
-            return
-        delete_topics(self.cluster.client_settings(), name)
+        if name in self.topics():
+            delete_topics(self.cluster.client_settings(), name)
 
     def topics(self) -> set[str]:
         return set(self.admin.list_topics(timeout=10).topics)
