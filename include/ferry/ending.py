@@ -12,8 +12,11 @@ from __future__ import annotations
 import atexit
 import io
 import os
+import secrets
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -49,8 +52,10 @@ def run_and_end(main: Callable[[], int | None]) -> NoReturn:
     os._exit(code)
 
 
-# Signals that raised KeyboardInterrupt, until somebody has looked.
+# Signals that raised KeyboardInterrupt, or will when nobody holds them any more, until somebody has looked.
 _raised: list[int] = []
+# Whether signals wait (an entry for each block that holds them).
+_held: list[None] = []
 
 
 @contextmanager
@@ -62,7 +67,8 @@ def interrupted_by_signals() -> Iterator[None]:
 
     def interrupt(number: int, _: object) -> None:
         _raised.append(number)
-        raise KeyboardInterrupt
+        if not _held:
+            raise KeyboardInterrupt
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
@@ -75,12 +81,38 @@ def interrupted_by_signals() -> Iterator[None]:
         _raised.clear()
 
 
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Inside, a signal of `interrupted_by_signals` waits for the end of the block: for steps that must not end halfway, and end soon."""
+    _held.append(None)
+    try:
+        yield
+    finally:
+        _held.pop()
+    raise_if_interrupted()
+
+
+@contextmanager
+def temporary_directory(prefix: str) -> Iterator[Path]:
+    """A new directory that only its user may read, until the end of the block. A signal that ends Ferry does not leave it behind.
+
+    Not so with Python's TemporaryDirectory: a signal may come while that makes or removes the directory.
+    """
+    directory = Path(tempfile.gettempdir(), f"{prefix}{secrets.token_hex(8)}")
+    try:
+        directory.mkdir(0o700)
+        yield directory
+    finally:
+        with interrupts_held():
+            shutil.rmtree(directory, ignore_errors=True)
+
+
 def raise_if_interrupted() -> None:
     """KeyboardInterrupt, once, if a signal came inside `interrupted_by_signals`. An event loop calls it after it ran.
 
     Such a loop keeps whatever a task raises as the result of that task, and nobody may ask for it.
     """
-    if _raised and threading.current_thread() is threading.main_thread():
+    if _raised and not _held and threading.current_thread() is threading.main_thread():
         _raised.clear()
         raise KeyboardInterrupt
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from ferry.cli.new_file import check_new_file
 from ferry.cli.prompts import Asker
 from ferry.config.first_file import FirstFile
 from ferry.doctor.cluster_facts import ClusterFacts
-from ferry.ending import interrupted_by_signals
+from ferry.ending import interrupted_by_signals, temporary_directory
 from ferry.errors import ArgumentError, ConfigError, ExitCode
 
 pytestmark = pytest.mark.unit
@@ -133,6 +135,24 @@ def test_signals_that_are_ignored_stay_ignored() -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def test_a_signal_leaves_no_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with interrupted_by_signals(), pytest.raises(KeyboardInterrupt), temporary_directory("ferry-"):
+        signal.raise_signal(signal.SIGTERM)
+    assert list(tmp_path.iterdir()) == []
+
+    removed = shutil.rmtree
+
+    def interrupted(directory: Path, **options: bool) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        removed(directory, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with interrupted_by_signals(), pytest.raises(KeyboardInterrupt), temporary_directory("ferry-"):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_path_that_cannot_be_read_is_an_error_with_a_message(tmp_path: Path) -> None:

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-# A page change of a flow with 2,000 topics, of the browser's main thread.
-CHANGE_SECONDS = 2.0
-
 
 def heads(page: Page) -> list[str]:
     return [text.strip() for text in page.get_by_role("table", name="Topics").locator("tbody tr td:first-child").all_inner_texts()]
@@ -32,11 +29,9 @@ def test_two_thousand_topics_are_sorted_searched_and_paged(visit: Visit) -> None
     table = page.get_by_role("table", name="Topics")
     visit.picture("topics-many")
 
-    busy = Busy(page)
     page.get_by_role("button", name="Next").click()
     expect(page.get_by_text("51 to 100 of 2,000")).to_be_visible()
     expect(table.locator("tbody tr td:first-child").first).to_have_text("topic-1949")
-    assert busy.seconds() < CHANGE_SECONDS
     assert page.locator("tr").count() <= 100
     page.get_by_role("button", name="Previous").click()
     expect(page.get_by_text("1 to 50 of 2,000")).to_be_visible()
@@ -64,22 +59,6 @@ def test_two_thousand_topics_are_sorted_searched_and_paged(visit: Visit) -> None
     assert page.locator("li").count() <= 300, "a list of all topics would be too long"
     tab(page, "Groups").click()
     expect(page.get_by_text("1 to 50 of 2,000")).to_be_visible()
-
-
-class Busy:
-    """How long the browser's main thread works."""
-
-    def __init__(self, page: Page) -> None:
-        self._session = page.context.new_cdp_session(page)
-        self._session.send("Performance.enable")
-        self._before = self._now()
-
-    def seconds(self) -> float:
-        return self._now() - self._before
-
-    def _now(self) -> float:
-        found = self._session.send("Performance.getMetrics")["metrics"]
-        return next(float(entry["value"]) for entry in found if entry["name"] == "TaskDuration")
 
 
 def test_a_topics_partitions_open_below_it(visit: Visit) -> None:

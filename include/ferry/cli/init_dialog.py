@@ -2,7 +2,6 @@
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from ferry.doctor.cluster_facts import ClusterFacts, read_cluster_facts
 from ferry.doctor.finding import Finding, Verdict
 from ferry.doctor.flow_checks import rights_findings
 from ferry.doctor.flow_facts import rights_of, source_rights
+from ferry.ending import temporary_directory
 from ferry.errors import ConfigError, FerryError
 from ferry.permissions.required import required_rights
 
@@ -203,8 +203,8 @@ class InitDialog:
     @contextmanager
     def _loaded(self, answers: FirstFile) -> Iterator[FerryConfig]:
         """The config that the file would hold, from a temporary file. ConfigError names the file to be written."""
-        with tempfile.TemporaryDirectory(prefix="ferry-init-") as directory:
-            path = Path(directory) / self.file.name
+        with temporary_directory("ferry-init-") as directory:
+            path = directory / self.file.name
             write_new_file(path, first_file(answers), force=False)
             try:
                 yield load_config(path)

@@ -6,7 +6,6 @@ reads too. An option that has no meaning here gets a warning, or an error that s
 
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from ferry.cli.copies import carry_out
 from ferry.cli.options import AsJson, Master, ReportFile, run_id
 from ferry.cli.output import notice
 from ferry.copying.request import RunRequest
+from ferry.ending import temporary_directory
 from ferry.errors import ArgumentError, ConfigError
 
 
@@ -81,8 +81,8 @@ def legacy(
     # Escaped by the rules of Java properties.
     lines = [javaproperties.join_key_value(f"legacy.{name}", value, " = ") for name, value in options.items() if value is not None]
     text = "".join(f"{line}{os.linesep}" for line in lines)
-    with tempfile.TemporaryDirectory(prefix="ferry-legacy-") as directory:
-        config = Path(directory) / "legacy.properties"
+    with temporary_directory("ferry-legacy-") as directory:
+        config = directory / "legacy.properties"
         config.touch(mode=0o600)
         config.write_text(text, encoding="latin-1")
         _load(config)

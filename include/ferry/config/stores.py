@@ -7,7 +7,6 @@ between JKS and PKCS12, whatever its type says. Messages never contain passwords
 import re
 import secrets
 import ssl
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from ferry.config.client_settings import TRUSTED_PEM, ClientSettings, require_co
 from ferry.config.jks import MAGIC as JKS_MAGIC
 from ferry.config.jks import Unreadable, read_jks, uncovered
 from ferry.config.secret import Secret
+from ferry.ending import temporary_directory
 
 _CERTIFICATE = re.compile("-----END ([A-Z0-9 ]*CERTIFICATE)-----")
 _CERTIFICATES_READ = frozenset({"CERTIFICATE", "X509 CERTIFICATE"})
@@ -259,7 +259,7 @@ def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
     passphrase = secrets.token_hex(32)
     key = load_pem_private_key(identity.key.reveal().encode(), None)
     encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase.encode()))
-    with tempfile.TemporaryDirectory(prefix="ferry-") as directory:
-        path = Path(directory) / "identity.pem"
+    with temporary_directory("ferry-") as directory:
+        path = directory / "identity.pem"
         path.write_bytes(encrypted + identity.certificates.encode())
         context.load_cert_chain(path, password=passphrase)
