@@ -83,7 +83,13 @@ def interrupted_by_signals() -> Iterator[None]:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Inside, a signal of `interrupted_by_signals` waits for the end of the block: for steps that must not end halfway, and end soon."""
+    """Inside, a signal of `interrupted_by_signals` waits for the end of the block: for steps that must not end halfway, and end soon.
+
+    Such a signal interrupts the main thread: in other threads there is nothing to hold.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     _held.append(None)
     try:
         yield
