@@ -1,8 +1,16 @@
-"""Free ports of 127.0.0.1 that stay free until a broker uses them, and after it was killed."""
+"""Free ports of 127.0.0.1 that stay free until a broker uses them, and after it was killed.
 
+Between the choice of a port and its use by a broker seconds pass. So a process locks the port's byte in a file until the process ends, and
+other processes of the user choose other ports.
+"""
+
+import fcntl
+import os
 import secrets
 import socket
+import tempfile
 import threading
+from functools import cache
 from pathlib import Path
 
 from ferry.errors import FerryError
@@ -32,7 +40,7 @@ def free_ports(count: int) -> list[int]:
     with _lock:
         for _ in range(ATTEMPTS):
             port = FIRST_PORT + secrets.randbelow(last - FIRST_PORT)
-            if port not in _given_out and _can_bind(port):
+            if port not in _given_out and _can_bind(port) and _reserve(port):
                 _given_out.add(port)
                 found.append(port)
             if len(found) == count:
@@ -52,6 +60,21 @@ def _ephemeral_start() -> int:
         return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):
         return 32_768
+
+
+def _reserve(port: int) -> bool:
+    """Whether no other process has reserved it."""
+    try:
+        fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def _reservations() -> int:
+    """The file's descriptor. It must stay open: to close it would give up all locks of the process."""
+    return os.open(Path(tempfile.gettempdir(), f"ferry-ports-{os.getuid()}"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
 
 def _can_bind(port: int) -> bool:
