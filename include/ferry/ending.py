@@ -21,12 +21,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from ferry.errors import ExitCode
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+T = TypeVar("T")
 
 # The exit code that a shell reports for a command that Ctrl-C ended.
 INTERRUPTED = 130
@@ -52,10 +54,11 @@ def run_and_end(main: Callable[[], int | None]) -> NoReturn:
     os._exit(code)
 
 
-# Signals that raised KeyboardInterrupt, or will when nobody holds them any more, until somebody has looked.
-_raised: list[int] = []
-# Whether signals wait (an entry for each block that holds them).
+# Signals that will raise KeyboardInterrupt when nobody holds them any more.
+_pending: list[int] = []
+# While something is in these, signals wait; while something is in the second one, they need not.
 _held: list[None] = []
+_waiting: list[None] = []
 
 
 @contextmanager
@@ -66,9 +69,9 @@ def interrupted_by_signals() -> Iterator[None]:
     """
 
     def interrupt(number: int, _: object) -> None:
-        _raised.append(number)
-        if not _held:
+        if not _held or _waiting or _pending:  # a second one waits for nothing
             raise KeyboardInterrupt
+        _pending.append(number)
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
@@ -78,14 +81,16 @@ def interrupted_by_signals() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-        _raised.clear()
+        _pending.clear()
+        _waiting.clear()
 
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Inside, a signal of `interrupted_by_signals` waits for the end of the block: for steps that must not end halfway, and end soon.
+    """Inside, a signal of `interrupted_by_signals` waits for the end of the block, or for `interruptible`; a second one does not.
 
-    Such a signal interrupts the main thread: in other threads there is nothing to hold.
+    For steps that must not end halfway, and for event loops: those keep whatever a task raises as the result of that task, and nobody may
+    ask for it. Such signals interrupt the main thread: in other threads there is nothing to hold.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -95,7 +100,25 @@ def interrupts_held() -> Iterator[None]:
         yield
     finally:
         _held.pop()
-    raise_if_interrupted()
+        _raise_pending()
+
+
+def interruptible(wait: Callable[..., T], *arguments: object) -> T:
+    """The result of `wait`, which a signal may interrupt although it is held."""
+    if not _held or threading.current_thread() is not threading.main_thread():
+        return wait(*arguments)
+    _waiting.append(None)
+    try:
+        _raise_pending()
+        return wait(*arguments)
+    finally:
+        _waiting.pop()
+
+
+def _raise_pending() -> None:
+    if _pending and (_waiting or not _held):
+        _pending.clear()
+        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -104,23 +127,15 @@ def temporary_directory(prefix: str) -> Iterator[Path]:
 
     Not so with Python's TemporaryDirectory: a signal may come while that makes or removes the directory.
     """
-    directory = Path(tempfile.gettempdir(), f"{prefix}{secrets.token_hex(8)}")
+    with interrupts_held():
+        parent = tempfile.gettempdir()  # it writes a file, to see whether it can
+    directory = Path(parent, f"{prefix}{secrets.token_hex(8)}")
     try:
         directory.mkdir(0o700)
         yield directory
     finally:
         with interrupts_held():
             shutil.rmtree(directory, ignore_errors=True)
-
-
-def raise_if_interrupted() -> None:
-    """KeyboardInterrupt, once, if a signal came inside `interrupted_by_signals`. An event loop calls it after it ran.
-
-    Such a loop keeps whatever a task raises as the result of that task, and nobody may ask for it.
-    """
-    if _raised and not _held and threading.current_thread() is threading.main_thread():
-        _raised.clear()
-        raise KeyboardInterrupt
 
 
 def _replace_closed_streams() -> None:

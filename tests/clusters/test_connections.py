@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from kafka.future import Future
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from tools.kafka import SandboxCluster
 
@@ -138,18 +140,35 @@ def test_an_unknown_broker_is_looked_up(flow_factory: Callable[..., Flow], sourc
 
 @pytest.mark.unit
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_loop_though_another_task_took_it(number: signal.Signals) -> None:
-    """kafka-python's loop keeps what a task raises, KeyboardInterrupt too."""
+def test_a_signal_ends_the_loop_between_two_tasks(number: signal.Signals) -> None:
+    """kafka-python's loop keeps what a task raises, KeyboardInterrupt too; and whoever waits for that task would wait for ever."""
     loop = EventLoop()
+    ended = []
 
     async def other() -> None:
         signal.raise_signal(number)
+        ended.append(number)
 
     async def asked() -> None:
         loop.start(other)
-        await loop.sleep(0.01)
+        await Future()
 
     with interrupted_by_signals(), pytest.raises(KeyboardInterrupt):
         loop.run(asked)
+    assert ended == [number]
+    with interrupted_by_signals(), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(number)
     loop.run(loop.sleep, 0.0)
+    loop.close()
+
+
+@pytest.mark.unit
+def test_a_signal_ends_a_loop_that_waits_for_sockets() -> None:
+    loop = EventLoop()
+    timer = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGTERM))
+    with interrupted_by_signals():
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            loop.run(loop.sleep, 60.0)
+    timer.join()
     loop.close()

@@ -11,7 +11,7 @@ from weakref import WeakSet
 from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
-from ferry.ending import raise_if_interrupted
+from ferry.ending import interruptible, interrupts_held
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class SocketSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         awaited = []
-        for key, events in super().select(timeout):
+        for key, events in interruptible(super().select, timeout):
             if self._unawaited.pop(key.fd, None) is None:
                 awaited.append((key, events))
             else:
@@ -81,9 +81,9 @@ class EventLoop:
         self.selector = NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
 
     def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """Run to the end; the result. KeyboardInterrupt if a signal came meanwhile, whatever task it came to."""
-        result: T = self.selector.run(coroutine, *arguments)
-        raise_if_interrupted()
+        """Run to the end; the result. KeyboardInterrupt if a signal comes meanwhile: between two tasks, never in one."""
+        with interrupts_held():
+            result: T = self.selector.run(coroutine, *arguments)
         return result
 
     def start(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future:
