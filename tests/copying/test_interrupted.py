@@ -27,6 +27,7 @@ from ferry.config import Flow
 from ferry.copying import driver, lane
 from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
+from ferry.copying.transaction import TransactionState
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
@@ -206,6 +207,32 @@ def test_what_was_fetched_ahead_of_a_commit_whose_answer_is_lost(
     monkeypatch.setattr(lane, "RECOVERIES", 1)  # every transaction meets a lost answer, none comes twice
     assert run_flow(flow).exit_code is ExitCode.DONE
     assert sum(map(bool, waiting)) > 2
+    assert_exact(flow, topic, source_cluster, target_cluster)
+
+
+def test_a_lost_produce_answer_that_comes_during_another_question(
+    flow: Flow,
+    topic: str,
+    run_flow: RunFlow,
+    monkeypatch: pytest.MonkeyPatch,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    """The last answers of a full transaction come while the lane asks for leaders: it must handle them before it commits."""
+    fill(source_cluster, topic, 0, 30_000)
+    mend, waited, numbers = lane.Lane._mend_target, list[int](), itertools.count()
+
+    async def until_answers_are_here(self: lane.Lane) -> None:
+        limits = self._records._in_flight_limits.values()
+        while self._state is TransactionState.CLOSING and any(limit.requests for limit in limits):
+            waited.append(len(limits))
+            await self._loop.sleep(0.005)
+        await mend(self)
+
+    monkeypatch.setattr(lane.Lane, "_mend_target", until_answers_are_here)
+    BadNetwork(monkeypatch, lambda request: "lost" if request.name == "ProduceRequest" and next(numbers) in {3, 9, 17} else None)
+    assert run_flow(flow).exit_code is ExitCode.DONE
+    assert waited
     assert_exact(flow, topic, source_cluster, target_cluster)
 
 

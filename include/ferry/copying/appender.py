@@ -170,9 +170,9 @@ class Appender:
         return key in self._active
 
     @property
-    def in_flight(self) -> int:
-        """Requests without an answer."""
-        return sum(limit.requests for limit in self._in_flight_limits.values())
+    def unsettled(self) -> int:
+        """Requests without an answer, or with one that `settle` has not handled yet. Until it is 0, nobody knows what the log holds."""
+        return sum(limit.requests for limit in self._in_flight_limits.values()) + len(self._answers)
 
     def refusal(self, key: TopicPartition) -> PartitionRefusal | None:
         """Why the partition takes no more batches, if it takes none."""

@@ -205,7 +205,7 @@ class Lane:
             await self._feed.mend(idle)
             await self._mend_target()
             self._note_touched()
-            if self._state is TransactionState.CLOSING and not self._records.in_flight and not self._unclear_sent_again():
+            if self._state is TransactionState.CLOSING and not self._records.unsettled and not self._unclear_sent_again():
                 await self._commit()
                 continue
             if self._state in {TransactionState.READY, TransactionState.OPEN}:
@@ -218,7 +218,7 @@ class Lane:
             await self._wakeup.wait(IDLE_SECONDS)
 
     def _finished(self) -> bool:
-        idle = self._state is TransactionState.READY and not self._records.in_flight
+        idle = self._state is TransactionState.READY and not self._records.unsettled
         return idle and all(cursor.done and not cursor.touched for cursor in self._cursors.values())
 
     async def _check_remote_topics_at_end(self) -> None:
