@@ -69,6 +69,31 @@ def test_the_exit_code_is_the_one_that_was_meant(main: str, code: int, shown: st
     assert f"ended at once with {code}" in done.stderr
 
 
+def test_a_temporary_directory_is_removed_even_if_a_signal_comes_between_the_block_and_its_end(tmp_path: Path) -> None:
+    program = """
+        import signal, sys
+        from ferry.ending import interrupted_by_signals, run_and_end, temporary_directory
+        kept = []
+        def strike(frame, event, _):
+            if event == "call" and frame.f_code.co_name == "__exit__" and frame.f_globals["__name__"] == "contextlib":
+                sys.setprofile(None)
+                signal.raise_signal(signal.SIGTERM)
+        def main():
+            try:
+                with interrupted_by_signals():
+                    with temporary_directory("left-") as directory:
+                        print(directory.exists())
+                        sys.setprofile(strike)
+            except KeyboardInterrupt as problem:
+                kept.append(problem)  # and so the frames in which the directory is still in use
+                raise
+        run_and_end(main)
+    """
+    done = ended(program, env={**BUFFERED, "TMPDIR": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (130, "True\n"), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_an_orderly_end_does_is_done(tmp_path: Path) -> None:
     program = """
         import atexit, logging, logging.handlers, pathlib, sys, tempfile

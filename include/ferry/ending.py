@@ -20,6 +20,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -130,12 +131,15 @@ def temporary_directory(prefix: str) -> Iterator[Path]:
     with interrupts_held():
         parent = tempfile.gettempdir()  # it writes a file, to see whether it can
     directory = Path(parent, f"{prefix}{secrets.token_hex(8)}")
+    remove = partial(shutil.rmtree, directory, ignore_errors=True)
+    atexit.register(remove)  # for a signal that comes when the block has ended, but the `finally` below has not begun
     try:
         directory.mkdir(0o700)
         yield directory
     finally:
         with interrupts_held():
-            shutil.rmtree(directory, ignore_errors=True)
+            remove()
+            atexit.unregister(remove)
 
 
 def _replace_closed_streams() -> None:
