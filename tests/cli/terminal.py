@@ -19,8 +19,15 @@ from typing import Any
 
 # What moves the cursor, colours and clears.
 CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>78]|\][^\x07]*\x07)")
-# In the child: the terminal becomes its own, so that Ctrl-C reaches it; then the command takes its place.
-TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+# In the child: the terminal becomes its own, so that Ctrl-C reaches it; signals that the tests ignore (nohup) work as in a new terminal;
+# then the command takes its place.
+TAKE_TERMINAL = """
+import fcntl, os, signal, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
 # Starting Python and finding brokers takes seconds where others work too.
 # A look at a cluster that dies meanwhile may take as long as an election does.
 PATIENCE_SECONDS = 120.0
