@@ -31,7 +31,8 @@ _LOOKING = ("?=", "?!", "?<=", "?<!")
 class _Atom:
     """A part of the result. `single`: exactly one character; `width` False: no character, or something that must not be repeated.
 
-    `referring`: it contains a back reference. `placing`: it contains an anchor or a look-around, so an empty match may depend on its place.
+    `referring`: it contains a back reference or \\R, which Java repeats by surprising rules. `placing`: it contains an anchor or a
+    look-around, so an empty match may depend on its place.
     """
 
     text: str
@@ -114,7 +115,7 @@ class _Translation:
             case "b" | "B":
                 return self._boundary(letter)
             case "R":
-                return _Atom(_LINE_BREAK, width=False)  # so that it cannot be repeated: Java's rules for that are surprising
+                return _Atom(_LINE_BREAK, referring=True)
             case "k" if self._tokens.take("<"):
                 return self._reference(self._names.get(self._tokens.until(">"), 0))
             case _ if letter in "123456789":
@@ -156,7 +157,7 @@ class _Translation:
         if number:
             self._closed.add(number)
         if inside.referring and opening.startswith("(?<"):
-            raise UnsupportedExpression("a back reference in a look-behind")
+            raise UnsupportedExpression("a back reference or \\R in a look-behind")
         if prefix == "atomic":
             return self._as_atomic(inside)
         looking = prefix == "looking"
