@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from ferry.recovery.positions import GivenPositions
     from ferry.recovery.seeding import SeedOutcome
 
-FromFile = Annotated[Path | None, typer.Option("--from-file", help="CSV: topic,partition,position (the next source offset to copy).")]
+FromFile = Annotated[Path | None, typer.Option(help="CSV: topic,partition,position (the next source offset to copy).")]
 
-OffsetsTopic = Annotated[str | None, typer.Option("--offsets-topic", help="Connect's offsets topic; default: mm2-offsets.A.internal.")]
-Connector = Annotated[str | None, typer.Option("--connector", help="The connector's name, if the topic has several.")]
+OffsetsTopic = Annotated[str | None, typer.Option(help="Connect's offsets topic; default: mm2-offsets.A.internal.")]
+Connector = Annotated[str | None, typer.Option(help="The connector's name, if the topic has several.")]
 
 
 def seed(
@@ -32,9 +32,7 @@ def seed(
     from_mm2: Annotated[bool, typer.Option("--from-mm2", help="Take MirrorMaker 2's offsets; it must have stopped.")] = False,
     offsets_topic: OffsetsTopic = None,
     connector: Connector = None,
-    from_group: Annotated[
-        str | None, typer.Option("--from-group", help="Take the offsets of the group on the source that copied until now.")
-    ] = None,
+    from_group: Annotated[str | None, typer.Option(help="Take the offsets of the group on the source that copied until now.")] = None,
     foreign: Annotated[bool, typer.Option("--foreign", help="Declare that the records in remote topics are another replicator's.")] = False,
     topic: Topics = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,

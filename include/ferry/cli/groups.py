@@ -138,9 +138,7 @@ class Asked:
         self.answer(found, as_json=as_json, **asked, **{key: found})
 
 
-client_app = typer.Typer(
-    help="What a cluster knows about replication into it, like MM2's RemoteClusterUtils.", cls=ConfigFirst, no_args_is_help=True
-)
+client_app = typer.Typer(cls=ConfigFirst, no_args_is_help=True)
 Source = Annotated[str, typer.Option("--source", "-s", help="Alias of the cluster upstream.", autocompletion=cluster_names)]
 
 
@@ -198,10 +196,8 @@ def translate_offsets(
     context: typer.Context,
     source: Source,
     group: Annotated[str | None, typer.Option("--group", "-g", help="A consumer group of the cluster upstream.")] = None,
-    group_pattern: Annotated[str | None, typer.Option("--group-pattern", help="A Java regular expression for whole group names.")] = None,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=0, help="Read for at most so many seconds, even if that is not all.")
-    ] = DEFAULT_SECONDS,
+    group_pattern: Annotated[str | None, typer.Option(help="A Java regular expression for whole group names.")] = None,
+    timeout: Annotated[float, typer.Option(min=0, help="Read for at most so many seconds, even if that is not all.")] = DEFAULT_SECONDS,
     as_json: AsJson = False,
 ) -> None:
     """The offsets at which groups continue on this cluster, by the newest checkpoints."""

@@ -53,7 +53,7 @@ class Call:
         bool, typer.Option("--rehearse", help="Do every read and check, also of rights, and print how long each took; change nothing.")
     ] = False
     yes: Annotated[bool, typer.Option("--yes", help="Confirm the plan without a question.")] = False
-    groups: Annotated[str | None, typer.Option("--groups", help="Only groups whose whole name this regular expression matches.")] = None
+    groups: Annotated[str | None, typer.Option(help="Only groups whose whole name this regular expression matches.")] = None
     backwards: Annotated[
         bool, typer.Option("--backwards", help="Also move back groups that are further ahead on the other side, as the plan shows.")
     ] = False
@@ -61,7 +61,7 @@ class Call:
     master: Annotated[
         str, typer.Option(help="Spark master of copies: local[N], spark://host:port; 'inline' (default) for this process.")
     ] = INLINE
-    report: Annotated[Path | None, typer.Option("--report", help="Also write the JSON document to this file.")] = None
+    report: Annotated[Path | None, typer.Option(help="Also write the JSON document to this file.")] = None
     as_json: AsJson = False
 
     def begin(self) -> tuple[RecoveryOptions, Flow, Flow | None]:

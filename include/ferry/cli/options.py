@@ -32,7 +32,7 @@ Topics = Annotated[
     list[str] | None, typer.Option("--topic", "-t", help="Only this source topic; may be repeated.", autocompletion=topic_names)
 ]
 Master = Annotated[str | None, typer.Option(help="Spark master: local[N], spark://host:port, or 'inline' for this process.")]
-ReportFile = Annotated[Path | None, typer.Option("--report", help="Also write the run's JSON document to this file.")]
+ReportFile = Annotated[Path | None, typer.Option(help="Also write the run's JSON document to this file.")]
 
 
 def load(config: Path) -> FerryConfig:

@@ -16,13 +16,13 @@ from rich.text import Text
 from ferry.cli.options import AnyFlow, AsJson, Config, FlowName, load_flow
 from ferry.cli.output import Aside, Part, answer, complaint, notice
 from ferry.cli.prompts import Asker
+from ferry.doctor.finding import Finding, Verdict, exit_code
 from ferry.ending import interrupted_by_signals
 from ferry.errors import ArgumentError
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
     from ferry.config import Cluster
-    from ferry.doctor.finding import Finding
     from ferry.sandbox.pair import SandboxStatus
 
 NEW_FILE, SANDBOX = Path("mm2.properties"), Path(".ferry/sandbox")
@@ -40,15 +40,9 @@ OptionalConfig = Annotated[
     Path | None, typer.Argument(metavar="[CONFIG]", help="An mm2.properties file; without one, Ferry checks this machine only.")
 ]
 
-SourcePrincipal = Annotated[
-    str | None, typer.Option("--source-principal", help="The principal that reads the source; default: by the config's login.")
-]
-TargetPrincipal = Annotated[
-    str | None, typer.Option("--target-principal", help="The principal that writes to the target; default: by the config's login.")
-]
-CommandConfig = Annotated[
-    str | None, typer.Option("--command-config", help="File with the administrator's client properties, for kafka-acls.")
-]
+SourcePrincipal = Annotated[str | None, typer.Option(help="The principal that reads the source; default: by the config's login.")]
+TargetPrincipal = Annotated[str | None, typer.Option(help="The principal that writes to the target; default: by the config's login.")]
+CommandConfig = Annotated[str | None, typer.Option(help="File with the administrator's client properties, for kafka-acls.")]
 
 Recovery = Annotated[bool, typer.Option("--recovery", help="Also the rights that only failover, failback and cutover need.")]
 
@@ -109,7 +103,6 @@ def init(
 def doctor(config: OptionalConfig = None, flow: AnyFlow = None, as_json: AsJson = False) -> None:
     """Check this machine, the clusters and the flows: versions, logins, rights, limits, clocks. Every problem comes with a fix."""
     from ferry.doctor.diagnosis import diagnose
-    from ferry.doctor.finding import Verdict, exit_code
 
     findings = []
     for finding in diagnose(config, flow):
@@ -124,8 +117,6 @@ def doctor(config: OptionalConfig = None, flow: AnyFlow = None, as_json: AsJson 
 
 
 def _doctor_parts(findings: list[Finding], counts: dict[str, int]) -> Iterator[Part]:
-    from ferry.doctor.finding import Verdict
-
     colours = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.FAILURE: "bold red"}
     for where in dict.fromkeys(entry.where for entry in findings):
         drawn = DrawnTable(title=where, title_justify="left", header_style="bold", box=SIMPLE_HEAD, expand=False)

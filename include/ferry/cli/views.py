@@ -45,7 +45,7 @@ ROWS_SHOWN = 50
 
 Partitions = Annotated[list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated.")]
 Since = Annotated[str | None, typer.Option("--from", help="Only records with this ISO timestamp or a later one.")]
-Until = Annotated[str | None, typer.Option("--until", help="Only records with an earlier ISO timestamp.")]
+Until = Annotated[str | None, typer.Option(help="Only records with an earlier ISO timestamp.")]
 Master = Annotated[str, typer.Option(help="Spark master: local[N], spark://host:port; 'inline' (default) for this process.")]
 Digest = Annotated[DigestKind, typer.Option(help="What the digests cover: batches as stored, or single records (slower).")]
 Again = Annotated[str | None, typer.Option("--run-id", help="Continue a verify that ended early, by its run id.")]
