@@ -12,8 +12,7 @@ TRANSACTION_MILLISECONDS = 60_000
 # (message.timestamp.after.max.ms).
 NOTICED_SKEW, REFUSED_SKEW = 5_000, 3_600_000
 # From MetadataVersion of Kafka 4.3: the first feature level of each release.
-_FIRST_LEVELS = (31, 30, 28, 26, 22, 21, 20, 15, 12, 9, 8)
-_RELEASES = dict(zip(_FIRST_LEVELS, ("4.4", "4.3", "4.2", "4.1", "4.0", "3.9", "3.8", "3.7", "3.6", "3.5", "3.4"), strict=True))
+_RELEASES = {31: "4.4", 30: "4.3", 28: "4.2", 26: "4.1", 22: "4.0", 21: "3.9", 20: "3.8", 15: "3.7", 12: "3.6", 9: "3.5", 8: "3.4"}
 OLDEST_KRAFT = "3.3"
 
 
@@ -84,7 +83,8 @@ def _protocol(where: str, facts: ClusterFacts) -> Finding:
     if level >= 2:
         return ok(where, "exactly-once", f"transaction.version {level} (KIP-890)")
     if features.get("metadata.version", 0) >= 22:
-        fix = f"kafka-features.sh --bootstrap-server {_servers(facts)} upgrade --feature transaction.version=2"
+        servers = facts.bootstrap.replace(" ", "")
+        fix = f"kafka-features.sh --bootstrap-server {servers} upgrade --feature transaction.version=2"
         return warning(where, "exactly-once", f"transaction.version {level}: the older protocol can leave hanging transactions", fix)
     return ok(where, "exactly-once", "transactions by the older protocol (KIP-890's needs Kafka 4.0)")
 
@@ -108,10 +108,6 @@ def _transaction_log(where: str, facts: ClusterFacts) -> Iterator[Finding]:
         found = f"transaction.max.timeout.ms={longest}: Ferry asks for {TRANSACTION_MILLISECONDS}"
         fix = f"set transaction.max.timeout.ms={TRANSACTION_MILLISECONDS} or more in server.properties"
         yield failure(where, "transaction time", found, fix)
-
-
-def _servers(facts: ClusterFacts) -> str:
-    return facts.bootstrap.replace(" ", "")
 
 
 def _count(brokers: int) -> str:

@@ -29,9 +29,8 @@ def diagnose(config: Path | None, only: str | None = None) -> Iterator[Finding]:
         return
     flows = loaded.flows if only is None else (loaded.flow(only),)
     yield from config_findings(loaded, flows)
-    sides = {flow.source.alias: flow.source for flow in flows} | {flow.target.alias: flow.target for flow in flows}
-    sources, targets = {flow.source.alias for flow in flows}, {flow.target.alias for flow in flows}
-    facts = {alias: read_cluster_facts(cluster) for alias, cluster in sides.items()}
+    sources, targets = {flow.source.alias: flow.source for flow in flows}, {flow.target.alias: flow.target for flow in flows}
+    facts = {alias: read_cluster_facts(cluster) for alias, cluster in (sources | targets).items()}
     for alias, found in facts.items():
         yield from cluster_findings(found, source=alias in sources, target=alias in targets)
     for flow in flows:

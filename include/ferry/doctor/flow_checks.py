@@ -45,7 +45,7 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
     needed = required_rights(flow)
     yield from rights_findings("rights at the source", flow, flow.source, needed.source, facts.source_rights)
     yield from rights_findings("rights at the target", flow, flow.target, needed.target, facts.target_rights)
-    yield from _replicas(where, flow, target)
+    yield _replicas(where, flow, target)
     yield from _few_replicas(where, flow, facts)
     yield from _limits(where, facts)
     yield from _expirations(where, target, pause)
@@ -103,19 +103,17 @@ def memory_finding(where: str, flow: Flow, machine: MachineFacts, partitions: in
     return ok(where, "memory", f"{told}; {has}")
 
 
-def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Iterator[Finding]:
+def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Finding:
     least, default = target.config("min.insync.replicas") or 1, target.config("default.replication.factor") or 1
     for key in (REMOTE_TOPICS, OWN_TOPICS):
         factor = flow.wanted_replicas(key).on(target.known_brokers, default)
         if factor > target.known_brokers:
             found = f"{key} wants {factor} replicas, and {target.alias} has {target.known_brokers} brokers: no topic can be created"
-            yield failure(where, "replicas", found, f"start as many brokers, or set {key}={target.known_brokers}")
-            return
+            return failure(where, "replicas", found, f"start as many brokers, or set {key}={target.known_brokers}")
         if factor < least:
             found = f"new topics get {factor} replicas, and {target.alias} wants min.insync.replicas={least}: nothing can be written"
-            yield failure(where, "replicas", found, f"set {key}={least} or more, and have as many brokers")
-            return
-    yield ok(where, "replicas", f"replication.factor {flow.replication_factor}, min.insync.replicas {least}")
+            return failure(where, "replicas", found, f"set {key}={least} or more, and have as many brokers")
+    return ok(where, "replicas", f"replication.factor {flow.replication_factor}, min.insync.replicas {least}")
 
 
 def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]:

@@ -51,7 +51,11 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         brokers = target.brokers()
         topics = target.topics(wanted.keys() & set(target_names))
         few = few_replicas(wanted, topics, brokers, target_facts.config("default.replication.factor") or 1)
-    status, problem = _status(flow)
+    status, problem = None, None
+    try:
+        status = flow_status(flow)
+    except FerryError as refusal:
+        problem = refusal
     return FlowFacts(
         source_facts,
         target_facts,
@@ -65,13 +69,6 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         few,
         brokers.known,
     )
-
-
-def _status(flow: Flow) -> tuple[FlowStatus | None, FerryError | None]:
-    try:
-        return flow_status(flow), None
-    except FerryError as problem:
-        return None, problem
 
 
 def source_rights(flow: Flow, needed: tuple[Right, ...]) -> RightsFacts:

@@ -25,7 +25,7 @@ _INSTALL = "make setup, or pip install --no-deps -r requirements.txt"
 def machine_findings(facts: MachineFacts, config: Path | None) -> Iterator[Finding]:
     """All findings about the machine. `config`: the file that is checked."""
     yield _python(facts)
-    yield from _java(facts)
+    yield _java(facts)
     yield from _spark(facts)
     yield _worker_python(facts)
     yield from _airflow(facts, config)
@@ -45,22 +45,19 @@ def _python(facts: MachineFacts) -> Finding:
     return failure(HERE, "Python", told, "make a new .venv with Python 3.11, 3.12 or 3.13: PYTHON=/path/to/python make setup")
 
 
-def _java(facts: MachineFacts) -> Iterator[Finding]:
+def _java(facts: MachineFacts) -> Finding:
     install = "install Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless); `--master inline` needs none"
     if facts.java_home and not facts.java_version:
         found = f"JAVA_HOME={facts.java_home} has no bin/java that starts"
-        yield failure(HERE, "Java", found, "unset JAVA_HOME, or set it to a Java 17 or newer")
-        return
+        return failure(HERE, "Java", found, "unset JAVA_HOME, or set it to a Java 17 or newer")
     if not facts.java_version:
-        yield failure(HERE, "Java", "not found", install)
-        return
+        return failure(HERE, "Java", "not found", install)
     major, told = java_major(facts.java_version), f"{facts.java_version} ({facts.java})"
     if major is None:
-        yield warning(HERE, "Java", f"its version could not be read from: {told}", install)
-    elif major < OLDEST_JAVA:
-        yield failure(HERE, "Java", told, install)
-    else:
-        yield ok(HERE, "Java", told)
+        return warning(HERE, "Java", f"its version could not be read from: {told}", install)
+    if major < OLDEST_JAVA:
+        return failure(HERE, "Java", told, install)
+    return ok(HERE, "Java", told)
 
 
 def _spark(facts: MachineFacts) -> Iterator[Finding]:
@@ -72,7 +69,7 @@ def _spark(facts: MachineFacts) -> Iterator[Finding]:
         yield failure(HERE, "PySpark", found, f"pip install --force-reinstall --no-deps pyspark=={client} pyspark-client=={client}")
     else:
         yield ok(HERE, "PySpark", spark or "from SPARK_HOME")
-    yield from _spark_home(facts, spark)
+    yield _spark_home(facts, spark)
     if facts.spark_submit:
         yield ok(HERE, "spark-submit", facts.spark_submit)
     else:
@@ -80,17 +77,16 @@ def _spark(facts: MachineFacts) -> Iterator[Finding]:
         yield warning(HERE, "spark-submit", "not on PATH, where Airflow's Spark operator looks for it", fix)
 
 
-def _spark_home(facts: MachineFacts, spark: str) -> Iterator[Finding]:
+def _spark_home(facts: MachineFacts, spark: str) -> Finding:
     home, version = facts.spark_home, facts.spark_home_version
     if home is None:
-        yield ok(HERE, "SPARK_HOME", "not set: the installed PySpark is used")
-    elif not version:
-        yield failure(HERE, "SPARK_HOME", f"{home} holds no Spark (no jars/spark-core_*.jar)", "unset SPARK_HOME")
-    elif spark and version != spark:
+        return ok(HERE, "SPARK_HOME", "not set: the installed PySpark is used")
+    if not version:
+        return failure(HERE, "SPARK_HOME", f"{home} holds no Spark (no jars/spark-core_*.jar)", "unset SPARK_HOME")
+    if spark and version != spark:
         found = f"{home} is Spark {version}, and PySpark is {spark}: Ferry starts the one of SPARK_HOME"
-        yield failure(HERE, "SPARK_HOME", found, f"unset SPARK_HOME, or set it to a Spark {spark}")
-    else:
-        yield ok(HERE, "SPARK_HOME", f"{home} (Spark {version})")
+        return failure(HERE, "SPARK_HOME", found, f"unset SPARK_HOME, or set it to a Spark {spark}")
+    return ok(HERE, "SPARK_HOME", f"{home} (Spark {version})")
 
 
 def _worker_python(facts: MachineFacts) -> Finding:
