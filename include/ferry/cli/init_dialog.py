@@ -148,7 +148,7 @@ class InitDialog:
                 path = self.asker.ask("Properties file that holds it", option, None, check=_existing_file)
                 key = self.asker.ask("Its key there", option, None, "password")
                 return f"${{file:{Path(path).absolute()}:{key}}}"
-        return self.asker.secret("Password", option, _password)
+        return self.asker.ask("Password", option, None, check=_password, secret=True)
 
     def _tried(self, answers: ClusterAnswers, *, target: bool) -> ClusterFacts:
         both = FirstFile(_ELSEWHERE, answers) if target else FirstFile(answers, _ELSEWHERE)

@@ -53,39 +53,34 @@ class Asker:
 
     no_input: bool
 
-    def ask(self, question: str, option: str, given: str | None, default: str | None = None, check: Check = anything) -> str:
-        """An answer for which `check` raises no ValueError (with a reason). With `no_input`: ArgumentError that names `option`."""
+    def ask(
+        self, question: str, option: str, given: str | None, default: str | None = None, check: Check = anything, *, secret: bool = False
+    ) -> str:
+        """An answer for which `check` raises no ValueError (with a reason). With `no_input`: ArgumentError that names `option`.
+
+        `secret`: it is typed without echo and taken as it was typed, and no part of it is shown.
+        """
         answer = given
         while True:
             if answer is None:
-                answer = self._typed(question, option, default)
+                answer = self._typed(question, option, default, secret=secret)
             try:
-                return check(answer.strip())
+                return check(answer if secret else answer.strip())
             except ValueError as problem:
                 if self.no_input:
                     raise ArgumentError(f"{option}: {problem}") from problem
                 notice(f"  {problem}")
                 answer = None
 
-    def secret(self, question: str, option: str, check: Check = anything) -> str:
-        """A password that `check` accepts. It is typed without echo, and no part of it is shown."""
-        while True:
-            with _answered(option):
-                answer = str(typer.prompt(question, hide_input=True, err=True))
-            try:
-                return check(answer)
-            except ValueError as problem:
-                notice(f"  {problem}")
-
     def agree(self, question: str, option: str, *, default: bool) -> bool:
         """Yes or no. `option`: what avoids the question."""
         with _answered(option):
             return typer.confirm(question, default=default, err=True)
 
-    def _typed(self, question: str, option: str, default: str | None) -> str:
+    def _typed(self, question: str, option: str, default: str | None, *, secret: bool) -> str:
         if not self.no_input:
             with _answered(option):
-                return str(typer.prompt(question, default=default, err=True))
+                return str(typer.prompt(question, default=default, hide_input=secret, err=True))
         if default is None:
             raise ArgumentError(f"{option} is needed with --no-input")
         return default

@@ -42,19 +42,16 @@ def _panel(entry: FlowFrame, now: float, interval: float) -> Panel:
     title = Text(f"{entry.flow}: {entry.state} for {_span(max(0.0, (entry.at if old else now) - entry.since))}", style=colour)
     if old:
         title.append(f", as it was {_span(age)} ago", "bold yellow")
+    body: list[RenderableType]
     if entry.state == UNREACHABLE:
-        told: list[RenderableType] = [
-            Text(entry.problem),
-            Text("trying again; older numbers are not shown, because they may be wrong now", "dim"),
-        ]
-        return Panel(Group(*told), title=title, title_align="left", border_style=colour)
-    body: list[RenderableType] = [_facts(entry)]
-    if entry.topics:
-        body.append(_topics(entry))
-    notes = [(text, "yellow") for text in entry.warnings]
-    notes += [(f"{entry.losses} losses that nobody acknowledged: ferry ledger, then ferry ack-loss", "bold red")] if entry.losses else []
-    notes += [(f"answers again after {_span(entry.outage_seconds)}", "green")] if entry.outage_seconds is not None else []
-    return Panel(Group(*body, *(Text(text, style) for text, style in notes)), title=title, title_align="left", border_style=colour)
+        body = [Text(entry.problem), Text("trying again; older numbers are not shown, because they may be wrong now", "dim")]
+    else:
+        body = [_facts(entry), *([_topics(entry)] if entry.topics else ()), *(Text(text, "yellow") for text in entry.warnings)]
+        if entry.losses:
+            body.append(Text(f"{entry.losses} losses that nobody acknowledged: ferry ledger, then ferry ack-loss", "bold red"))
+        if entry.outage_seconds is not None:
+            body.append(Text(f"answers again after {_span(entry.outage_seconds)}", "green"))
+    return Panel(Group(*body), title=title, title_align="left", border_style=colour)
 
 
 def _facts(entry: FlowFrame) -> Table:
