@@ -90,19 +90,16 @@ class Call:
         from ferry.recovery.report import Confirmation
 
         if self.dry_run or self.rehearse:
-            self._end_look(plan)
+            from ferry.recovery.failover import exit_code_of, rehearsed
+
+            code = exit_code_of(plan)
+            content = {**plan.document(), "exit_code": int(code)}
+            answer(content, chain(_plan(plan), rehearsed(plan), ["nothing was touched"]), as_json=self.as_json)
+            write_report_file(self.report, content)
+            raise typer.Exit(code)
         show(_plan(plan, aside=self.as_json))
         by = ask(f"{plan.flow}: write these groups?", yes=self.yes)
         return Confirmation(by, plan.ahead if self.backwards else ())
-
-    def _end_look(self, plan: RecoveryPlan) -> NoReturn:
-        from ferry.recovery.failover import exit_code_of, rehearsed
-
-        code = exit_code_of(plan)
-        content = {**plan.document(), "exit_code": int(code)}
-        answer(content, chain(_plan(plan), rehearsed(plan), ["nothing was touched"]), as_json=self.as_json)
-        write_report_file(self.report, content)
-        raise typer.Exit(code)
 
     def end(self, outcome: RecoveryReport) -> NoReturn:
         """Show what was done, and end the command."""
