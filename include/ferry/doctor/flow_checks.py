@@ -1,8 +1,8 @@
 """Findings about one flow (pure): rights, limits of remote topics, expirations against the schedule, memory, headroom, losses."""
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 
+from ferry.clusters.partitions import grouped
 from ferry.config import Cluster, Flow
 from ferry.config.settings import OWN_TOPICS, REMOTE_TOPICS
 from ferry.copying.lanes import number_of_lanes
@@ -118,8 +118,7 @@ def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Finding:
 
 def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]:
     """Existing topics: they keep the replicas with which they were created."""
-    for _, entries in groupby(facts.few_replicas, lambda entry: entry.key):
-        found = list(entries)
+    for found in grouped((entry.key, entry) for entry in facts.few_replicas).values():
         yield warning(where, "replicas", told(found), reassignment(flow.target.bootstrap, found, facts.brokers))
 
 

@@ -6,6 +6,7 @@ Heartbeats do not count as lag: every run leaves some of them for the next run, 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ferry.clusters.partitions import grouped
 from ferry.ledger.run_summary import RunLag
 
 
@@ -82,7 +83,4 @@ def counted(partitions: Iterable[PartitionStatus]) -> tuple[PartitionStatus, ...
 
 
 def by_topic(partitions: Iterable[PartitionStatus]) -> dict[str, list[PartitionStatus]]:
-    found: dict[str, list[PartitionStatus]] = {}
-    for entry in partitions:
-        found.setdefault(entry.topic, []).append(entry)
-    return found
+    return grouped((entry.topic, entry) for entry in partitions)

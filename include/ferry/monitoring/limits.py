@@ -7,9 +7,9 @@ limit. A topic without lag has no headroom to run out of. Heartbeats do not coun
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
 
 from ferry.alerting.alert import Alert, AlertKind, Severity
+from ferry.clusters.partitions import grouped
 from ferry.config.settings import DEADLINE_SECONDS, HEADROOM_SECONDS, LAG_RECORDS, LAG_SECONDS, AlertSettings
 from ferry.errors import LimitsBroken
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
@@ -49,8 +49,8 @@ def broken_limits(settings: AlertSettings, partitions: Iterable[PartitionStatus]
 def limits_broken(flow: str, broken: Iterable[BrokenLimit]) -> LimitsBroken:
     """The error for these limits. It names the worst topics of each key."""
     found = tuple(broken)
-    told = [described(list(entries)) for _, entries in groupby(found, lambda entry: entry.key)]
-    problem = LimitsBroken(f"{flow}: {'; '.join(told)}")
+    told = "; ".join(map(described, grouped((entry.key, entry) for entry in found).values()))
+    problem = LimitsBroken(f"{flow}: {told}")
     problem.broken = found
     return problem
 
@@ -58,8 +58,7 @@ def limits_broken(flow: str, broken: Iterable[BrokenLimit]) -> LimitsBroken:
 def limit_alerts(flow: str, broken: Iterable[BrokenLimit], *, run_id: str = "", url: str = "") -> list[Alert]:
     """One alert for each key: the value of its worst topic, and the names of the others."""
     alerts = []
-    for key, entries in groupby(broken, lambda entry: entry.key):
-        topics = list(entries)
+    for key, topics in grouped((entry.key, entry) for entry in broken).items():
         severity = Severity.CRITICAL if key == HEADROOM_SECONDS else Severity.WARNING
         alerts.append(
             Alert(
