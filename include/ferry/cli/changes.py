@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ferry.recovery.positions import GivenPositions
     from ferry.recovery.seeding import SeedOutcome
 
-FromFile = Annotated[Path | None, typer.Option(help="CSV: topic,partition,position (the next source offset to copy).")]
-
 OffsetsTopic = Annotated[str | None, typer.Option(help="Connect's offsets topic; default: mm2-offsets.A.internal.")]
 Connector = Annotated[str | None, typer.Option(help="The connector's name, if the topic has several.")]
 
@@ -28,7 +26,7 @@ Connector = Annotated[str | None, typer.Option(help="The connector's name, if th
 def seed(
     config: Config,
     flow: FlowName,
-    from_file: FromFile = None,
+    from_file: Annotated[Path | None, typer.Option(help="CSV: topic,partition,position (the next source offset to copy).")] = None,
     from_mm2: Annotated[bool, typer.Option("--from-mm2", help="Take MirrorMaker 2's offsets; it must have stopped.")] = False,
     offsets_topic: OffsetsTopic = None,
     connector: Connector = None,

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 NEW_FILE, SANDBOX = Path("mm2.properties"), Path(".ferry/sandbox")
 
-File = Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write.")]
 Alias = Annotated[str | None, typer.Option(help="Its alias. Names of remote topics begin with the alias of the source.")]
 Servers = Annotated[str | None, typer.Option(help="Its servers: host:port, separated by commas.")]
 Protocol = Annotated[str | None, typer.Option(help="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.")]
@@ -42,9 +41,6 @@ OptionalConfig = Annotated[
 
 SourcePrincipal = Annotated[str | None, typer.Option(help="The principal that reads the source; default: by the config's login.")]
 TargetPrincipal = Annotated[str | None, typer.Option(help="The principal that writes to the target; default: by the config's login.")]
-CommandConfig = Annotated[str | None, typer.Option(help="File with the administrator's client properties, for kafka-acls.")]
-
-Recovery = Annotated[bool, typer.Option("--recovery", help="Also the rights that only failover, failback and cutover need.")]
 
 Directory = Annotated[Path, typer.Option(help="Where the clusters keep their data and logs.")]
 
@@ -52,7 +48,7 @@ sandbox = typer.Typer(help="Two real Kafka clusters on this machine, to try Ferr
 
 
 def init(
-    file: File = NEW_FILE,
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write.")] = NEW_FILE,
     source: Servers = None,
     target: Servers = None,
     source_alias: Alias = None,
@@ -138,8 +134,8 @@ def acls(
     flow: FlowName,
     source_principal: SourcePrincipal = None,
     target_principal: TargetPrincipal = None,
-    command_config: CommandConfig = None,
-    recovery: Recovery = False,
+    command_config: Annotated[str | None, typer.Option(help="File with the administrator's client properties, for kafka-acls.")] = None,
+    recovery: Annotated[bool, typer.Option("--recovery", help="Also the rights that only failover, failback and cutover need.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the rights that the flow needs on both clusters, as kafka-acls commands. Asks no cluster."""

@@ -43,12 +43,7 @@ Decode = Callable[[Any, Any], Any]
 # Rows on the screen; --json and --report hold more.
 ROWS_SHOWN = 50
 
-Partitions = Annotated[list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated.")]
-Since = Annotated[str | None, typer.Option("--from", help="Only records with this ISO timestamp or a later one.")]
-Until = Annotated[str | None, typer.Option(help="Only records with an earlier ISO timestamp.")]
-Master = Annotated[str, typer.Option(help="Spark master: local[N], spark://host:port; 'inline' (default) for this process.")]
 Digest = Annotated[DigestKind, typer.Option(help="What the digests cover: batches as stored, or single records (slower).")]
-Again = Annotated[str | None, typer.Option("--run-id", help="Continue a verify that ended early, by its run id.")]
 
 
 class RecordKind(StrEnum):
@@ -181,12 +176,12 @@ def verify(
     config: Config,
     flow: FlowName,
     topic: Topics = None,
-    partition: Partitions = None,
-    since: Since = None,
-    until: Until = None,
-    master: Master = INLINE,
+    partition: Annotated[list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated.")] = None,
+    since: Annotated[str | None, typer.Option("--from", help="Only records with this ISO timestamp or a later one.")] = None,
+    until: Annotated[str | None, typer.Option(help="Only records with an earlier ISO timestamp.")] = None,
+    master: Annotated[str, typer.Option(help="Spark master: local[N], spark://host:port; 'inline' (default) for this process.")] = INLINE,
     digest: Digest = DigestKind.STORED,
-    again: Again = None,
+    again: Annotated[str | None, typer.Option("--run-id", help="Continue a verify that ended early, by its run id.")] = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
