@@ -71,7 +71,7 @@ def test_a_loss_is_critical_and_the_rest_of_the_report_comes_along() -> None:
 
 
 def test_broken_limits_are_alerts_of_their_own_kind() -> None:
-    broken = [BrokenLimit("ferry.alert.lag.seconds", "t", 70.0, 60), BrokenLimit("ferry.alert.lag.records", "t", 7, 5)]
+    broken = (BrokenLimit("ferry.alert.lag.seconds", "t", 70.0, 60), BrokenLimit("ferry.alert.lag.records", "t", 7, 5))
     found = alerts.failure_alerts("A->B", context(raised(limits_broken("A->B", broken)), "check_limits"))
     assert [(alert.kind, alert.what, alert.value, alert.url) for alert in found] == [
         ("limit", "ferry.alert.lag.seconds", 70.0, "http://x/log"),

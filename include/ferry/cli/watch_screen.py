@@ -19,9 +19,8 @@ GRACE_SECONDS = 5.0
 
 
 def screen(frames: Iterable[FlowFrame], interval: float, now: float) -> RenderableType:
-    shown = list(frames)
     head = Text(f"ferry watch   {_clock(now)}   every {interval:g} s   q or Ctrl-C: leave", style="dim")
-    panels: list[RenderableType] = [*(_panel(entry, now, interval) for entry in shown)] or [Text("looking for the first time …")]
+    panels: list[RenderableType] = [*(_panel(entry, now, interval) for entry in frames)] or [Text("looking for the first time …")]
     return Group(head, *panels)
 
 

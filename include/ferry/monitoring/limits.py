@@ -5,7 +5,7 @@ Each limit holds for each topic: `lag.records` for the sum over its partitions, 
 limit. A topic without lag has no headroom to run out of. Heartbeats do not count.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ferry.alerting.alert import Alert, AlertKind, Severity
@@ -46,35 +46,31 @@ def broken_limits(settings: AlertSettings, partitions: Iterable[PartitionStatus]
     return tuple(sorted(found, key=lambda entry: (_ORDER.index(entry.key), -abs(entry.value - entry.limit), entry.topic)))
 
 
-def limits_broken(flow: str, broken: Iterable[BrokenLimit]) -> LimitsBroken:
+def limits_broken(flow: str, broken: tuple[BrokenLimit, ...]) -> LimitsBroken:
     """The error for these limits. It names the worst topics of each key."""
-    found = tuple(broken)
-    told = "; ".join(map(described, grouped((entry.key, entry) for entry in found).values()))
+    told = "; ".join(map(described, grouped((entry.key, entry) for entry in broken).values()))
     problem = LimitsBroken(f"{flow}: {told}")
-    problem.broken = found
+    problem.broken = broken
     return problem
 
 
 def limit_alerts(flow: str, broken: Iterable[BrokenLimit], *, run_id: str = "", url: str = "") -> list[Alert]:
     """One alert for each key: the value of its worst topic, and the names of the others."""
-    alerts = []
-    for key, topics in grouped((entry.key, entry) for entry in broken).items():
-        severity = Severity.CRITICAL if key == HEADROOM_SECONDS else Severity.WARNING
-        alerts.append(
-            Alert(
-                flow=flow,
-                kind=AlertKind.LIMIT,
-                severity=severity,
-                what=key,
-                message=f"{flow}: {described(topics)}",
-                next_step=LimitsBroken.next_step,
-                value=topics[0].value,
-                limit=topics[0].limit,
-                run_id=run_id,
-                url=url,
-            )
+    return [
+        Alert(
+            flow=flow,
+            kind=AlertKind.LIMIT,
+            severity=Severity.CRITICAL if key == HEADROOM_SECONDS else Severity.WARNING,
+            what=key,
+            message=f"{flow}: {described(topics)}",
+            next_step=LimitsBroken.next_step,
+            value=topics[0].value,
+            limit=topics[0].limit,
+            run_id=run_id,
+            url=url,
         )
-    return alerts
+        for key, topics in grouped((entry.key, entry) for entry in broken).items()
+    ]
 
 
 def described(broken: list[BrokenLimit]) -> str:
@@ -86,13 +82,11 @@ def described(broken: list[BrokenLimit]) -> str:
 _ORDER = (HEADROOM_SECONDS, LAG_SECONDS, LAG_RECORDS)
 
 
-def _of_topic(settings: AlertSettings, topic: str, lag: Lag) -> list[BrokenLimit]:
-    found = []
+def _of_topic(settings: AlertSettings, topic: str, lag: Lag) -> Iterator[BrokenLimit]:
     headroom = lag.headroom_seconds
     if settings.headroom_seconds is not None and headroom is not None and headroom < settings.headroom_seconds:
-        found.append(BrokenLimit(HEADROOM_SECONDS, topic, headroom, settings.headroom_seconds))
+        yield BrokenLimit(HEADROOM_SECONDS, topic, headroom, settings.headroom_seconds)
     if settings.lag_seconds is not None and lag.seconds > settings.lag_seconds:
-        found.append(BrokenLimit(LAG_SECONDS, topic, lag.seconds, settings.lag_seconds))
+        yield BrokenLimit(LAG_SECONDS, topic, lag.seconds, settings.lag_seconds)
     if settings.lag_records is not None and lag.records > settings.lag_records:
-        found.append(BrokenLimit(LAG_RECORDS, topic, lag.records, settings.lag_records))
-    return found
+        yield BrokenLimit(LAG_RECORDS, topic, lag.records, settings.lag_records)
