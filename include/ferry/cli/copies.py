@@ -136,7 +136,7 @@ def carry_out(
 
             check_master(master)  # before anything is created
         _warn(run)
-        run.move_records(lambda: codes.append(_copy(config, run, master)), _show_changes)
+        run.move_records(lambda: codes.append(copy_records(config, run, master)), show_changes)
         if syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes):  # else a newer run does the syncs, or a cluster is away
             _sync(run)
         outcome = run.report()
@@ -148,13 +148,6 @@ def carry_out(
     raise typer.Exit(worst_exit_code(codes))
 
 
-def copied(config: Path, flow: Flow, request: RunRequest, master: str) -> RunReport:
-    """The report of one copy without syncs."""
-    from ferry.pipeline.run import copied
-
-    return copied(flow, request, lambda run: _copy(config, run, master), _show_changes)
-
-
 def _warn(run: Run) -> None:
     flow, plan = run.flow, run.plan
     if not plan.partitions and not plan.failed:
@@ -163,7 +156,7 @@ def _warn(run: Run) -> None:
         notice(f"warning: {few}: ferry doctor prints the command that adds the missing ones")
 
 
-def _show_changes(changes: TopicChanges) -> None:
+def show_changes(changes: TopicChanges) -> None:
     for name in changes.created:
         notice(f"remote topic {name}: created")
     for name in changes.grown:
@@ -219,7 +212,7 @@ def _tell_limits(flow: Flow, outcome: RunReport, broken: tuple[BrokenLimit, ...]
     return problem.exit_code
 
 
-def _copy(config: Path, run: Run, master: str) -> ExitCode:
+def copy_records(config: Path, run: Run, master: str) -> ExitCode:
     if master == INLINE:
         from ferry.copying.lane_runner import InlineLaneRunner
 

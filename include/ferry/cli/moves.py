@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ferry.cli.copies import copied
+from ferry.cli.copies import copy_records, show_changes
 from ferry.cli.options import INLINE, AsJson, Config, FlowName, check_report_file, load, run_id, write_report_file
 from ferry.cli.output import Aside, Part, answer, complaint, notice, show
 from ferry.errors import ArgumentError, ExitCode, RecoveryStopped
@@ -83,7 +83,10 @@ class Call:
         return options, flow, find_reverse(loaded, flow)
 
     def copy(self, flow: Flow, request: RunRequest) -> RunReport:
-        return copied(self.config, flow, request, self.master)
+        """The report of one copy without syncs."""
+        from ferry.pipeline.run import copied
+
+        return copied(flow, request, lambda run: copy_records(self.config, run, self.master), show_changes)
 
     def confirm(self, plan: RecoveryPlan) -> Confirmation:
         """Show the plan and ask for confirmation. RecoveryStopped when the person says no. A dry run or rehearsal ends here."""
