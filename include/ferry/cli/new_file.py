@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from ferry.errors import ArgumentError
@@ -34,8 +33,7 @@ def write_new_file(path: Path, text: str, *, force: bool) -> None:
             else:
                 os.link(scratch, path)  # fails if the file exists; a rename would overwrite it
         finally:
-            with suppress(FileNotFoundError):
-                Path(scratch).unlink()
+            Path(scratch).unlink(missing_ok=True)
     except FileExistsError as problem:
         raise ArgumentError(f"{path} exists already: give another FILE, or --force to overwrite it") from problem
     except OSError as problem:

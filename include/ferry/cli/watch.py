@@ -32,8 +32,6 @@ WATCH_VERSION = 1
 DEFAULT_INTERVAL = 5.0
 # The screen reacts to a key or a new look after so long.
 TICK_SECONDS = 0.2
-# The index of the control characters in the result of tcgetattr.
-_CHARACTERS = 6
 
 Interval = Annotated[float, typer.Option("--interval", "-n", min=1.0, help="Seconds between two looks.")]
 Once = Annotated[bool, typer.Option("--once", help="Look once, print a line for each flow, and end.")]
@@ -105,7 +103,7 @@ def _single_keys() -> Iterator[int | None]:
     try:
         tty.setcbreak(descriptor)
         mode = termios.tcgetattr(descriptor)
-        mode[_CHARACTERS][termios.VSUSP] = os.fpathconf(descriptor, "PC_VDISABLE").to_bytes()
+        mode[tty.CC][termios.VSUSP] = os.fpathconf(descriptor, "PC_VDISABLE").to_bytes()
         termios.tcsetattr(descriptor, termios.TCSADRAIN, mode)
         yield descriptor
     finally:
