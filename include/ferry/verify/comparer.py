@@ -12,6 +12,7 @@ The reader has checked the checksums, and has left out aborted data and control 
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from ferry.verify.alignment import meeting, without_partner
 from ferry.verify.contents import Content
@@ -22,15 +23,15 @@ from ferry.verify.unmatched import KEPT, Mismatch, Unmatched
 from ferry.wire.batch import DELETE_HORIZON, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader
 from ferry.wire.compression import LARGEST_BYTES
 from ferry.wire.ranges import Ranges, outside, union
-from ferry.wire.runs import UPSTREAM, offsets_of
+from ferry.wire.runs import DOWNSTREAM, UPSTREAM, Run, offsets_of
 
 # How far to look ahead for a place where both sides agree again.
 AHEAD_RECORDS = 2_048
 AHEAD_BYTES = 8 << 20
 _NOT_AS_STORED = LOG_APPEND_TIME | DELETE_HORIZON
 
-# Offsets and contents of the records ahead, and how many of them to handle.
-_Ahead = tuple[list[int], list[Content], int]
+# Offsets and contents of the records ahead.
+_Ahead = tuple[list[int], list[Content]]
 
 
 @dataclass
@@ -62,8 +63,6 @@ class Comparer:
     def __init__(self, wanted: VerifyRange, clusters: tuple[str, str] = ("", ""), limit: int = LARGEST_BYTES) -> None:
         self._range = wanted
         self._runs = wanted.runs
-        self._starts = [run[0] for run in self._runs]
-        self._places = [run[1] for run in self._runs]
         by_record = wanted.digest is DigestKind.RECORDS
         self.source = LogSide(union([*wanted.claimed, *offsets_of(self._runs, UPSTREAM)]), clusters[0], limit, wanted.digest)
         self.target = LogSide(outside(wanted.tolerated, *wanted.downstream), clusters[1], limit, wanted.digest if by_record else None)
@@ -103,10 +102,8 @@ class Comparer:
                 return False
         if source.has_record() and target.has_record():
             return self._compare_row()
-        if source.exhausted and target.has_record():
-            return self._rest(target)
-        if target.exhausted and source.has_record():
-            return self._rest(source)
+        if (source.exhausted and target.has_record()) or (target.exhausted and source.has_record()):
+            return self._rest()
         return False
 
     def _same_batch(self, here: Batch, there: Batch) -> bool:
@@ -114,7 +111,7 @@ class Comparer:
         one, other = here.header, there.header
         if not self._range.content or not _alike(one, other) or not self.source.wants_all(one) or not self.target.wants_all(other):
             return False
-        run = self._run_of(one.base_offset)
+        run = self._run_at(one.base_offset)
         if run is None or run[1] + one.base_offset - run[0] != other.base_offset or one.next_offset > run[0] + run[2]:
             return False
         # Python compares two memoryviews item by item, but a bytearray as a whole buffer.
@@ -125,7 +122,7 @@ class Comparer:
         source, target = self.source, self.target
         i, j, left, right = source.at, target.at, source.records, target.records
         upstream, downstream = left.offsets[i], right.offsets[j]
-        run = self._run_of(upstream)
+        run = self._run_at(upstream)
         if run is not None and downstream - run[1] - upstream + run[0] == self._shift:
             count = min(_row(left.offsets, i), _row(right.offsets, j), run[0] + run[2] - upstream)
             same = self._equal_records(i, j, count)
@@ -146,10 +143,8 @@ class Comparer:
             and left.payloads[i : i + count] == right.payloads[j : j + count]
         ):
             return count
-        for index in range(count):
-            if left.timestamps[i + index] != right.timestamps[j + index] or left.payloads[i + index] != right.payloads[j + index]:
-                return index
-        return count
+        ahead = zip(self.source.ahead(count)[1], self.target.ahead(count)[1], strict=True)
+        return next(index for index, (one, other) in enumerate(ahead) if one != other)
 
     def _hole(self, upstream: int, downstream: int) -> bool:
         """Skip a record that compaction has removed from the other side."""
@@ -171,14 +166,12 @@ class Comparer:
         enough = [side.has_ahead(AHEAD_RECORDS, AHEAD_BYTES) for side in (source, target)]
         if not all(enough):
             return False
-        offsets, contents = source.ahead(AHEAD_RECORDS)
-        places, others = target.ahead(AHEAD_RECORDS)
+        left, right = source.ahead(AHEAD_RECORDS), target.ahead(AHEAD_RECORDS)
+        (offsets, contents), (places, others) = left, right
         met = meeting(contents, others) if self._range.content else None
         here, there = met if met is not None else self._by_place(offsets, places)
         if here or there:
-            self._set_aside((offsets, contents, here), (places, others, there))
-            source.pass_records(here)
-            target.pass_records(there)
+            self._set_aside(left, here, right, there)
             return True
         named = self._named(offsets[0])
         if named < 0:  # in no run, but on the target
@@ -202,9 +195,9 @@ class Comparer:
             return next((index for index, offset in enumerate(offsets) if self._named(offset) >= places[0]), len(offsets)), 0
         return 0, next((index for index, place in enumerate(places) if place >= named), len(places))
 
-    def _set_aside(self, source: _Ahead, target: _Ahead) -> None:
-        """Handle the first records ahead on both sides; those without a counterpart wait for their explanation."""
-        (offsets, contents, left), (places, others, right) = source, target
+    def _set_aside(self, source: _Ahead, left: int, target: _Ahead, right: int) -> None:
+        """Handle the first `left` and `right` records ahead; those without a counterpart wait for their explanation."""
+        (offsets, contents), (places, others) = source, target
         here, there = list(range(left)), list(range(right))
         if self._range.content:
             here, there = without_partner(contents[:left], others[:right])
@@ -222,6 +215,8 @@ class Comparer:
                 [(offsets[index], self._named(offsets[index]), contents[index]) for index in here],
                 [(places[index], -1, others[index]) for index in there],
             )
+        self.source.pass_records(left)
+        self.target.pass_records(right)
 
     @staticmethod
     def _held(indices: list[int], counterparts: list[int], there: list[int]) -> list[int]:
@@ -229,17 +224,12 @@ class Comparer:
         present = {-1, *there}
         return [index for index in indices if counterparts[index] in present]
 
-    def _rest(self, side: LogSide) -> bool:
-        """Handle the records of one side behind the end of the other."""
-        side.has_ahead(AHEAD_RECORDS, AHEAD_BYTES)
-        offsets, contents = side.ahead(AHEAD_RECORDS)
-        rest: _Ahead = (offsets, contents, len(offsets))
-        nothing: _Ahead = ([], [], 0)
-        if side is self.source:
-            self._set_aside(rest, nothing)
-        else:
-            self._set_aside(nothing, rest)
-        side.pass_records(len(offsets))
+    def _rest(self) -> bool:
+        """Handle the records of one side behind the end of the other, which has none ahead."""
+        for side in (self.source, self.target):
+            side.has_ahead(AHEAD_RECORDS, AHEAD_BYTES)
+        left, right = self.source.ahead(AHEAD_RECORDS), self.target.ahead(AHEAD_RECORDS)
+        self._set_aside(left, len(left[0]), right, len(right[0]))
         return True
 
     def _matched(self, count: int) -> None:
@@ -247,25 +237,21 @@ class Comparer:
         self.source.pass_records(count)
         self.target.pass_records(count)
 
-    def _run_of(self, upstream: int) -> tuple[int, int, int] | None:
-        index = bisect_right(self._starts, upstream) - 1
-        if index < 0:
-            return None
-        run = self._runs[index]
-        return run if upstream < run[0] + run[2] else None
+    def _run_at(self, offset: int, side: int = UPSTREAM) -> Run | None:
+        """The run that holds an offset of one side."""
+        index = bisect_right(self._runs, offset, key=itemgetter(side))
+        run = self._runs[index - 1] if index else None
+        return run if run is not None and offset < run[side] + run[2] else None
 
     def _named(self, upstream: int) -> int:
         """The downstream offset that the ledger names for an upstream one; -1: none."""
-        run = self._run_of(upstream)
+        run = self._run_at(upstream)
         return -1 if run is None else run[1] + upstream - run[0]
 
     def _origin(self, downstream: int) -> int:
         """The upstream offset that the ledger names for a downstream one; -1: none."""
-        index = bisect_right(self._places, downstream) - 1
-        if index < 0:
-            return -1
-        run = self._runs[index]
-        return run[0] + downstream - run[1] if downstream < run[1] + run[2] else -1
+        run = self._run_at(downstream, DOWNSTREAM)
+        return -1 if run is None else run[0] + downstream - run[1]
 
 
 def _row(offsets: list[int], at: int) -> int:

@@ -130,9 +130,6 @@ class LogSide:
         if self._kind is DigestKind.RECORDS:
             self.digest.add_records(found)
         self._opened_bytes += sum(map(len, found.payloads))
-        if self.between_batches:
-            self.records, self.at = found, 0
-            return
         self.records.offsets.extend(found.offsets)
         self.records.timestamps.extend(found.timestamps)
         self.records.payloads.extend(found.payloads)

@@ -24,13 +24,16 @@ NO_KEY = field_digests((0, varint.encode(-1)))[0]
 
 @dataclass(frozen=True)
 class Lone:
-    """A record without a counterpart, set aside with others of the same `part`. `named`: its downstream offset by the ledger (-1: none)."""
+    """A record without a counterpart. `named`: its downstream offset by the ledger (-1: none)."""
 
-    part: int
     offset: int
     named: int
     digest: bytes
     fields: tuple[bytes, bytes, bytes, bytes]
+
+
+# What was set aside together: of the source, of the target.
+_Part = tuple[list[Lone], list[Lone]]
 
 
 @dataclass(frozen=True)
@@ -46,63 +49,54 @@ class Mismatch:
 
 @dataclass
 class Unmatched:
-    """Collects lone records of both sides. `content` False: only presence was compared."""
+    """Collects lone records of both sides, in parts that were set aside together. `content` False: only presence was compared."""
 
     content: bool = True
-    _source: list[Lone] = field(default_factory=list)
-    _target: list[Lone] = field(default_factory=list)
+    _parts: list[_Part] = field(default_factory=list)
+    _kept: int = 0
     _beyond: Counter[DifferenceKind] = field(default_factory=Counter)
-    _part: int = 0
 
     @property
     def any(self) -> bool:
-        return bool(self._source or self._target or self._beyond)
+        return bool(self._parts or self._beyond)
 
     def add(self, source: Iterable[tuple[int, int, Content]], target: Iterable[tuple[int, int, Content]]) -> None:
         """One part: (upstream offset, named downstream offset, content) of the source, (downstream offset, -1, content) of the target."""
-        self._part += 1
         here, there = list(source), list(target)
-        if len(self._source) + len(self._target) + len(here) + len(there) <= KEPT:
-            self._source += [self._lone(*record) for record in here]
-            self._target += [self._lone(*record) for record in there]
+        if self._kept + len(here) + len(there) <= KEPT:
+            self._kept += len(here) + len(there)
+            self._parts.append(([_lone(*record) for record in here], [_lone(*record) for record in there]))
             return
         pairs = min(len(here), len(there))
         self._beyond[DifferenceKind.ALTERED] += pairs
         self._beyond[DifferenceKind.MISSING] += len(here) - pairs
         self._beyond[DifferenceKind.EXTRA] += len(there) - pairs
 
-    def _lone(self, offset: int, named: int, content: Content) -> Lone:
-        return Lone(self._part, offset, named, digest(content), field_digests(content))
-
     def settle(self) -> tuple[list[Mismatch], Counter[DifferenceKind]]:
         """The mismatches in order of target offsets, and how many more there are of each kind."""
-        if not self.content:
-            found = [*map(_missing, self._source), *map(_extra, self._target)]
-            return sorted(found, key=_place), +self._beyond
-        found, source, target = _moved(self._source, self._target)
-        parts: dict[int, tuple[list[Lone], list[Lone]]] = defaultdict(lambda: ([], []))
-        for lone in source:
-            parts[lone.part][0].append(lone)
-        for lone in target:
-            parts[lone.part][1].append(lone)
-        for here, there in parts.values():
-            found += _told_apart(here, there)
+        source, target = ([lone for part in self._parts for lone in part[side]] for side in (0, 1))
+        if self.content:
+            moved = _moved(source, target)
+            found = [Mismatch(DifferenceKind.REORDERED, one.offset, other.offset, one.named) for one, other in moved]
+            explained = {id(lone) for pair in moved for lone in pair}
+            for part in self._parts:
+                here, there = ([lone for lone in side if id(lone) not in explained] for side in part)
+                found += _told_apart(here, there)
+        else:
+            found = [*map(_missing, source), *map(_extra, target)]
         return sorted(found, key=_place), +self._beyond
 
 
-def _moved(source: list[Lone], target: list[Lone]) -> tuple[list[Mismatch], list[Lone], list[Lone]]:
+def _lone(offset: int, named: int, content: Content) -> Lone:
+    return Lone(offset, named, digest(content), field_digests(content))
+
+
+def _moved(source: list[Lone], target: list[Lone]) -> list[tuple[Lone, Lone]]:
+    """Equal records, each with the first one at another place."""
     places: dict[bytes, list[Lone]] = defaultdict(list)
     for lone in reversed(target):
         places[lone.digest].append(lone)
-    found, left = [], []
-    for lone in source:
-        if places[lone.digest]:
-            other = places[lone.digest].pop()
-            found.append(Mismatch(DifferenceKind.REORDERED, lone.offset, other.offset, lone.named))
-        else:
-            left.append(lone)
-    rest = {id(lone) for entries in places.values() for lone in entries}
-    return found, left, [lone for lone in target if id(lone) in rest]
+    return [(lone, places[lone.digest].pop()) for lone in source if places[lone.digest]]
 
 
 def _told_apart(here: list[Lone], there: list[Lone]) -> list[Mismatch]:
