@@ -17,10 +17,11 @@ from confluent_kafka.admin import AdminClient
 from tests.verify.conftest import Pair, Row, write
 from tools.kafka import SandboxCluster
 
+from ferry.config import Flow
 from ferry.errors import ExitCode
 from ferry.verify import range_runner, reasons
 from ferry.verify.model import VerifyRange
-from ferry.verify.range_runner import InlineRangeRunner, VerifyJob
+from ferry.verify.range_runner import InlineRangeRunner
 from ferry.verify.report import VerifyReport
 from ferry.verify.request import DigestKind
 
@@ -210,8 +211,8 @@ class Counting(InlineRangeRunner):
         self.left = dies_behind
         self.compared = 0
 
-    def run(self, job: VerifyJob, ranges: list[VerifyRange]) -> object:  # type: ignore[override]
-        for result in super().run(job, ranges):
+    def run(self, flow: Flow, run_id: str, ranges: list[VerifyRange]) -> object:  # type: ignore[override]
+        for result in super().run(flow, run_id, ranges):
             self.compared += 1
             yield result
             self.left -= 1

@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from pyspark import SparkContext, TaskContext
 
+from ferry.config import Flow
 from ferry.copying.lane_runner import More, run_lanes
 from ferry.copying.lanes import balance
 from ferry.copying.lanes_out import WORKER_DIED
@@ -27,7 +28,7 @@ from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.progress import FIRST_SECONDS, REPEAT_SECONDS, beside
 from ferry.errors import NoExecutors
 from ferry.verify.model import RangeResult, VerifyRange
-from ferry.verify.range_runner import VerifyJob, verify_ranges
+from ferry.verify.range_runner import verify_ranges
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -87,10 +88,10 @@ def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
 class SparkRangeRunner(_SparkRunner):
     """Spreads ranges over Spark tasks, `tasks` at a time."""
 
-    def run(self, job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
+    def run(self, flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
         """Results as groups finish; ranges of groups that failed have none."""
         groups = balance(ranges, self._tasks * RANGE_GROUPS_A_TASK)
-        for group, results in run_groups(self._context, deque(groups), partial(verify_ranges, job), self._say, width=self._tasks):
+        for group, results in run_groups(self._context, deque(groups), partial(verify_ranges, flow, run_id), self._say, width=self._tasks):
             if isinstance(results, str):
                 log.warning("the Spark task of %d ranges failed: %s", len(group), results)
             else:

@@ -30,33 +30,25 @@ from ferry.wire.batch import MalformedBatch, OversizedBatch
 BACKLOG_BYTES = 16 << 20
 
 
-@dataclass(frozen=True)
-class VerifyJob:
-    """What all ranges of a verify share."""
-
-    flow: Flow
-    run_id: str
-
-
 class RangeRunner(Protocol):
     """Compares ranges somewhere. A result comes when its range is done; a range whose worker died has none."""
 
-    def run(self, job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
+    def run(self, flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
         """The results of `ranges`, in any order; some may be missing."""
         ...
 
 
 class InlineRangeRunner:
-    def run(self, job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
+    def run(self, flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
         """The results of all `ranges`, in order. Their CPU time is 0, because the caller counts this process's."""
-        return (replace(result, cpu_seconds=0.0) for result in verify_ranges(job, ranges))
+        return (replace(result, cpu_seconds=0.0) for result in verify_ranges(flow, run_id, ranges))
 
 
-def verify_ranges(job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
+def verify_ranges(flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
     """The results of `ranges`; a result says if its range failed. ClusterUnreachable and the like when a cluster cannot be reached."""
     loop = EventLoop()
-    source = ClusterConnection(loop, job.flow.source, ClientRole.CONSUMER)
-    target = ClusterConnection(loop, job.flow.target, ClientRole.CONSUMER)
+    source = ClusterConnection(loop, flow.source, ClientRole.CONSUMER)
+    target = ClusterConnection(loop, flow.target, ClientRole.CONSUMER)
     here = {wanted.topic: UUID(wanted.source_topic_id) for wanted in ranges}
     there = {wanted.remote_topic: UUID(wanted.remote_topic_id) for wanted in ranges}
     leaders = (Leaders(source, here, here), Leaders(target, there, there))
@@ -66,10 +58,10 @@ def verify_ranges(job: VerifyJob, ranges: Sequence[VerifyRange]) -> Iterator[Ran
             await connection.open()
             await known.refresh()
 
-    opened = buffer_limits(job.flow.memory_bytes, None, handled=False).opened
+    opened = buffer_limits(flow.memory_bytes, None, handled=False).opened
     try:
         loop.run(open_both)
-        with ResultWriter(job.flow, job.run_id) as writer:
+        with ResultWriter(flow, run_id) as writer:
             for wanted in ranges:
                 started = time.process_time()
                 result = loop.run(_RangeVerifier((source, target), leaders, wanted, opened).run)

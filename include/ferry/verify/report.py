@@ -97,8 +97,8 @@ def said(difference: Difference) -> str:
     return f"{where}: {difference.kind.value}: {difference.detail}"
 
 
-def summed(results: Iterable[RangeResult]) -> dict[str, Any]:
-    """The fields of a report that are sums over results."""
+def summed(results: Iterable[RangeResult], not_covered: Iterable[NotCovered], failed: Iterable[PartitionFailure]) -> dict[str, Any]:
+    """The fields of a report that are sums over results. `not_covered`, `failed`: what was known before anything was compared."""
     found = sorted(results, key=lambda result: (result.topic, result.partition))
     counts: Counter[str] = Counter()
     for result in found:
@@ -116,8 +116,8 @@ def summed(results: Iterable[RangeResult]) -> dict[str, Any]:
         "counts": dict(counts),
         "verified": tuple(sorted((entry.verified for entry in found if entry.verified), key=place)),
         "differences": tuple(differences[:DIFFERENCES_LISTED]),
-        "not_covered": tuple(entry for result in found for entry in result.not_covered),
-        "failed": tuple(dict.fromkeys(PartitionFailure(entry.topic, entry.partition, *entry.problem) for entry in found if entry.problem)),
+        "not_covered": (*not_covered, *(entry for result in found for entry in result.not_covered)),
+        "failed": (*failed, *dict.fromkeys(PartitionFailure(one.topic, one.partition, *one.problem) for one in found if one.problem)),
     }
 
 

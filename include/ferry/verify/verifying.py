@@ -10,7 +10,7 @@ from ferry.ledger.run_report import time_now
 from ferry.verify.evidence import read_evidence
 from ferry.verify.model import RangeResult
 from ferry.verify.plan import plan_partition
-from ferry.verify.range_runner import RangeRunner, VerifyJob
+from ferry.verify.range_runner import RangeRunner
 from ferry.verify.report import VerifyReport, summed
 from ferry.verify.request import VerifyRequest
 from ferry.verify.results_topic import read_finished
@@ -25,6 +25,7 @@ def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callabl
     started, clock, cpu = time_now(), time.monotonic(), sum(os.times()[:2])
     evidence = read_evidence(flow, request)
     planned = [plan_partition(entry) for entry in evidence.partitions]
+    not_covered = (*evidence.not_covered, *(entry for plan in planned for entry in plan.not_covered))
     ranges = [replace(wanted, digest=request.digest) for plan in planned for wanted in plan.ranges]
     finished = read_finished(flow, request.run_id) if ranges else {}
     results = {wanted.key: finished[wanted.key] for wanted in ranges if wanted.key in finished}
@@ -41,12 +42,11 @@ def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callabl
             break
         if attempt:
             say(f"{len(todo)} ranges have no result, so they are compared again")
-        for result in runner.run(VerifyJob(flow, request.run_id), todo):
+        for result in runner.run(flow, request.run_id, todo):
             results[result.key] = result
             elsewhere += result.cpu_seconds
     left = [wanted for wanted in ranges if wanted.key not in results]
     lost = [RangeResult(wanted.key, wanted.topic, wanted.partition, problem=WORKER_LOST) for wanted in left]
-    fields = summed([*results.values(), *lost])
     here = sum(os.times()[:2]) - cpu
     return VerifyReport(
         flow=flow.name,
@@ -56,9 +56,5 @@ def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callabl
         resumed=resumed,
         seconds=round(time.monotonic() - clock, 3),
         cpu_seconds=round(here + elsewhere, 3),
-        **{
-            **fields,
-            "not_covered": (*evidence.not_covered, *(entry for plan in planned for entry in plan.not_covered), *fields["not_covered"]),
-            "failed": (*evidence.failed, *fields["failed"]),
-        },
+        **summed([*results.values(), *lost], not_covered, evidence.failed),
     )
