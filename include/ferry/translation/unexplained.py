@@ -32,14 +32,10 @@ class ExternalRecords:
     doubted: bool
 
     @cached_property
-    def _declared_to(self) -> int:
-        return max((receipt.downstream_end for receipt in self.foreign), default=0)
-
-    @cached_property
     def _doubted_to(self) -> int:
         """No external record has this downstream offset or a higher one."""
-        doubted = (end for start, end in self.ranges if self.doubted or start < self._declared_to)
-        return max(doubted, default=0)
+        declared_to = max((receipt.downstream_end for receipt in self.foreign), default=0)
+        return max((end for start, end in self.ranges if self.doubted or start < declared_to), default=0)
 
     @cached_property
     def _first(self) -> int:

@@ -63,10 +63,9 @@ class Comparer:
     def __init__(self, wanted: VerifyRange, clusters: tuple[str, str] = ("", ""), limit: int = LARGEST_BYTES) -> None:
         self._range = wanted
         self._runs = wanted.runs
-        by_record = wanted.digest is DigestKind.RECORDS
+        self._by_record = wanted.digest is DigestKind.RECORDS
         self.source = LogSide(union([*wanted.claimed, *offsets_of(self._runs, UPSTREAM)]), clusters[0], limit, wanted.digest)
-        self.target = LogSide(outside(wanted.tolerated, *wanted.downstream), clusters[1], limit, wanted.digest if by_record else None)
-        self._by_record = by_record
+        self.target = LogSide(outside(wanted.tolerated, *wanted.downstream), clusters[1], limit, wanted.digest if self._by_record else None)
         self.tally = Tally(upstream=self.source.wanted, downstream=self.target.wanted)
         self._unmatched = Unmatched(wanted.content)
         # How far the next record is from the place in the ledger. Behind a missing or duplicated record it is not 0, up to the next batch.
@@ -80,8 +79,7 @@ class Comparer:
     def finish(self) -> Tally:
         """The outcome; both sides must be done."""
         self.advance()
-        findings, beyond = self._unmatched.settle()
-        self.tally.findings, self.tally.beyond = findings, beyond
+        self.tally.findings, self.tally.beyond = self._unmatched.settle()
         if not self._unmatched.any:  # unmatched records explain why others moved
             self.tally.findings = self._displaced
         self.tally.source_digest = self.source.digest.text()

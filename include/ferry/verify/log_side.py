@@ -5,6 +5,7 @@ of a waiting batch keeps the whole response in memory.
 """
 
 from collections import deque
+from itertools import compress
 from typing import NamedTuple
 
 from ferry.verify.contents import Content, RecordColumns, contents_of
@@ -153,7 +154,5 @@ class LogSide:
 
 
 def _chosen(found: RecordColumns, parts: Ranges) -> RecordColumns:
-    kept = [index for index, offset in enumerate(found.offsets) if any(low <= offset < high for low, high in parts)]
-    return RecordColumns(
-        [found.offsets[index] for index in kept], [found.timestamps[index] for index in kept], [found.payloads[index] for index in kept]
-    )
+    kept = [any(low <= offset < high for low, high in parts) for offset in found.offsets]
+    return RecordColumns(list(compress(found.offsets, kept)), list(compress(found.timestamps, kept)), list(compress(found.payloads, kept)))

@@ -167,12 +167,8 @@ def _spans(groups: Sequence[_Group], clipped: Sequence[_Clipped], evidence: Part
     ends = [*starts[1:], evidence.target_end]
     if evidence.narrowed:
         others = sorted(run[1] for entry in clipped for run in entry.no_source)
-        last = [group.runs[-1][1] + group.runs[-1][2] for group in groups]
-        following = [
-            others[bisect_left(others, place)] if bisect_left(others, place) < len(others) else end
-            for place, end in zip(last, ends, strict=True)
-        ]
-        return [(start, min(end, stop)) for start, end, stop in zip(starts, ends, following, strict=True)]
+        behind = (bisect_left(others, group.runs[-1][1] + group.runs[-1][2]) for group in groups)
+        return [(start, min([end, *others[at : at + 1]])) for start, end, at in zip(starts, ends, behind, strict=True)]
     return list(zip([evidence.target_start, *starts[1:]], ends, strict=True))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from ferry.clusters.partitions import grouped
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered
 from ferry.verify.model import NotCovered, PartitionEvidence, Side
 from ferry.verify.slices import LogBounds, Slice
@@ -114,9 +115,7 @@ def _seed_reason(receipts: Iterable[Receipt], end: int) -> str:
 
 
 def _joined(evidence: PartitionEvidence, found: Iterable[tuple[str, Range]], asked: Range, side: Side) -> list[NotCovered]:
-    by_reason: dict[str, list[Range]] = {}
-    for reason, (start, end) in found:
-        by_reason.setdefault(reason, []).append((max(start, asked[0]), min(end, asked[1])))
+    by_reason = grouped((reason, (max(start, asked[0]), min(end, asked[1]))) for reason, (start, end) in found)
     return [
         NotCovered(evidence.topic, evidence.partition, start, end, reason, side)
         for reason, spans in by_reason.items()
