@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -12,9 +13,10 @@ from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.errors import ArgumentError
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
-from ferry.recovery.external_records import Explained, explained, foreign_ranges
+from ferry.recovery.external_records import Explained, explained
 from ferry.recovery.positions import GivenPositions, read_seed_file
 from ferry.recovery.seeding import SeedPlan, TargetRecords, check_positions, plan_foreign, plan_seeds
+from ferry.wire.ranges import Range
 
 pytestmark = pytest.mark.unit
 
@@ -22,8 +24,8 @@ SOURCE, REMOTE, OLD = UUID(int=1), UUID(int=2), UUID(int=3)
 RULES = PlanRules("A->B", "run-1")
 NEW = PartitionFacts("t", 0, SOURCE, "A.t", REMOTE, 1, 0, 0, 100, 100, 0)
 KNOWN = replace(NEW, head=Head("t", 0, 50, str(SOURCE), "A.t", str(REMOTE)), committed=50, claimed_by="A->B", remote_end=40)
-ALIEN = TargetRecords({}, {("t", 0): 40})
-EMPTY = TargetRecords({}, {})
+ALIEN = TargetRecords(defaultdict(Explained), {("t", 0): 40})
+EMPTY = TargetRecords(defaultdict(Explained), {})
 
 
 def write(directory: Path, text: str) -> Path:
@@ -143,17 +145,20 @@ def test_foreign_records_without_a_position() -> None:
 
 
 def test_only_what_no_receipt_settles_is_declared() -> None:
-    assert foreign_ranges(100, [], 7) == ((0, 100, 7),)
-    assert foreign_ranges(100, [(0, 60)], 7) == ((60, 100, 7),)
-    assert foreign_ranges(100, [(20, 60)], 7) == ((0, 20, 7), (60, 100, 7))
-    assert foreign_ranges(100, [(0, 100)], 7) == ((100, 100, 7),)
+    def declared(*ranges: Range) -> tuple[tuple[int, int, int], ...]:
+        return TargetRecords({("t", 0): Explained(ranges)}, {("t", 0): 7}).foreign(("t", 0), 100)
+
+    assert declared() == ((0, 100, 7),)
+    assert declared((0, 60)) == ((60, 100, 7),)
+    assert declared((20, 60)) == ((0, 20, 7), (60, 100, 7))
+    assert declared((0, 100)) == ((100, 100, 7),)
 
 
 def test_what_the_ledger_explains_of_a_remote_log() -> None:
     copied = receipt(ReceiptKind.COPIED, 10, 20, 5)
-    assert explained([NEW], [copied]) == {("t", 0): Explained(((10, 20),), 5, 15)}
-    assert explained([NEW], [copied, receipt(ReceiptKind.FOREIGN, 0, 10, -5)]) == {("t", 0): Explained(((0, 20),), 0, 15)}
+    assert explained([NEW], [copied]) == {("t", 0): Explained(((10, 20),), ((5, 15),))}
+    assert explained([NEW], [copied, receipt(ReceiptKind.FOREIGN, 0, 10, -5)]) == {("t", 0): Explained(((0, 20),), ((0, 15),))}
     assert explained([NEW], [receipt(ReceiptKind.LOSS, 0, 10, -11)]) == {("t", 0): Explained(((0, 10),))}
     # Another remote topic's receipts say nothing; another source topic's explain records, but no offsets.
     assert explained([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, remote=OLD)]) == {("t", 0): Explained()}
-    assert explained([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, source=OLD)]) == {("t", 0): Explained((), 5, 15)}
+    assert explained([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, source=OLD)]) == {("t", 0): Explained((), ((5, 15),))}

@@ -15,26 +15,22 @@ from ferry.copying.plan import PartitionFacts
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.receipts import Receipt, ReceiptKind, covered
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
-from ferry.wire.ranges import Range, Ranges, outside
+from ferry.wire.ranges import Ranges, outside
 
 _PUT_THERE = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.FOREIGN})
 
 
 @dataclass(frozen=True)
 class Explained:
-    """What the ledger says about one remote partition: settled upstream ranges, and the downstream offsets `[first, end)` that it explains.
+    """What the ledger says about one remote partition: settled upstream ranges, and the downstream range that it explains.
 
-    `first` is 0 where everything from the beginning on is explained. `first` and `end` are None where Ferry never wrote. `found`: as of
+    `written`: none where Ferry never wrote; it begins at 0 where everything from the beginning on is explained. `found`: as of
     Receipt.found.
     """
 
     ranges: Ranges = ()
-    first: int | None = None
-    end: int | None = None
+    written: Ranges = ()
     found: int = -1
-
-
-NOTHING_EXPLAINED = Explained()
 
 
 def explained(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
@@ -53,16 +49,7 @@ def _explained(receipts: list[Receipt], source_topic_id: str) -> Explained:
     # A receipt without runs: its records have left the target's log. They were before all others.
     bare = any(not receipt.runs for receipt in written)
     first = 0 if foreign or bare else min(receipt.runs[0][1] for receipt in written)
-    return Explained(ranges, first, max(receipt.downstream_end for receipt in written), found)
-
-
-def foreign_ranges(position: int, ranges: Ranges, downstream_end: int) -> tuple[tuple[int, int, int], ...]:
-    """What to declare of a partition with external records below `downstream_end`, as (upstream start, end, downstream end).
-
-    Which upstream offsets the records have is not known. They may have all below the position that the ledger does not settle.
-    """
-    unsettled = outside(ranges, 0, position) or ((position, position),)
-    return tuple((start, end, downstream_end) for start, end in unsettled)
+    return Explained(ranges, ((first, max(receipt.downstream_end for receipt in written)),), found)
 
 
 def find_external(
@@ -78,10 +65,10 @@ def find_external(
     found = {}
     with InternalTopicReader(flow.target) as reader:
         for key, entry in present.items():
-            what = known.get(entry.key, NOTHING_EXPLAINED)
-            unexplained = _unexplained(what, starts[key], ends[key])
+            written = known[entry.key].written
+            unexplained = outside(written, starts[key], ends[key])
             # Where Ferry never wrote, it wrote not even in a transaction that was aborted.
-            untouched = what.end is None and entry.claimed_by is None and bool(unexplained)
+            untouched = not written and entry.claimed_by is None and bool(unexplained)
             if untouched or any(
                 record.offset < end
                 for start, end in unexplained
@@ -89,10 +76,3 @@ def find_external(
             ):
                 found[entry.key] = ends[key]
     return found
-
-
-def _unexplained(known: Explained, start: int, end: int) -> list[Range]:
-    pieces = [(start, end)]
-    if known.first is not None and known.end is not None:
-        pieces = [(start, min(known.first, end)), (max(known.end, start), end)]
-    return [(low, high) for low, high in pieces if low < high]

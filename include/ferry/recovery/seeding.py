@@ -26,8 +26,9 @@ from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
 from ferry.pipeline.report import assemble_report
 from ferry.pipeline.run import prepare_remote_topics
-from ferry.recovery.external_records import NOTHING_EXPLAINED, Explained, explained, find_external, foreign_ranges
+from ferry.recovery.external_records import Explained, explained, find_external
 from ferry.recovery.positions import GivenPositions
+from ferry.wire.ranges import outside
 
 FOREIGN_REASON = "operator: written by another replicator"
 SEED_VERSION = 1
@@ -47,14 +48,14 @@ class TargetRecords:
     external: Mapping[TopicPartition, int]
 
     def foreign(self, key: TopicPartition, position: int) -> tuple[tuple[int, int, int], ...]:
-        """What to declare as foreign when the partition goes on at `position`."""
+        """What to declare as foreign when the partition goes on at `position`, as (upstream start, end, downstream end).
+
+        Which upstream offsets the records have is not known. They may have all below the position that the ledger does not settle.
+        """
         if key not in self.external:
             return ()
-        return foreign_ranges(position, self.explained.get(key, NOTHING_EXPLAINED).ranges, self.external[key])
-
-    def found(self, key: TopicPartition) -> int:
-        """As of Receipt.found: a seed keeps what the seed that it replaces had noted."""
-        return self.explained.get(key, NOTHING_EXPLAINED).found
+        unsettled = outside(self.explained[key].ranges, 0, position) or ((position, position),)
+        return tuple((start, end, self.external[key]) for start, end in unsettled)
 
 
 def check_positions(given: GivenPositions, facts: Iterable[PartitionFacts]) -> None:
@@ -85,7 +86,9 @@ def plan_seeds(given: GivenPositions, facts: Iterable[PartitionFacts], rules: Pl
         if reason:
             left_out.append(Skipped(f"{key[0]}-{key[1]}", reason))
             continue
-        plans.append(seeded(known[key], position, rules, given.origin, target.foreign(key, position), target.found(key)))
+        # A seed keeps what the seed that it replaces had noted.
+        found = target.explained[key].found
+        plans.append(seeded(known[key], position, rules, given.origin, target.foreign(key, position), found))
     others = [entry for key, entry in sorted(known.items()) if key not in given.positions and entry.head is None]
     if given.binding:
         _refuse_gaps(given, others, target)
@@ -95,7 +98,7 @@ def plan_seeds(given: GivenPositions, facts: Iterable[PartitionFacts], rules: Pl
         if entry.key in target.external and entry.topic in topics:
             reason = f"{given.origin} has no offset for it, but its remote partition holds records: from the beginning of the source's log"
             foreign = target.foreign(entry.key, entry.log_start)
-            plans.append(seeded(entry, entry.log_start, rules, reason, foreign, target.found(entry.key)))
+            plans.append(seeded(entry, entry.log_start, rules, reason, foreign, target.explained[entry.key].found))
         else:
             left_out.append(Skipped(f"{entry.topic}-{entry.partition}", _without_position(given, entry, rules, target)))
     return SeedPlan(tuple(plans), tuple(left_out))
