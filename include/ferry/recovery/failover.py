@@ -20,7 +20,7 @@ from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.recovery_record import DONE, Event, Stage, advance, current_record, cut_of, done_groups, read_recovery, stage_of
 from ferry.ledger.run_report import loss_report
 from ferry.pipeline.plan import plan_run
-from ferry.recovery.keeper import RecoveryKeeper
+from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import move_groups, plan_moves, refused_groups, without_taken
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.readings import age_notices, cluster_id_of, is_away, read_groups
@@ -35,7 +35,7 @@ def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool
     """
     watch = Stopwatch()
     with watch.step("look at both clusters"):
-        # Does not wait for open transactions, which a run that was cut off may have left. RecoveryKeeper reads the state again.
+        # Does not wait for open transactions, which a run that was cut off may have left. keep_recovery reads the state again.
         record = current_record(flow, read_recovery(flow, settled=False))
         advance(flow.name, stage_of(record), Event.FAILOVER_BEGINS)
         away = "not asked" if without_source else is_away(flow.source)
@@ -47,8 +47,7 @@ def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool
     if not flow.exactly_once:
         inexact = "positions may be inexact, and the target may hold records twice"
         problems.append(f"{flow.name} copies at least once (transaction.producer=false): {inexact}")
-    known = RecoveryPlan(options, flow.name, record.stage, away, identity)
-    return replace(known, notices=notices, problems=tuple(problems), steps=watch.steps)
+    return RecoveryPlan(options, flow.name, record.stage, away, identity, notices=notices, problems=tuple(problems), steps=watch.steps)
 
 
 def last_copy(flow: Flow, checked: RecoveryPlan, copy: Copy | None) -> RecoveryPlan:
@@ -118,7 +117,7 @@ def carry_out_failover(flow: Flow, reverse: Flow | None, plan: RecoveryPlan, con
     Positions are read again from where the confirmed plan had them. ClusterUnreachable when the source has stopped answering since.
     """
     watch = Stopwatch()
-    with RecoveryKeeper(flow) as keeper:
+    with keep_recovery(flow) as keeper:
         with watch.step("say that groups move"):
             record = keeper.begin(Event.FAILOVER_BEGINS, plan, confirmed.by, partial(cut_ends, flow, reverse))
         with watch.step("write groups"):

@@ -4,10 +4,9 @@ The records are written in transactions under the id `ferry-<flow>-recovery`, wh
 refuses an older process that was suspended and wakes up, so it writes no more groups.
 """
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ferry.clusters.admin import ClusterAdmin
@@ -17,37 +16,19 @@ from ferry.copying.fencing import FencedWriter
 from ferry.copying.lanes import run_transactional_id
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.recovery_record import Event, Stage, begun, current_record, ended, read_recovery, stage_of
-from ferry.ledger.state import CutEnds, FlowState, GroupTaken, RecoveryEntry, RecoveryRecord, encode_state
+from ferry.ledger.state import CutEnds, GroupTaken, RecoveryEntry, RecoveryRecord, encode_state
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.recovery.report import RecoveryPlan
 
 
 class RecoveryKeeper:
-    """The lease of the flow's recovery; a context manager. `record`, `state`: what the state topic says, with what was written since."""
+    """The lease of the flow's recovery. `record`, `state`: what the state topic says, with what was written since."""
 
-    def __init__(self, flow: Flow) -> None:
-        self._flow = flow
+    def __init__(self, flow: Flow, writer: FencedWriter) -> None:
         self._topic = flow.state_topic
-        own_id = f"{run_transactional_id(flow.name).removesuffix('run')}recovery"
-        self._writer = FencedWriter(flow, own_id)
-        self.state = FlowState()
+        self._writer = writer
+        self.state = read_recovery(flow)  # after fencing, when no other process writes these records any more
         self.record = current_record(flow, self.state)
-
-    def __enter__(self) -> RecoveryKeeper:
-        refuse_newer_state(self._flow)
-        with ClusterAdmin(self._flow.target) as target:
-            ensure_internal_topics(self._flow, target)
-        self._writer.__enter__()
-        try:  # read after fencing, when no other process writes these records any more
-            self.state = read_recovery(self._flow)
-            self.record = current_record(self._flow, self.state)
-        except BaseException:
-            self._writer.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self._writer.__exit__(*details)
 
     def begin(self, event: Event, plan: RecoveryPlan, confirmed_by: str, cut: Callable[[str], Iterable[CutEnds]]) -> RecoveryRecord:
         """Record that groups begin to move; returns the record. A recovery that began before goes on under its name.
@@ -88,6 +69,17 @@ class RecoveryKeeper:
         self._writer.write({TopicPartition(self._topic, 0): [encode_state(entry) for entry in entries]})
 
 
+@contextmanager
+def keep_recovery(flow: Flow) -> Iterator[RecoveryKeeper]:
+    """Take the lease of the flow's recovery, and hold it."""
+    refuse_newer_state(flow)
+    with ClusterAdmin(flow.target) as target:
+        ensure_internal_topics(flow, target)
+    own_id = f"{run_transactional_id(flow.name).removesuffix('run')}recovery"
+    with FencedWriter(flow, own_id) as writer:
+        yield RecoveryKeeper(flow, writer)
+
+
 def _now() -> int:
     return time.time_ns() // 1_000_000
 
@@ -97,6 +89,6 @@ def abandon(flow: Flow, event: Event) -> str:
 
     RecoveryStopped when there is nothing of the kind to abandon.
     """
-    with RecoveryKeeper(flow) as keeper:
+    with keep_recovery(flow) as keeper:
         keeper.end(event, "abandoned")
         return keeper.record.stage

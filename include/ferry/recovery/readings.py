@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Cluster, Flow
 from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable, NotAuthorized, RecoveryStopped
 from ferry.ledger.formats import place_of
@@ -167,19 +167,15 @@ def positions_of(
     accepted = flow.group_filter
     origins = {TopicPartition(head.remote_topic, head.partition): head for head in state.heads.values()}
     found, left_out = [], {}
-    read: dict[tuple[str, str], set[int]] = {}
     for checkpoint in checkpoints:
         reason = accepted.why_not(checkpoint.group)
         if reason is None:
             found.append(_position(checkpoint, origins, maps))
-            read.setdefault((checkpoint.group, checkpoint.topic), set()).add(checkpoint.partition)
         else:
             left_out[checkpoint.group] = GroupLeftOut(checkpoint.group, reason)
-    partitions: dict[str, set[int]] = {}
-    for topic, partition in origins:
-        partitions.setdefault(topic, set()).add(partition)
-    for (group, topic), known in read.items():
-        for partition in partitions.get(topic, set()) - known:
+    partitions = grouped(origins)
+    for (group, topic), known in grouped(((entry.group, entry.remote_topic), entry.partition) for entry in found).items():
+        for partition in set(partitions.get(topic, ())).difference(known):
             begin = _position(Checkpoint(group, topic, partition, 0, 0), origins, maps)
             problem = begin.problem or "the group has no checkpoint there"
             found.append(replace(begin, upstream_offset=None, problem=problem))

@@ -28,7 +28,7 @@ from ferry.ledger.recovery_record import (
     stage_of,
 )
 from ferry.pipeline.plan import plan_run
-from ferry.recovery.keeper import RecoveryKeeper
+from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import GroupMove, GroupOutcome, members_of, move_groups, plan_moves, refused_groups, without_taken
 from ferry.recovery.not_copied import Copy, NotCopied, drain, not_copied, refuse_rest
 from ferry.recovery.readings import GroupReading, cluster_id_of, read_groups
@@ -153,7 +153,7 @@ def plan_switch_over(switch: SwitchOver, checked: RecoveryPlan) -> RecoveryPlan:
 def carry_out_switch_over(switch: SwitchOver, plan: RecoveryPlan, confirmed: Confirmation, proven: str) -> RecoveryReport:
     """Write the groups. The stage ends when all of them are written. `proven`: what verify said."""
     options, watch, flow, active = plan.options, Stopwatch(), switch.flow, switch.active
-    with RecoveryKeeper(flow) as keeper:
+    with keep_recovery(flow) as keeper:
         if ended_by(keeper.record, switch.ends, options.run_id):
             return _report_again(keeper, plan, proven)
         advance(flow.name, stage_of(keeper.record), switch.begins)
