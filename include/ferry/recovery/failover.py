@@ -21,7 +21,7 @@ from ferry.ledger.recovery_record import DONE, Event, Stage, advance, current_re
 from ferry.ledger.run_report import loss_report
 from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
-from ferry.recovery.moving import move_groups, plan_moves, refused_groups, without_taken
+from ferry.recovery.moving import plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.readings import age_notices, cluster_id_of, is_away, read_groups
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
@@ -119,12 +119,10 @@ def carry_out_failover(flow: Flow, reverse: Flow | None, plan: RecoveryPlan, con
     watch = Stopwatch()
     with keep_recovery(flow) as keeper:
         with watch.step("say that groups move"):
-            record = keeper.begin(Event.FAILOVER_BEGINS, plan, confirmed.by, partial(cut_ends, flow, reverse))
+            keeper.begin(Event.FAILOVER_BEGINS, plan, confirmed.by, partial(cut_ends, flow, reverse))
         with watch.step("write groups"):
-            reading = read_groups(flow, away=bool(plan.away), only=plan.options.only).without(done_groups(keeper.state, record))
-            agreed = without_taken(confirmed.back, keeper.state.taken, record.phase)
-            outcomes = move_groups(flow.target, reading.positions, agreed, record.phase, keeper.take)
-            keeper.note("groups written")
+            reading = read_groups(flow, away=bool(plan.away), only=plan.options.only).without(done_groups(keeper.state, keeper.record))
+            outcomes = keeper.move(flow.target, reading.positions, confirmed.back)
         with watch.step("prepare the way back"):
             told, problems = prepare_reverse(reverse, keeper, plan)
         keeper.end(Event.FAILOVER_ENDS, DONE)

@@ -11,14 +11,16 @@ from dataclasses import replace
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
-from ferry.config import Flow
+from ferry.config import Cluster, Flow
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lanes import run_transactional_id
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.recovery_record import Event, Stage, begun, current_record, ended, read_recovery, stage_of
-from ferry.ledger.state import CutEnds, GroupTaken, RecoveryEntry, RecoveryRecord, encode_state
+from ferry.ledger.state import CutEnds, GroupTaken, RecoveryEntry, encode_state
 from ferry.ledger.topics import ensure_internal_topics
+from ferry.recovery.moving import GroupOutcome, PlaceShown, move_groups, without_taken
 from ferry.recovery.report import RecoveryPlan
+from ferry.syncs.group_placing import Positions
 
 
 class RecoveryKeeper:
@@ -30,8 +32,8 @@ class RecoveryKeeper:
         self.state = read_recovery(flow)  # after fencing, when no other process writes these records any more
         self.record = current_record(flow, self.state)
 
-    def begin(self, event: Event, plan: RecoveryPlan, confirmed_by: str, cut: Callable[[str], Iterable[CutEnds]]) -> RecoveryRecord:
-        """Record that groups begin to move; returns the record. A recovery that began before goes on under its name.
+    def begin(self, event: Event, plan: RecoveryPlan, confirmed_by: str, cut: Callable[[str], Iterable[CutEnds]]) -> None:
+        """Record that groups begin to move. A recovery that began before goes on under its name.
 
         `cut`: called with the name, says where the target's topics end. It is called only when a recovery begins, so what producers write
         from then on comes after these ends, even if a try was killed or a topic is new.
@@ -44,11 +46,14 @@ class RecoveryKeeper:
         self._write([record, *found])
         self.record = record
         self.state = replace(self.state, cut={**self.state.cut, **{entry.topic: entry for entry in found}})
-        return record
 
-    def note(self, step: str) -> None:
-        self.record = replace(self.record, step=step, at=_now())
+    def move(self, cluster: Cluster, positions: Positions, consent: Iterable[PlaceShown]) -> tuple[GroupOutcome, ...]:
+        """Bring the groups of `cluster` to `positions`, as of `move_groups`, and record that they are written."""
+        phase = self.record.phase
+        outcomes = move_groups(cluster, positions, without_taken(consent, self.state.taken, phase), phase, self.take)
+        self.record = replace(self.record, step="groups written", at=_now())
         self._write([self.record])
+        return outcomes
 
     def end(self, event: Event, step: str) -> None:
         """Record that the last step is finished, and the stage that follows."""

@@ -29,7 +29,7 @@ from ferry.ledger.recovery_record import (
 )
 from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
-from ferry.recovery.moving import GroupMove, GroupOutcome, members_of, move_groups, plan_moves, refused_groups, without_taken
+from ferry.recovery.moving import GroupMove, GroupOutcome, members_of, plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, drain, not_copied, refuse_rest
 from ferry.recovery.readings import GroupReading, cluster_id_of, read_groups
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
@@ -160,13 +160,11 @@ def carry_out_switch_over(switch: SwitchOver, plan: RecoveryPlan, confirmed: Con
         with watch.step("check that nothing is left"):
             refuse_rest(active, options.run_id)
         with watch.step("say that groups move"):
-            record = keeper.begin(switch.begins, plan, confirmed.by, partial(cut_ends, flow, switch.reverse))
+            keeper.begin(switch.begins, plan, confirmed.by, partial(cut_ends, flow, switch.reverse))
         with watch.step("write groups"):
             reading = _read(switch, options)
             idle, busy = _without_members(reading, switch)
-            agreed = without_taken(confirmed.back, keeper.state.taken, record.phase)
-            outcomes = (*move_groups(active.target, idle.positions, agreed, record.phase, keeper.take), *busy)
-            keeper.note("groups written")
+            outcomes = (*keeper.move(active.target, idle.positions, confirmed.back), *busy)
         left = _left_out(switch, options, keeper)
         if all(entry.done for entry in outcomes) and not (reading.unread or left):
             keeper.end(switch.ends, DONE)
