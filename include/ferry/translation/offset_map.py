@@ -64,7 +64,7 @@ class OffsetMap:
         self._taken_back = reached is not None and bounds.position is not None and bounds.position < reached
         self.position = bounds.position if self._taken_back else reached
         self._uncopied_to = _uncopied_to(covered(entries), self.position or 0)
-        first = self._index.first
+        first = self._index.first_downstream(0)
         self._first = self.end if first is None else first
         self._external = self._find_external(entries)
 

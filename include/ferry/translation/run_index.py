@@ -52,11 +52,6 @@ class RunIndex:
         upstream, place, count = self._runs[at - 1]
         return max(upstream + min(count, downstream - place), self._highest_before[at - 1])
 
-    @property
-    def first(self) -> int | None:
-        """The downstream offset of the very first record."""
-        return self._places[0] if self._places else None
-
 
 def _ordered_from(runs: Sequence[Run]) -> int:
     """The downstream offset from which on upstream offsets only rise."""

@@ -43,7 +43,7 @@ def digest(content: Content) -> bytes:
     return hashlib.blake2b(content[0].to_bytes(8, "big", signed=True) + content[1], digest_size=_DIGEST_BYTES).digest()
 
 
-def field_digests(content: Content) -> tuple[bytes, bytes, bytes, bytes]:
+def field_digests(content: Content) -> tuple[bytes, ...]:
     """A digest for each of FIELDS. If the bytes are no record, all of them count as the value."""
     timestamp, payload = content
     try:
@@ -52,8 +52,7 @@ def field_digests(content: Content) -> tuple[bytes, bytes, bytes, bytes]:
     except (IndexError, ValueError):
         key_end, value_end = 0, len(payload)
     parts = (payload[:key_end], payload[key_end:value_end], payload[value_end:], timestamp.to_bytes(8, "big", signed=True))
-    key, value, headers, moment = (hashlib.blake2b(part, digest_size=_DIGEST_BYTES).digest() for part in parts)
-    return key, value, headers, moment
+    return tuple(hashlib.blake2b(part, digest_size=_DIGEST_BYTES).digest() for part in parts)
 
 
 def _after(payload: bytes, at: int) -> int:

@@ -29,7 +29,7 @@ class Lone:
     offset: int
     named: int
     digest: bytes
-    fields: tuple[bytes, bytes, bytes, bytes]
+    fields: tuple[bytes, ...]
 
 
 # What was set aside together: of the source, of the target.
