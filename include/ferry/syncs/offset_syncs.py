@@ -86,32 +86,26 @@ def new_syncs(key: TopicPartition, runs: Sequence[Run], last: OffsetSync | None,
     floor = runs[0][0] if last is None else max(runs[0][0], last.upstream_offset + 1)
     if newest < floor:
         return ()
-    wanted = {floor} if last is None else set[int]()
+    wanted = {_pair_at_or_before(runs, floor)} if last is None else set[tuple[int, int]]()
     distance = 0
     while newest - distance >= floor:
-        wanted.add(_record_at_or_before(runs, newest - distance))
+        wanted.add(_pair_at_or_before(runs, newest - distance))
         distance = distance * 2 or max(1, spacing)
-    return tuple(OffsetSync(*key, upstream, _image(runs, upstream)) for upstream in sorted(wanted) if upstream >= floor)
+    return tuple(OffsetSync(*key, upstream, downstream) for upstream, downstream in sorted(wanted) if upstream >= floor)
 
 
 def _about_these_records(runs: Sequence[Run], sync: OffsetSync) -> bool:
     """Whether a sync is about the log that was copied: it is older than all runs, or it is the pair of a record of them."""
     if sync.upstream_offset < runs[0][0]:
         return sync.downstream_offset < runs[0][1]
-    return (
-        _record_at_or_before(runs, sync.upstream_offset) == sync.upstream_offset
-        and _image(runs, sync.upstream_offset) == sync.downstream_offset
-    )
+    return _pair_at_or_before(runs, sync.upstream_offset) == (sync.upstream_offset, sync.downstream_offset)
 
 
-def _record_at_or_before(runs: Sequence[Run], upstream: int) -> int:
-    start, _, count = runs[bisect_right(runs, upstream, key=lambda run: run[0]) - 1]
-    return min(upstream, start + count - 1)
-
-
-def _image(runs: Sequence[Run], upstream: int) -> int:
-    start, downstream, _ = runs[bisect_right(runs, upstream, key=lambda run: run[0]) - 1]
-    return downstream + upstream - start
+def _pair_at_or_before(runs: Sequence[Run], upstream: int) -> tuple[int, int]:
+    """Upstream and downstream offset of the last record that is not behind `upstream`."""
+    start, downstream, count = runs[bisect_right(runs, upstream, key=lambda run: run[0]) - 1]
+    record = min(upstream, start + count - 1)
+    return record, downstream + record - start
 
 
 def _changes(new: Iterable[OffsetSync], last: Mapping[TopicPartition, OffsetSync]) -> list[Change]:
