@@ -12,6 +12,7 @@ steps and then bisection find `until`.
 """
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain, zip_longest
@@ -63,20 +64,16 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
         places = [
             PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts), facts.guard.excluded)
             for facts in seen.facts
-            if facts.head is not None
         ]
-        by_number = {key.partition: found for key, found in receipts.items()}
-        found = [(place.partition, gap) for place in places for gap in gaps(place, by_number.get(place.partition, ()))]
+        # Where no run has copied yet, all records are ahead of the position, so none is missing.
+        copied = [(facts.key, place) for facts, place in zip(seen.facts, places, strict=True) if facts.head is not None]
+        found = [(key.partition, gap) for key, place in copied for gap in gaps(place, receipts.get(key, ()))]
         obstacle = COMPACTED if any(facts.compacted for facts in seen.facts) else ""
         # A backfill leaves heartbeats out.
         missing = [] if flow.policy.is_heartbeats_topic(topic) else _missing_ranges(flow, source, topic, found, obstacle)
-    # No run has copied these partitions yet. All their records are ahead of the position, so none is missing.
-    untouched = [
-        PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts)) for facts in seen.facts if facts.head is None
-    ]
     return {
         "remote_topic": dict(seen.selection.selected).get(topic, ""),
-        "partitions": timeline([*places, *untouched], chain.from_iterable(receipts.values()), missing),
+        "partitions": timeline(places, chain.from_iterable(receipts.values()), missing),
         "missing": [asdict(gap) for gap in missing],
         "note": "",
     }
@@ -142,19 +139,9 @@ def interval_end(first_moment: int, end: int, offset_at: OffsetAt) -> int | None
         return found is None or found >= end
 
     low, step = first_moment, 1
-    if low + step > LAST_MOMENT:  # some clients write micro- or nanoseconds
-        return None
-    while not covers(low + step):
+    while low + step <= LAST_MOMENT:  # some clients write micro- or nanoseconds
+        if covers(low + step):
+            return low + 1 + bisect_left(range(low + 1, low + step), True, key=covers)
         low += step
         step *= 2
-        if low + step > LAST_MOMENT:
-            return None
-    high = low + step
-    # covers(high), and not covers(low) unless low is the first moment, whose record is in the range.
-    while high - low > 1:
-        middle = (low + high) // 2
-        if covers(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return None
