@@ -1,7 +1,7 @@
-"""Frames between the api-server and a reader process, over pipes: a length of four bytes, then so many bytes.
+"""What the api-server and a reader process say to each other, over pipes.
 
 A request is a pickle. It holds the flow's settings with their secrets, which therefore never appear in argv, in the environment or in a
-file. An answer is JSON, so nothing that a reader process sends can run code in the api-server.
+file. An answer is JSON, so nothing that a reader process sends can run code in the api-server: a length of four bytes, then so many bytes.
 """
 
 import io
@@ -31,25 +31,18 @@ class ReadRequest:
     argument: str = ""
 
 
-def request_frame(request: ReadRequest) -> bytes:
-    return _frame(pickle.dumps(request))
-
-
 def read_request(stream: io.BufferedReader) -> ReadRequest | None:
     """The next request; None when the other side has gone."""
-    head = stream.read(LENGTH.size)
-    if len(head) < LENGTH.size:
+    try:
+        found: ReadRequest = pickle.load(stream)  # noqa: S301 - from the parent process, over a pipe that nobody else holds
+    except EOFError:
         return None
-    size = LENGTH.unpack(head)[0]
-    body = stream.read(size)
-    if len(body) < size:
-        return None
-    found: ReadRequest = pickle.loads(body)  # noqa: S301 - from the parent process, over a pipe that nobody else holds
     return found
 
 
 def answer_frame(data: dict[str, Any] | None, problem: Problem | None) -> bytes:
-    return _frame(json.dumps({"data": data, "problem": None if problem is None else problem.document()}, separators=(",", ":")).encode())
+    body = json.dumps({"data": data, "problem": None if problem is None else problem.document()}, separators=(",", ":")).encode()
+    return LENGTH.pack(len(body)) + body
 
 
 def decode_answer(body: bytes) -> tuple[dict[str, Any] | None, Problem | None]:
@@ -65,10 +58,6 @@ def receive(descriptor: int, deadline: float) -> bytes:
     if size > ANSWER_BYTES:
         raise ValueError(f"an answer of {size:,} bytes")
     return _exactly(descriptor, size, deadline)
-
-
-def _frame(body: bytes) -> bytes:
-    return LENGTH.pack(len(body)) + body
 
 
 def _exactly(descriptor: int, size: int, deadline: float) -> bytes:

@@ -7,6 +7,7 @@ Idle processes end after a while, so a page that nobody looks at costs nothing. 
 import contextlib
 import logging
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from typing import Any
 
 from ferry.config import Flow
 from ferry.errors import FerryError
-from ferry.page.frames import ReadRequest, decode_answer, receive, request_frame
+from ferry.page.frames import ReadRequest, decode_answer, receive
 from ferry.page.overview import overview_from
 from ferry.page.problem import Problem, ReaderDied, ReadTimedOut, problem_of
 from ferry.page.reads import READS, ReadName
@@ -67,7 +68,7 @@ class Reader:
         what = f"reading {request.name} of {request.flow.name}"
         assert self._process.stdin is not None  # noqa: S101 - made with pipes
         try:
-            self._process.stdin.write(request_frame(request))
+            self._process.stdin.write(pickle.dumps(request))
             self._process.stdin.flush()
             body = receive(self._answers, deadline)
             return (*decode_answer(body), len(body))
