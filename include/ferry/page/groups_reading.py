@@ -3,11 +3,11 @@
 group_placing.py decides, as it does for the group sync.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import GroupListing, GroupState
 from ferry.clusters.partitions import TopicPartition
@@ -16,7 +16,7 @@ from ferry.policy.naming import is_ferry_group
 from ferry.syncs.group_decision import GroupDecision, Placement
 from ferry.syncs.group_explanation import decision_word, explain_group
 from ferry.syncs.group_offsets import NO_OFFSETS
-from ferry.syncs.group_placing import GroupPlacer
+from ferry.syncs.group_placing import GroupPlacer, end_offsets
 from ferry.syncs.names import SyncName, not_enabled
 from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.model import TranslatedPosition
@@ -31,7 +31,8 @@ def read_groups(flow: Flow) -> dict[str, Any]:
     positions = translated.by_group()
     with ConsumerGroups(flow.source) as here:
         listed = {entry.group: entry for entry in here.list()}
-    ends = _ends(flow, translated.positions)
+    read = {TopicPartition(position.topic, position.partition) for position in translated.positions if position.upstream_offset is not None}
+    ends = end_offsets(flow.source, read)
     rows = {entry.group: _row(entry.group, listed, "", reasons=[entry.reason]) for entry in translated.left_out}
     rows |= {group: _row(group, listed, "", reasons=[NO_OFFSETS]) for group in translated.groups if group not in positions}
     rows |= _decided(flow, positions, listed, ends) if positions else {}
@@ -93,17 +94,6 @@ def _row(
 
 def _reasons(decision: GroupDecision) -> list[str]:
     """Why partitions are not up to date: each reason once, the most frequent first."""
-    counts: dict[str, int] = {}
-    for entry in decision.partitions:
-        if entry.reason and entry.placement is not Placement.UP_TO_DATE and entry.reason != decision.untouched:
-            counts[entry.reason] = counts.get(entry.reason, 0) + 1
-    found = sorted(counts, key=lambda reason: -counts[reason])
-    return [*([decision.untouched] if decision.untouched else []), *found]
-
-
-def _ends(flow: Flow, positions: Iterable[TranslatedPosition]) -> Mapping[TopicPartition, int]:
-    wanted = {TopicPartition(position.topic, position.partition) for position in positions if position.upstream_offset is not None}
-    if not wanted:
-        return {}
-    with ClusterAdmin(flow.source) as admin:
-        return admin.end_offsets(wanted)[0]
+    counts = Counter(entry.reason for entry in decision.partitions if entry.placement is not Placement.UP_TO_DATE)
+    found = [reason for reason, _ in counts.most_common() if reason and reason != decision.untouched]
+    return [decision.untouched, *found] if decision.untouched else found

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import CommittedOffset, GroupDescription
 from ferry.clusters.partitions import TopicPartition
@@ -21,7 +20,7 @@ from ferry.config import Cluster
 from ferry.errors import FerryError
 from ferry.ledger.state import GroupTaken
 from ferry.syncs.group_decision import GroupDecision, PartitionDecision, Placement
-from ferry.syncs.group_placing import GroupPlacer, GroupResult, Positions
+from ferry.syncs.group_placing import GroupPlacer, GroupResult, Positions, end_offsets
 
 # Group, topic and partition on the cluster that is written to; the offset there that a person was shown.
 PlaceShown = tuple[str, str, int, int]
@@ -227,7 +226,4 @@ def _ends(cluster: Cluster, positions: Positions) -> dict[TopicPartition, int]:
         for entry in found
         if entry.translation is not None and not entry.translation.exact and entry.remote_topic
     }
-    if not inexact:
-        return {}
-    with ClusterAdmin(cluster) as admin:
-        return admin.end_offsets(inexact)[0]
+    return end_offsets(cluster, inexact)

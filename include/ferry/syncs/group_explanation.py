@@ -3,10 +3,9 @@
 group_placing.py decides, as it does for the group sync.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import GroupDescription, GroupListing
 from ferry.clusters.partitions import TopicPartition
@@ -15,7 +14,7 @@ from ferry.errors import ArgumentError, FerryError
 from ferry.ledger.recovery_record import why_groups_may_not_be_synced
 from ferry.policy.naming import is_ferry_group
 from ferry.syncs.group_decision import UNSUPPORTED_TYPES, GroupDecision, PartitionDecision, Placement
-from ferry.syncs.group_placing import GroupPlacer
+from ferry.syncs.group_placing import GroupPlacer, end_offsets
 from ferry.syncs.names import SyncName, not_enabled
 from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.model import TranslatedPosition
@@ -87,8 +86,8 @@ def explain_group(flow: Flow, group: str) -> GroupExplanation:
         obstacles.append(decision.untouched)
     elif not positions and not obstacles:
         obstacles.append(f"it has no offsets on {source.cluster} of topics that are copied")
-    source_ends = _ends(flow.source, (TopicPartition(position.topic, position.partition) for position in positions))
-    target_ends = _ends(flow.target, (entry.remote for entry in decision.partitions if entry.position.remote_topic))
+    source_ends = end_offsets(flow.source, [TopicPartition(position.topic, position.partition) for position in positions])
+    target_ends = end_offsets(flow.target, [entry.remote for entry in decision.partitions if entry.position.remote_topic])
     partitions = tuple(_explained(entry, source_ends, target_ends) for entry in decision.partitions)
     return GroupExplanation(flow.name, group, source, target, tuple(obstacles), partitions)
 
@@ -124,11 +123,6 @@ def _obstacles(flow: Flow, group: str, source: GroupSide) -> list[str]:
     elif source.type in UNSUPPORTED_TYPES:
         found.append(f"it is a {source.type} group on {source.cluster}: only classic and consumer groups have offsets to sync")
     return found
-
-
-def _ends(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Ends:
-    with ClusterAdmin(cluster) as admin:
-        return admin.end_offsets(partitions)[0]
 
 
 def _explained(entry: PartitionDecision, source_ends: Ends, target_ends: Ends) -> ExplainedPartition:

@@ -12,7 +12,7 @@ offsets. That time is a second or less, and ten seconds while a coordinator move
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -74,11 +74,6 @@ class GroupPlacer:
         with ClusterAdmin(self._cluster) as admin:
             self._widths = {name: topic.partitions for name, topic in admin.topics().items()}
         self._groups.__enter__()
-        try:
-            self._listed = {entry.group: entry for entry in self._groups.list()}
-        except BaseException:
-            self._groups.__exit__()
-            raise
         return self
 
     def __exit__(self, *details: object) -> None:
@@ -86,6 +81,7 @@ class GroupPlacer:
 
     def decide(self, positions: Positions) -> Iterator[tuple[list[GroupDecision], dict[str, FerryError]]]:
         """What is to be written now, for GROUPS_AT_ONCE groups at a time in order of name; and why other groups cannot be read."""
+        listed = {entry.group: entry for entry in self._groups.list()}
         names = sorted(positions)
         for start in range(0, len(names), GROUPS_AT_ONCE):
             decisions: list[GroupDecision] = []
@@ -96,7 +92,7 @@ class GroupPlacer:
                 elif isinstance(offsets, FerryError):
                     problems[group] = offsets
                 else:
-                    seen, alias = TargetGroup(description, offsets, self._listed.get(group)), self._cluster.alias
+                    seen, alias = TargetGroup(description, offsets, listed.get(group)), self._cluster.alias
                     decisions.append(decide_group(group, positions[group], seen, self._widths, alias=alias, marker=self.marker))
             yield decisions, problems
 
@@ -177,6 +173,14 @@ class GroupPlacer:
             right = self._groups.granting(OFFSET_COMMIT.right(code, topic=entry.remote.topic))
             return _failed(NotAuthorized(f"cluster {alias} does not allow writing offsets of {entry.where}; {right}"))
         return _failed(GroupFailed(f"cluster {alias} refused {entry.where}: {OFFSET_COMMIT.told(code)}"))
+
+
+def end_offsets(cluster: Cluster, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    """The last stable offsets of these partitions; without those that have no leader. Asks nobody when there are no partitions."""
+    if not partitions:
+        return {}
+    with ClusterAdmin(cluster) as admin:
+        return admin.end_offsets(partitions)[0]
 
 
 def has_members(refusals: Refusals) -> bool:
