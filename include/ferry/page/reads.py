@@ -1,9 +1,9 @@
 """The reads of the page by name: which function does each, how long its result is fresh, and how long it may take."""
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pkgutil import resolve_name
 from typing import Any
 
 from ferry.config import Flow
@@ -43,7 +43,5 @@ READS: Mapping[ReadName, ReadEntry] = {
 
 def carry_out(name: ReadName, flow: Flow, argument: str) -> dict[str, Any]:
     """Do one read. FerryError."""
-    entry = READS[name]
-    module, _, function = entry.function.partition(":")
-    found: Callable[..., dict[str, Any]] = getattr(importlib.import_module(module), function)
+    found: Callable[..., dict[str, Any]] = resolve_name(READS[name].function)
     return found(flow, argument) if argument else found(flow)
