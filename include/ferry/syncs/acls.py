@@ -46,24 +46,16 @@ class AclRules:
 
 
 @dataclass(frozen=True)
-class WantedAcl:
-    """An ACL for the target, and the source's ACLs that ask for it."""
-
-    binding: AclBinding
-    sources: tuple[AclBinding, ...]
-
-
-@dataclass(frozen=True)
 class AclPlan:
     """`missing`: to create. Of the ACLs that Ferry owns, `surplus`: no source ACL asks for it; `renewed`: other source ACLs ask for it than
-    before; `void`: it does not exist any more.
+    before; `void`: it does not exist any more. `missing` and `renewed` are as Ferry will own them.
 
     `skipped`: (source ACL, reason). `present`: how many existed already.
     """
 
-    missing: tuple[WantedAcl, ...] = ()
+    missing: tuple[OwnedAcl, ...] = ()
     surplus: tuple[AclBinding, ...] = ()
-    renewed: tuple[WantedAcl, ...] = ()
+    renewed: tuple[OwnedAcl, ...] = ()
     void: tuple[AclBinding, ...] = ()
     skipped: tuple[tuple[AclBinding, str], ...] = ()
     present: int = 0
@@ -87,7 +79,7 @@ def plan_acls(
         else:
             skipped.append((binding, image.reason))
     here, there = frozenset(source), frozenset(target)
-    every = [WantedAcl(binding, tuple(sources)) for binding, sources in sorted(wanted.items())]
+    every = [OwnedAcl(binding, tuple(sources)) for binding, sources in sorted(wanted.items())]
     missing = tuple(acl for acl in every if acl.binding not in there)
     surplus = tuple(
         binding for binding, sources in sorted(owned.items()) if binding in there and binding not in wanted and here.isdisjoint(sources)
@@ -163,7 +155,7 @@ def sync_acls(context: SyncContext) -> SyncOutcome:
 
 def _apply(flow: Flow, plan: AclPlan, target: AclAdmin) -> Problems:
     problems = target.create_acls(wanted.binding for wanted in plan.missing)
-    owned = [OwnedAcl(acl.binding, acl.sources) for acl in (*plan.missing, *plan.renewed) if acl.binding not in problems]
+    owned = [acl for acl in (*plan.missing, *plan.renewed) if acl.binding not in problems]
     records: list[tuple[bytes, bytes | None]] = [encode_state(acl) for acl in owned]
     gone = set(plan.void) - {acl.binding for acl in owned}
     if flow.acls.remove:
@@ -193,7 +185,7 @@ def _outcome(flow: Flow, plan: AclPlan, problems: Problems, source: Collection[A
     return SyncOutcome("acls", tuple(changes), tuple(skipped), tuple(failed), counts=counts)
 
 
-def _creation(wanted: WantedAcl) -> Change:
+def _creation(wanted: OwnedAcl) -> Change:
     reasons = [f"the source has {source}" for source in wanted.sources]
     if any(source.operation != wanted.binding.operation for source in wanted.sources):
         reasons.append("ALL becomes READ: only the flow writes to remote topics")
