@@ -156,11 +156,7 @@ def why_missing(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> dict[str, 
 
 def would_fail(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[TopicFailure, ...]:
     """Remote topics that the target would refuse to create, by its own check of names, limits and rights. Creates nothing."""
-    problems = _created(flow, plan, target, dry_run=True)
-    return (
-        *(_failure(new.topic, new.remote_topic, problems[new.remote_topic]) for new in plan.create if new.remote_topic in problems),
-        *_unread(plan),
-    )
+    return _failures(plan, _created(flow, plan, target, dry_run=True))
 
 
 def _created(flow: Flow, plan: TopicPlan, target: ClusterAdmin, *, dry_run: bool = False) -> dict[str, FerryError]:
@@ -180,17 +176,15 @@ def apply_topics(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> TopicChan
     created = {new.remote_topic: new.partitions for new in plan.create if new.remote_topic not in problems}
     grown = {growth.remote_topic: growth.partitions for growth in plan.grow if growth.remote_topic not in problems}
     wait_for_leaders(target, created | grown)
-    upstream = {new.remote_topic: new.topic for new in plan.create} | {growth.remote_topic: growth.topic for growth in plan.grow}
-    failed = [_failure(upstream[name], name, problem) for name, problem in problems.items()]
-    return TopicChanges(tuple(created), tuple(grown), (*failed, *_unread(plan)))
+    return TopicChanges(tuple(created), tuple(grown), _failures(plan, problems))
 
 
-def _unread(plan: TopicPlan) -> tuple[TopicFailure, ...]:
-    return tuple(_failure(topic, remote, problem) for (topic, remote), problem in plan.unread.items())
-
-
-def _failure(topic: str, remote: str, problem: FerryError) -> TopicFailure:
-    return TopicFailure(topic, remote, str(problem), type(problem).__name__)
+def _failures(plan: TopicPlan, problems: Mapping[str, FerryError]) -> tuple[TopicFailure, ...]:
+    """The `problems` by remote topic, and those of topics whose configs could not be read."""
+    changes: list[NewTopicPlan | GrowthPlan] = [*plan.create, *plan.grow]
+    upstream = {change.remote_topic: change.topic for change in changes}
+    pairs = {(upstream[name], name): problem for name, problem in problems.items()} | dict(plan.unread)
+    return tuple(TopicFailure(*pair, str(problem), type(problem).__name__) for pair, problem in pairs.items())
 
 
 def _creation(new: NewTopicPlan, flow: Flow) -> Change:
