@@ -50,8 +50,7 @@ class FerrySparkOperator(SparkSubmitOperator):
         home = str(spark_home())
         self.conf = spark_conf(master, ClassArchive(Path(home)).use)
         path = os.pathsep.join([str(Path(home) / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        wanted = ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONUNBUFFERED", "SPARK_LAUNCHER_OPTS")
-        self.env_vars = {**{key: spark_environment(home)[key] for key in wanted}, "PATH": path}
+        self.env_vars = {**spark_environment(home), "PATH": path}
         try:
             super().execute(context)
         except AirflowException as problem:

@@ -41,9 +41,8 @@ def spark_conf(master: str, java_options: str = "") -> dict[str, str]:
 
 
 def spark_environment(spark_home: str) -> dict[str, str]:
-    """The environment of spark-submit: this very Python for driver and local workers."""
+    """What spark-submit needs in its environment: this very Python for driver and local workers."""
     return {
-        **os.environ,
         "SPARK_HOME": spark_home,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,

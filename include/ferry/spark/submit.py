@@ -62,7 +62,7 @@ def submit_job(job: str, config: Path, request: RunRequest | VerifyRequest, mast
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            env=spark_environment(str(home)),
+            env={**os.environ, **spark_environment(str(home))},
             start_new_session=True,
         ) as process,
         _ended_with_this(process),
