@@ -7,7 +7,7 @@ at most half of the readers, so a dead cluster blocks no other flow. The cache i
 import logging
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -88,7 +88,7 @@ class Snapshots:
         self._kept_bytes = kept_bytes
         self._entries: OrderedDict[ReadKey, _Entry] = OrderedDict()
         self._waiting: list[_Job] = []
-        self._running: dict[str, int] = {}
+        self._running: Counter[str] = Counter()
         self._troubled: set[str] = set()
         self._changed = threading.Condition()
         self._started = 0
@@ -139,23 +139,23 @@ class Snapshots:
                 self._idle -= 1
             began = time.monotonic()
             try:
-                data, problem, size = job.work()
+                outcome = job.work()
             except Exception as error:  # the cache has no thread to lose
                 log.exception("reading %s of %s", job.key.name, job.key.flow)
-                data, problem, size = None, problem_of(error), 0
-            self._finish(job, (data, problem, size), time.monotonic() - began)
+                outcome = None, problem_of(error), 0
+            self._finish(job, outcome, time.monotonic() - began)
 
     def _next(self) -> _Job | None:
         """The first waiting job whose flow may take another reader. Reads that every user sees come first."""
         troubled = sum(count for flow, count in self._running.items() if flow in self._troubled)
         for job in sorted(self._waiting, key=lambda job: bool(job.key.argument)):
             flow = job.key.flow
-            if self._running.get(flow, 0) >= min(READS_A_FLOW, max(1, self._threads - 1)):
+            if self._running[flow] >= min(READS_A_FLOW, max(1, self._threads - 1)):
                 continue
             if flow in self._troubled and troubled >= max(1, self._threads // 2):
                 continue
             self._waiting.remove(job)
-            self._running[flow] = self._running.get(flow, 0) + 1
+            self._running[flow] += 1
             return job
         return None
 
@@ -164,9 +164,7 @@ class Snapshots:
         with self._changed:
             flow = job.key.flow
             self._running[flow] -= 1
-            if not self._running[flow]:
-                del self._running[flow]
-            entry = self._entries.get(job.key) or self._entries.setdefault(job.key, _Entry())
+            entry = self._entries.setdefault(job.key, _Entry())
             entry.job = None
             if problem is None:
                 self._troubled.discard(flow)
