@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ferry.clusters.partitions import grouped
 from ferry.ledger.receipts import Receipt, covered
 from ferry.monitoring.ledger_ranges import CoveredRange, covered_ranges
 from ferry.wire.ranges import Range, Ranges, outside, union
@@ -55,11 +56,7 @@ def gaps(place: PartitionPlace, receipts: Iterable[Receipt]) -> tuple[Range, ...
 
 def timeline(places: Iterable[PartitionPlace], receipts: Iterable[Receipt], missing: Iterable[MissingRange]) -> list[dict[str, Any]]:
     """One document for each partition, its ranges in order of offset. If there are too many, neighbours of a kind become one (`merged`)."""
-    by_partition: dict[int, list[CoveredRange]] = {}
-    for entry in covered_ranges(receipts):
-        by_partition.setdefault(entry.partition, []).append(entry)
-    for gap in missing:
-        by_partition.setdefault(gap.partition, []).append(_drawn(gap))
+    by_partition = grouped((entry.partition, entry) for entry in (*covered_ranges(receipts), *map(_drawn, missing)))
     known = {place.partition: place for place in places}
     partitions = sorted({*known, *by_partition})
     limit = max(10, min(RANGES_A_PARTITION, RANGES_A_TOPIC // max(1, len(partitions))))
@@ -87,9 +84,7 @@ def _partition(place: PartitionPlace | None, number: int, ranges: Sequence[Cover
 
 def fewer_ranges(ranges: Iterable[CoveredRange], limit: int) -> list[CoveredRange]:
     """About `limit` ranges, at most one more for each kind: neighbours of the same kind are joined, and their numbers added."""
-    kinds: dict[str, list[CoveredRange]] = {}
-    for entry in sorted(ranges, key=lambda entry: (entry.start, entry.end)):
-        kinds.setdefault(entry.kind, []).append(entry)
+    kinds = grouped((entry.kind, entry) for entry in sorted(ranges, key=lambda entry: (entry.start, entry.end)))
     total = sum(map(len, kinds.values()))
     found: list[CoveredRange] = []
     for entries in kinds.values():
