@@ -18,10 +18,9 @@ import psutil
 import pytest
 
 from ferry.config import Flow, load_config
-from ferry.page.frames import ReadRequest
 from ferry.page.problem import Problem
 from ferry.page.readers import Reader, Readers
-from ferry.page.reads import ReadName
+from ferry.page.reads import ReadName, ReadRequest
 
 pytestmark = pytest.mark.faults
 
@@ -157,8 +156,8 @@ def test_an_idle_process_ends_after_a_while(unready: Flow) -> None:
 def test_a_process_does_not_outlive_the_server(flow: Flow, tmp_path: Path) -> None:
     """Even one whose read hangs: a server that is killed cannot end it."""
     program = (
-        "import sys, threading, time; from ferry.config import load_config; from ferry.page.frames import ReadRequest\n"
-        "from ferry.page.reads import ReadName; from ferry.page.readers import Reader\n"
+        "import sys, threading, time; from ferry.config import load_config\n"
+        "from ferry.page.reads import ReadName, ReadRequest; from ferry.page.readers import Reader\n"
         "reader = Reader(); print(reader._process.pid, flush=True)\n"
         "reader.read(ReadRequest(ReadName.OVERVIEW, load_config(sys.argv[1]).flows[0]), 60.0)\n"
     )

@@ -17,9 +17,8 @@ from pathlib import Path
 
 from ferry.ending import run_and_end
 from ferry.errors import FerryError
-from ferry.page.frames import ReadRequest, answer_frame, read_request
 from ferry.page.problem import ReadFailed, problem_of
-from ferry.page.reads import carry_out
+from ferry.page.reads import ReadRequest, answer_frame, carry_out, read_request
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,9 @@ from typing import Any
 
 from ferry.config import Flow
 from ferry.errors import FerryError
-from ferry.page.frames import ReadRequest, decode_answer, receive
 from ferry.page.overview import overview_from
 from ferry.page.problem import Problem, ReaderDied, ReadTimedOut, problem_of
-from ferry.page.reads import READS, ReadName
+from ferry.page.reads import READS, ReadName, ReadRequest, decode_answer, receive
 from ferry.page.snapshots import ReadKey, Snapshot, Snapshots
 
 log = logging.getLogger(__name__)
