@@ -14,7 +14,7 @@ So the ledger explains every record below such a stable offset.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -110,50 +110,39 @@ def read_translators(
     flow: Flow, routes: Mapping[str, Route], home_topics: Topics, away_topics: Topics
 ) -> dict[str, dict[TopicPartition, Translator]]:
     """By topic, translators of all partitions of the topics that have a route. `flow`: from the groups' cluster to the other one."""
-    places = [
-        _Place(TopicPartition(topic, number), route, away_topics[route.remote_topic].partitions)
+    places = {
+        TopicPartition(topic, number): route
         for topic, route in routes.items()
         if not route.problem
         for number in range(home_topics[topic].partitions)
-    ]
-    remote: dict[TopicPartition, str] = {place.key: place.route.remote_topic for place in places if place.route.by is not ByLedger.INVERSE}
+    }
+    remote: dict[TopicPartition, str] = {key: route.remote_topic for key, route in places.items() if route.by is not ByLedger.INVERSE}
     forward = read_offset_maps(flow, remote, {key: id_of(home_topics[key[0]]) for key in remote}, away_topics)
     back = _read_back(flow, places, home_topics, away_topics)
     alone = ledger_topic(flow.target.alias) not in home_topics
     found: dict[str, dict[TopicPartition, Translator]] = {}
-    for place in places:
-        by = ByLedger.FORWARD if place.route.by is ByLedger.BOTH and alone else place.route.by
+    for key, route in places.items():
+        by = ByLedger.FORWARD if route.by is ByLedger.BOTH and alone else route.by
         onward, backward = by is not ByLedger.INVERSE, by is not ByLedger.FORWARD
-        problems = [forward.problems.get(place.key, "")] if onward else []
+        origin, width = TopicPartition(route.remote_topic, key.partition), away_topics[route.remote_topic].partitions
+        problems = [forward.problems.get(key, "")] if onward else []
         if backward:
-            narrow = f"topic {place.route.remote_topic} of cluster {flow.target.alias} has only {place.width} partitions"
-            problems += ["" if place.key.partition < place.width else narrow, back.problems.get(place.origin, "")]
+            narrow = f"topic {route.remote_topic} of cluster {flow.target.alias} has only {width} partitions"
+            problems += ["" if key.partition < width else narrow, back.problems.get(origin, "")]
         why_not = next(filter(None, problems), "")
-        unread = (onward and place.key in forward.unread) or (backward and place.origin in back.unread)
-        there = forward.maps.get(place.key) if onward and not why_not else None
-        here = back.maps.get(place.origin) if backward and not why_not else None
-        found.setdefault(place.key.topic, {})[place.key] = Translator(there, here, why_not, unread)
+        unread = (onward and key in forward.unread) or (backward and origin in back.unread)
+        there = forward.maps.get(key) if onward and not why_not else None
+        here = back.maps.get(origin) if backward and not why_not else None
+        found.setdefault(key.topic, {})[key] = Translator(there, here, why_not, unread)
     return found
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A partition that groups read. `width`: how many partitions the topic on the other cluster has."""
-
-    key: TopicPartition
-    route: Route
-    width: int
-
-    @property
-    def origin(self) -> TopicPartition:
-        """The partition on the other cluster."""
-        return TopicPartition(self.route.remote_topic, self.key.partition)
-
-
-def _read_back(flow: Flow, places: Iterable[_Place], home_topics: Topics, away_topics: Topics) -> OffsetMaps:
+def _read_back(flow: Flow, places: Mapping[TopicPartition, Route], home_topics: Topics, away_topics: Topics) -> OffsetMaps:
     """Maps of the opposite flow, which copied to the topics that groups read. Without its ledger every partition has a problem."""
     wanted: dict[TopicPartition, str] = {
-        place.origin: place.key.topic for place in places if place.route.by is not ByLedger.FORWARD and place.key.partition < place.width
+        TopicPartition(route.remote_topic, key.partition): key.topic
+        for key, route in places.items()
+        if route.by is not ByLedger.FORWARD and key.partition < away_topics[route.remote_topic].partitions
     }
     if not wanted:
         return OffsetMaps({}, {})
