@@ -15,7 +15,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
-from ferry.copying.snapshot import FlowSnapshot, take_snapshot
+from ferry.copying.snapshot import take_snapshot
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.sync_outcome import SyncOutcome
@@ -105,10 +105,3 @@ def copied(
     with Run(flow, request) as run:
         run.move_records(lambda: copy(run), prepared)
         return run.report()
-
-
-def prepare_remote_topics(flow: Flow, request: RunRequest) -> FlowSnapshot:
-    """Create and grow topics, and say what both clusters look like then."""
-    Run(flow, request).prepare(spark_follows=True)
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        return take_snapshot(flow, request, source, target, settled=False)

@@ -25,7 +25,7 @@ from ferry.errors import ArgumentError, ExitCode, worst_exit_code
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
 from ferry.pipeline.report import assemble_report
-from ferry.pipeline.run import prepare_remote_topics
+from ferry.pipeline.run import Run
 from ferry.recovery.external_records import Explained, explained, find_external
 from ferry.recovery.positions import GivenPositions
 from ferry.wire.ranges import outside
@@ -251,7 +251,7 @@ def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPosi
 
 
 def _write(flow: Flow, request: RunRequest, decide: Decide, topics: tuple[str, ...]) -> tuple[SeedPlan, RunReport]:
-    prepare_remote_topics(flow, request)
+    Run(flow, request).prepare(spark_follows=True)
     decided: list[SeedPlan] = []
 
     def under_the_lease(seen: FlowSnapshot) -> tuple[PartitionPlan, ...]:
