@@ -96,8 +96,11 @@ def image_of(binding: AclBinding, rules: AclRules) -> AclBinding | _NotCopied:
     match binding.resource:
         case AclResource.TOPIC:
             return _of_topic(binding, rules)
+        case AclResource.GROUP if not rules.settings.groups:
+            return _NotCopied("ACLs of groups are copied with ferry.sync.acls.groups=true")
         case AclResource.GROUP:
-            return _of_group(binding, rules)
+            reason = rules.groups.why_not(binding.name) if binding.pattern is AclPattern.LITERAL else None
+            return binding if reason is None else _NotCopied(reason)
         case AclResource.TRANSACTIONAL_ID if rules.settings.transactional_ids:
             return binding
         case AclResource.TRANSACTIONAL_ID:
@@ -127,13 +130,6 @@ def _prefix(prefix: str, rules: AclRules) -> str | _NotCopied:
         return _NotCopied("no topic that the flow copies begins with this prefix")
     probe = rules.topics.remote_topic(prefix + _PROBE)
     return probe.removesuffix(_PROBE) if probe.endswith(_PROBE) else _NotCopied("the replication policy does not keep prefixes")
-
-
-def _of_group(binding: AclBinding, rules: AclRules) -> AclBinding | _NotCopied:
-    if not rules.settings.groups:
-        return _NotCopied("ACLs of groups are copied with ferry.sync.acls.groups=true")
-    reason = rules.groups.why_not(binding.name) if binding.pattern is AclPattern.LITERAL else None
-    return binding if reason is None else _NotCopied(reason)
 
 
 def sync_acls(context: SyncContext) -> SyncOutcome:
