@@ -25,10 +25,6 @@ def topics_alias(flow: Flow) -> AssetAlias:
     return AssetAlias(name=f"{dag_id(flow)}.topics", group="ferry")
 
 
-def topic_asset(flow: Flow, remote_topic: str) -> Asset:
-    return Asset(f"ferry://{flow.target.alias}/topics/{remote_topic}", group="ferry")
-
-
 def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """Add an event for each remote topic to which the run appended records, even if other topics failed. Returns counts for the XCom."""
     if planned is None:
@@ -51,7 +47,8 @@ def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     told, left_out = refreshed[: settings.alerts.assets_max], refreshed[settings.alerts.assets_max :]
     events = context["outlet_events"][topics_alias(settings)]
     for topic in told:
-        events.add(topic_asset(settings, topic.remote_topic), extra=topic.facts(flow, run_id))
+        asset = Asset(f"ferry://{settings.target.alias}/topics/{topic.remote_topic}", group="ferry")
+        events.add(asset, extra=topic.facts(flow, run_id))
         print(f"{topic.remote_topic}: {topic.records:,} records in {len(topic.partitions)} partitions")  # noqa: T201
     if left_out:
         _tell_left_out(settings, run_id, left_out, str(context["ti"].log_url))

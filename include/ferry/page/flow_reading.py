@@ -9,7 +9,7 @@ from ferry.config import Flow
 from ferry.ledger.losses import acknowledgement
 from ferry.ledger.run_report import loss_report
 from ferry.ledger.sync_outcome import SyncOutcome
-from ferry.monitoring.status import FlowReading, read_flow
+from ferry.monitoring.status import read_flow
 from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import SyncName
 
@@ -24,7 +24,8 @@ COMPARED = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
 def read_overview(flow: Flow) -> dict[str, Any]:
     """What overview.overview_from takes. ClusterUnreachable, AuthenticationFailed and the like when a cluster cannot be read."""
     found = read_flow(flow)
-    losses = _losses(found)
+    lost, known = sorted(found.losses, key=lambda loss: -loss.max_timestamp), found.snapshot.state.acknowledged
+    losses = [{**asdict(loss_report(loss)), "run_id": loss.run_id, "acknowledged": acknowledgement(loss) in known} for loss in lost]
     stopped = found.status.stopped
     unseen = [loss for loss in losses if not loss["acknowledged"]]
     return {
@@ -39,12 +40,6 @@ def read_overview(flow: Flow) -> dict[str, Any]:
         ],
         "losses_by_topic": dict(Counter(loss["topic"] for loss in unseen)),
     }
-
-
-def _losses(found: FlowReading) -> list[dict[str, Any]]:
-    lost = sorted(found.losses, key=lambda loss: -loss.max_timestamp)
-    known = found.snapshot.state.acknowledged
-    return [{**asdict(loss_report(loss)), "run_id": loss.run_id, "acknowledged": acknowledgement(loss) in known} for loss in lost]
 
 
 def read_drift(flow: Flow) -> dict[str, Any]:
