@@ -19,8 +19,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
 from ferry.page.coverage_reading import read_coverage_of
-from ferry.policy.naming import ledger_topic
-from ferry.policy.replication_policy import HEARTBEATS
+from ferry.policy.naming import HEARTBEATS, ledger_topic
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import seed
 from ferry.sandbox import SandboxStatus

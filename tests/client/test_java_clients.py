@@ -18,7 +18,7 @@ from ferry.cli.main import app
 from ferry.client import MirrorClient, OffsetAndMetadata, TopicPartition
 from ferry.client.remote_cluster import connect
 from ferry.errors import ArgumentError
-from ferry.policy.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy
 from ferry.syncs.checkpoints import sync_checkpoints
 from ferry.syncs.context import SyncContext
 

@@ -16,7 +16,7 @@ from ferry.client import MirrorClient
 from ferry.config.registry import FILE_PROPERTIES, FLOW_PROPERTIES
 from ferry.config.registry.ferry import FERRY
 from ferry.config.registry.property import Effect
-from ferry.policy.replication_policy import ReplicationPolicy
+from ferry.policy.naming import ReplicationPolicy
 
 pytestmark = pytest.mark.unit
 

@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 from ferry.config import load_config
-from ferry.policy.naming import is_ferry_topic, ledger_topic, runs_topic, state_topic
-from ferry.policy.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from ferry.policy.naming import (
+    DefaultReplicationPolicy,
+    IdentityReplicationPolicy,
+    ReplicationPolicy,
+    is_ferry_topic,
+    ledger_topic,
+    runs_topic,
+    state_topic,
+)
 
 pytestmark = pytest.mark.unit
 

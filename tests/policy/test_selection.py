@@ -10,7 +10,7 @@ import pytest
 from ferry.config import Flow, load_config
 from ferry.errors import ConfigError
 from ferry.policy.filters import DefaultConfigPropertyFilter, IncludeExclude
-from ferry.policy.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 from ferry.policy.selection import TopicRules
 
 pytestmark = pytest.mark.unit

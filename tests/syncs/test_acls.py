@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.config.settings import AclSettings
 from ferry.policy.filters import IncludeExclude
-from ferry.policy.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy
 from ferry.policy.selection import TopicRules
 from ferry.syncs.acls import AclRules, image_of, plan_acls
 

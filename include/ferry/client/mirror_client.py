@@ -22,7 +22,7 @@ from ferry.wire.internal_records import Checkpoint
 
 if TYPE_CHECKING:
     from ferry.config import Cluster
-    from ferry.policy.replication_policy import ReplicationPolicy
+    from ferry.policy.naming import ReplicationPolicy
 
 UNREACHABLE = -1
 

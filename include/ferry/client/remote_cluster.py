@@ -14,7 +14,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import FerryConfig, load_config
 from ferry.config.nearest import nearest_name
 from ferry.errors import ArgumentError
-from ferry.policy.replication_policy import IdentityReplicationPolicy
+from ferry.policy.naming import IdentityReplicationPolicy
 
 Configuration = FerryConfig | Path | str
 

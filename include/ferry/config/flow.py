@@ -28,8 +28,7 @@ from ferry.config.sources import ClientRole, Pair, Sources
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.filters import ConfigPropertyRule, CustomFilter, DefaultConfigPropertyFilter, IncludeExclude, NameRule
-from ferry.policy.naming import ledger_topic, position_group, replication_policy, runs_topic, state_topic
-from ferry.policy.replication_policy import ReplicationPolicy
+from ferry.policy.naming import ReplicationPolicy, ledger_topic, position_group, replication_policy, runs_topic, state_topic
 from ferry.policy.selection import Selection, TopicRules
 
 _ENABLED = "enabled"

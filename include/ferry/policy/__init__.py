@@ -1,5 +1,5 @@
 """Names of remote topics, and filters: which topics, groups and topic configs a flow copies (pure).
 
 Knows no config: `ferry.config.Flow` combines these rules.
-Begin with `replication_policy.py` and `selection.py`.
+Begin with `naming.py` and `selection.py`.
 """

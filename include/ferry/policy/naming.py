@@ -1,19 +1,202 @@
-"""Names of remote and internal topics: replication policies by their class, and the names of Ferry's own topics and groups (pure).
+"""Names of remote and internal topics: replication policies, and the names of Ferry's own topics and groups (pure).
 
-`Flow.policy` calls `replication_policy`. Records, configs, ACLs, checkpoints and groups take their names from that policy.
+The interface of a policy is MM2's ReplicationPolicy (KIP-382, KIP-690), method for method. Records, topic configs, ACLs, checkpoints and
+group offsets all take their names from the one policy of their flow (`Flow.policy`). What a policy does not override follows MM2's
+defaults, with dots in the names of internal topics.
+
+MM2's own policies are those of Kafka 4.x. To the default policy every name with a separator in it looks remote: Ferry keeps this weakness
+of MM2 for compatibility.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ferry.errors import ConfigError
-from ferry.policy.custom_classes import is_custom
-from ferry.policy.replication_policy import CustomReplicationPolicy, DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from ferry.policy.custom_classes import answer, custom_object, is_custom
 
+HEARTBEATS = "heartbeats"
+# Each hop takes at least one character from a name, and a name has at most 249: a custom policy that never ends must not hang a run.
+MOST_HOPS = 250
 FERRY_PREFIX = "mm2-ferry-"
 FERRY_GROUPS = "__ferry-"
 STATE_PREFIX, STATE_SUFFIX = f"{FERRY_PREFIX}state.", ".internal"
 # Offset syncs, and topics of MM2's Connect workers. These names have dots, whatever the policy's separator is.
 MM2_PREFIXES = ("mm2-offset-syncs", "mm2-offsets", "mm2-configs", "mm2-status")
+
+
+class ReplicationPolicy(ABC):
+    """How topics are named on the other side. A custom policy is a subclass; it needs the three abstract methods.
+
+    `internal_separator` is the one in the names of checkpoints and offset-syncs topics.
+    """
+
+    internal_separator = "."
+
+    def configure(self, properties: Mapping[str, str]) -> None:  # noqa: B027 - nothing to configure is usual
+        """Called once, before any other method, with the flow's properties by their names, defaults included, as texts.
+
+        Among them are `source.cluster.alias`, `target.cluster.alias`, and everything that begins with `replication.policy.`.
+        """
+
+    @property
+    def renames(self) -> bool:
+        """Whether remote names differ from the source's, so that a name tells where a topic came from."""
+        return True
+
+    @abstractmethod
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        """The remote topic's name."""
+
+    @abstractmethod
+    def topic_source(self, topic: str) -> str | None:
+        """The alias of the cluster that a remote topic came from; None for a name that is not a remote topic's."""
+
+    @abstractmethod
+    def upstream_topic(self, topic: str) -> str | None:
+        """The name one hop upstream; None for a name that is not a remote topic's."""
+
+    def original_topic(self, topic: str) -> str:
+        """The name at the very first cluster; the name itself if it is not a remote topic's."""
+        for _ in range(MOST_HOPS):
+            upstream = self.upstream_topic(topic)
+            if upstream is None or upstream == topic:
+                break
+            topic = upstream
+        return topic
+
+    def heartbeats_topic(self) -> str:
+        """The topic that heartbeats are written to."""
+        return HEARTBEATS
+
+    def offset_syncs_topic(self, alias: str) -> str:
+        """MM2's offset-syncs topic for the alias of the other cluster."""
+        return f"mm2-offset-syncs{self.internal_separator}{alias}{self.internal_separator}internal"
+
+    def checkpoints_topic(self, alias: str) -> str:
+        """MM2's checkpoints topic for a source alias."""
+        return f"{alias}{self.internal_separator}checkpoints{self.internal_separator}internal"
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        """Whether the topic holds heartbeats, of this cluster or (over any number of hops) of another one."""
+        return self.original_topic(topic) == self.heartbeats_topic()
+
+    def is_checkpoints_topic(self, topic: str) -> bool:
+        """Whether the topic holds checkpoints."""
+        return topic.endswith(f"{self.internal_separator}checkpoints{self.internal_separator}internal")
+
+    def is_mm2_internal_topic(self, topic: str) -> bool:
+        """Whether the topic is one of MM2's own (as since Kafka 4.0, KIP-1074)."""
+        return (topic.startswith("mm2") and topic.endswith(f"{self.internal_separator}internal")) or self.is_checkpoints_topic(topic)
+
+    def is_internal_topic(self, topic: str) -> bool:
+        """Whether the topic is one of Kafka's or MM2's own, which are never copied."""
+        return self.is_mm2_internal_topic(topic) or topic.startswith(("__", "."))
+
+
+@dataclass(frozen=True)
+class DefaultReplicationPolicy(ReplicationPolicy):
+    """`<source alias><separator><topic>`."""
+
+    separator: str = "."
+    internal_separator: str = "."
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return f"{source_alias}{self.separator}{topic}"
+
+    def topic_source(self, topic: str) -> str | None:
+        pieces = topic.split(self.separator)
+        while pieces and not pieces[-1]:  # Java's split drops trailing empty pieces
+            pieces.pop()
+        return pieces[0] if len(pieces) >= 2 else None
+
+    def upstream_topic(self, topic: str) -> str | None:
+        source = self.topic_source(topic)
+        return None if source is None else topic[len(source) + len(self.separator) :]
+
+
+@dataclass(frozen=True)
+class IdentityReplicationPolicy(DefaultReplicationPolicy):
+    """Names stay as they are, except those that end with `heartbeats`, which follow the default policy.
+
+    KIP-382's LegacyReplicationPolicy is this one. `source_alias` None: not known, as for MM2's clients.
+    """
+
+    source_alias: str | None = None
+
+    @property
+    def renames(self) -> bool:
+        return False
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return super().format_remote_topic(source_alias, topic) if topic.endswith(HEARTBEATS) else topic
+
+    def topic_source(self, topic: str) -> str | None:
+        return super().topic_source(topic) if topic.endswith(HEARTBEATS) else self.source_alias
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return super().upstream_topic(topic) if topic.endswith(HEARTBEATS) else topic
+
+
+class CustomReplicationPolicy(ReplicationPolicy):
+    """Asks an object of the class at `path`; ConfigError with path, method and topic for whatever goes wrong in it."""
+
+    def __init__(self, path: str, properties: Mapping[str, str]) -> None:
+        self._path = path
+        required = tuple(sorted(ReplicationPolicy.__abstractmethods__))
+        self._custom = custom_object(path, required, properties, ReplicationPolicy)
+
+    @property
+    def renames(self) -> bool:
+        return bool(self._custom.renames)
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        name = self._name("format_remote_topic", source_alias, topic)
+        if not name:
+            raise ConfigError(f"{self._path}: format_remote_topic({source_alias!r}, {topic!r}) gave an empty name")
+        return name
+
+    def topic_source(self, topic: str) -> str | None:
+        return self._name_or_none("topic_source", topic)
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return self._name_or_none("upstream_topic", topic)
+
+    def original_topic(self, topic: str) -> str:
+        return self._name("original_topic", topic)
+
+    def heartbeats_topic(self) -> str:
+        return self._name("heartbeats_topic")
+
+    def offset_syncs_topic(self, alias: str) -> str:
+        return self._name("offset_syncs_topic", alias)
+
+    def checkpoints_topic(self, alias: str) -> str:
+        return self._name("checkpoints_topic", alias)
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        return self._truth("is_heartbeats_topic", topic)
+
+    def is_checkpoints_topic(self, topic: str) -> bool:
+        return self._truth("is_checkpoints_topic", topic)
+
+    def is_mm2_internal_topic(self, topic: str) -> bool:
+        return self._truth("is_mm2_internal_topic", topic)
+
+    def is_internal_topic(self, topic: str) -> bool:
+        return self._truth("is_internal_topic", topic)
+
+    def _name(self, method: str, *arguments: str) -> str:
+        name: str = answer(self._path, method, self._custom, *arguments, wants=(str,))
+        return name
+
+    def _name_or_none(self, method: str, topic: str) -> str | None:
+        name: str | None = answer(self._path, method, self._custom, topic, wants=(str, type(None)))
+        return name
+
+    def _truth(self, method: str, topic: str) -> bool:
+        truth: bool = answer(self._path, method, self._custom, topic, wants=(bool,))
+        return truth
 
 
 def replication_policy(

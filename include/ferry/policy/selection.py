@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from ferry.errors import ConfigError
 from ferry.policy.filters import NameRule
-from ferry.policy.naming import is_ferry_topic, is_never_copied
-from ferry.policy.replication_policy import MOST_HOPS, ReplicationPolicy
+from ferry.policy.naming import MOST_HOPS, ReplicationPolicy, is_ferry_topic, is_never_copied
 
 
 @dataclass(frozen=True)
