@@ -7,10 +7,11 @@ the module must be importable there, by PYTHONPATH or, in Airflow, from the DAGs
 import importlib
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ferry.errors import ConfigError
 
+Answer = TypeVar("Answer")
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
@@ -19,39 +20,44 @@ def is_custom(name: str) -> bool:
     return _IMPORT_PATH.fullmatch(name) is not None
 
 
-def custom_object(path: str, methods: tuple[str, ...], properties: Mapping[str, str], base: type | None = None) -> Any:
+class CustomObject:
     """An object of the class at `path`, made without arguments, and configured with `properties` if it has `configure`.
 
-    ConfigError if it cannot be imported, is not a class, lacks one of `methods`, or raises. A class that does not derive from `base` gets
-    the methods that `base` implements.
+    ConfigError if the class cannot be imported, is not a class, lacks one of `methods`, or raises. A class that does not derive from `base`
+    gets the methods that `base` implements.
     """
-    found = _imported(path)
-    if not isinstance(found, type):
-        raise ConfigError(f"{path} is no class")
-    abstract = getattr(found, "__abstractmethods__", ())
-    lacking = [name for name in methods if not callable(getattr(found, name, None)) or name in abstract]
-    if lacking:
-        raise ConfigError(f"{path} lacks {', '.join(lacking)}")
-    try:
-        whole = found if base is None or issubclass(found, base) else type(found.__name__, (found, base), {})
-        made = whole()
-        if hasattr(made, "configure"):
-            made.configure(dict(properties))
-    except Exception as problem:
-        raise ConfigError(f"{path} cannot be made and configured: {_told(problem)}") from problem
-    return made
 
+    def __init__(self, path: str, methods: tuple[str, ...], properties: Mapping[str, str], base: type | None = None) -> None:
+        self.path = path
+        found = _imported(path)
+        if not isinstance(found, type):
+            raise ConfigError(f"{path} is no class")
+        abstract = getattr(found, "__abstractmethods__", ())
+        lacking = [name for name in methods if not callable(getattr(found, name, None)) or name in abstract]
+        if lacking:
+            raise ConfigError(f"{path} lacks {', '.join(lacking)}")
+        try:
+            whole = found if base is None or issubclass(found, base) else type(found.__name__, (found, base), {})
+            self.made: Any = whole()
+            if hasattr(self.made, "configure"):
+                self.made.configure(dict(properties))
+        except Exception as problem:
+            raise ConfigError(f"{path} cannot be made and configured: {_told(problem)}") from problem
 
-def answer(path: str, method: str, found: Any, *arguments: str, wants: tuple[type, ...]) -> Any:
-    """The result of `found.method(*arguments)`. ConfigError if it raises or gives another type than `wants`."""
-    call = f"{method}({', '.join(map(repr, arguments))})"
-    try:
-        result = getattr(found, method)(*arguments)
-    except Exception as problem:
-        raise ConfigError(f"{path}: {call} raised {_told(problem)}") from problem
-    if not isinstance(result, wants):
-        raise ConfigError(f"{path}: {call} gave {result!r}: it must give {' or '.join(each.__name__ for each in wants)}")
-    return result
+    def ask(self, method: str, *arguments: str, wants: tuple[type[Answer], ...]) -> Answer:
+        """The result of a method. ConfigError if it raises or gives another type than `wants`."""
+        call = f"{method}({', '.join(map(repr, arguments))})"
+        try:
+            result = getattr(self.made, method)(*arguments)
+        except Exception as problem:
+            raise ConfigError(f"{self.path}: {call} raised {_told(problem)}") from problem
+        if not isinstance(result, wants):
+            raise ConfigError(f"{self.path}: {call} gave {result!r}: it must give {' or '.join(each.__name__ for each in wants)}")
+        return result
+
+    def says(self, method: str, name: str) -> bool:
+        """The result of a method that gives True or False."""
+        return self.ask(method, name, wants=(bool,))
 
 
 def _imported(path: str) -> Any:

@@ -11,9 +11,9 @@ A custom filter is asked through a guard: ConfigError with its import path for w
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from ferry.policy.custom_classes import answer, custom_object
+from ferry.policy.custom_classes import CustomObject
 from ferry.policy.java_patterns import java_pattern
 
 
@@ -64,16 +64,12 @@ class CustomFilter:
     """Asks an object of the class at `path` by its `methods`. The first says whether a name is in."""
 
     def __init__(self, path: str, properties: Mapping[str, str], *methods: str) -> None:
-        self._path, self._method = path, methods[0]
-        self._custom: Any = custom_object(path, methods, properties)
+        self._method = methods[0]
+        self._custom = CustomObject(path, methods, properties)
 
     def why_not(self, name: str) -> str | None:
-        return None if self._truth(self._method, name) else f"left out by {self._path}"
+        return None if self._custom.says(self._method, name) else f"left out by {self._custom.path}"
 
     def should_replicate_source_default(self, name: str) -> bool:
         """Of filters of topic configs."""
-        return self._truth("should_replicate_source_default", name)
-
-    def _truth(self, method: str, name: str) -> bool:
-        truth: bool = answer(self._path, method, self._custom, name, wants=(bool,))
-        return truth
+        return self._custom.says("should_replicate_source_default", name)

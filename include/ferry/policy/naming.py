@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ferry.errors import ConfigError
-from ferry.policy.custom_classes import answer, custom_object, is_custom
+from ferry.policy.custom_classes import CustomObject, is_custom
 
 HEARTBEATS = "heartbeats"
 # Each hop takes at least one character from a name, and a name has at most 249: a custom policy that never ends must not hang a run.
@@ -142,61 +142,48 @@ class CustomReplicationPolicy(ReplicationPolicy):
     """Asks an object of the class at `path`; ConfigError with path, method and topic for whatever goes wrong in it."""
 
     def __init__(self, path: str, properties: Mapping[str, str]) -> None:
-        self._path = path
         required = tuple(sorted(ReplicationPolicy.__abstractmethods__))
-        self._custom = custom_object(path, required, properties, ReplicationPolicy)
+        self._custom = CustomObject(path, required, properties, ReplicationPolicy)
 
     @property
     def renames(self) -> bool:
-        return bool(self._custom.renames)
+        return bool(self._custom.made.renames)
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        name = self._name("format_remote_topic", source_alias, topic)
+        name = self._custom.ask("format_remote_topic", source_alias, topic, wants=(str,))
         if not name:
-            raise ConfigError(f"{self._path}: format_remote_topic({source_alias!r}, {topic!r}) gave an empty name")
+            raise ConfigError(f"{self._custom.path}: format_remote_topic({source_alias!r}, {topic!r}) gave an empty name")
         return name
 
     def topic_source(self, topic: str) -> str | None:
-        return self._name_or_none("topic_source", topic)
+        return self._custom.ask("topic_source", topic, wants=(str, type(None)))
 
     def upstream_topic(self, topic: str) -> str | None:
-        return self._name_or_none("upstream_topic", topic)
+        return self._custom.ask("upstream_topic", topic, wants=(str, type(None)))
 
     def original_topic(self, topic: str) -> str:
-        return self._name("original_topic", topic)
+        return self._custom.ask("original_topic", topic, wants=(str,))
 
     def heartbeats_topic(self) -> str:
-        return self._name("heartbeats_topic")
+        return self._custom.ask("heartbeats_topic", wants=(str,))
 
     def offset_syncs_topic(self, alias: str) -> str:
-        return self._name("offset_syncs_topic", alias)
+        return self._custom.ask("offset_syncs_topic", alias, wants=(str,))
 
     def checkpoints_topic(self, alias: str) -> str:
-        return self._name("checkpoints_topic", alias)
+        return self._custom.ask("checkpoints_topic", alias, wants=(str,))
 
     def is_heartbeats_topic(self, topic: str) -> bool:
-        return self._truth("is_heartbeats_topic", topic)
+        return self._custom.says("is_heartbeats_topic", topic)
 
     def is_checkpoints_topic(self, topic: str) -> bool:
-        return self._truth("is_checkpoints_topic", topic)
+        return self._custom.says("is_checkpoints_topic", topic)
 
     def is_mm2_internal_topic(self, topic: str) -> bool:
-        return self._truth("is_mm2_internal_topic", topic)
+        return self._custom.says("is_mm2_internal_topic", topic)
 
     def is_internal_topic(self, topic: str) -> bool:
-        return self._truth("is_internal_topic", topic)
-
-    def _name(self, method: str, *arguments: str) -> str:
-        name: str = answer(self._path, method, self._custom, *arguments, wants=(str,))
-        return name
-
-    def _name_or_none(self, method: str, topic: str) -> str | None:
-        name: str | None = answer(self._path, method, self._custom, topic, wants=(str, type(None)))
-        return name
-
-    def _truth(self, method: str, topic: str) -> bool:
-        truth: bool = answer(self._path, method, self._custom, topic, wants=(bool,))
-        return truth
+        return self._custom.says("is_internal_topic", topic)
 
 
 def replication_policy(
