@@ -10,8 +10,7 @@ from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, read_rights_fa
 from ferry.errors import FerryError
 from ferry.monitoring.status import FlowStatus, flow_status
 from ferry.permissions.model import Resource, Right
-from ferry.permissions.required import required_rights
-from ferry.permissions.resources import source_topics
+from ferry.permissions.required import required_rights, source_topics
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
 
 Configs = Mapping[str, Mapping[str, str]]
