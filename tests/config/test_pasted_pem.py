@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from ferry.config import load_config
-from ferry.config.pasted_pem import GOES_ON, MISPLACED, without_pem
-from ferry.config.properties import parse_properties
+from ferry.config.properties import GOES_ON, MISPLACED, parse_properties, without_pem
 from ferry.config.providers import Provider, UnresolvedReference
 from ferry.errors import ConfigError
 

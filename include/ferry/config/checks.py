@@ -1,13 +1,11 @@
 """Checks single entries while a file is loaded: whether the key is known, the value of the right kind, and the property in effect."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ferry.config.keys import Keys, Recognised
 from ferry.config.nearest import nearest_key, stray_prefix
-from ferry.config.pasted_pem import MISPLACED, begins_pem
 from ferry.config.problems import Problems
-from ferry.config.properties import Entry
+from ferry.config.properties import MISPLACED, PEM_BEGIN, Entry
 from ferry.config.providers import Providers, UnresolvedReference, has_reference
 from ferry.config.registry.kinds import BOOLEAN, PATTERNS
 from ferry.config.registry.property import Effect, Scope
@@ -24,7 +22,6 @@ class EntryChecks:
     keys: Keys
     providers: Providers
     problems: Problems
-    words: Callable[[str], str] = str
 
     def checked(self, key: str, entry: Entry) -> Entry:
         """`entry`, which stands for `key`, with its references resolved. Reports all of its problems."""
@@ -37,7 +34,7 @@ class EntryChecks:
             if entry.value.strip():
                 self.problems.add(f"{reading.property.meaning}: {reading.property.why}", entry)
             return entry
-        if begins_pem(entry.value) and not reading.property.kind.secret:
+        if PEM_BEGIN in entry.value and not reading.property.kind.secret:
             self.problems.add(MISPLACED, entry)
             return entry
         self._warn(entry, reading)
@@ -60,11 +57,11 @@ class EntryChecks:
         known = ", ".join(self.keys.aliases)
         what = f"{stray} is neither a cluster of this file ({known}) nor a flow between two of them" if stray else "is not a known property"
         nearest = nearest_key(self.keys, key)
-        return what, nearest and self.words(nearest)
+        return what, nearest and self.problems.words(nearest)
 
     def _warn(self, entry: Entry, reading: Recognised) -> None:
         if reading.idle:
-            self.problems.warn(f"has no effect: {self.words(reading.idle)}", entry)
+            self.problems.warn(f"has no effect: {self.problems.words(reading.idle)}", entry)
         elif reading.property.effect is Effect.NO_EFFECT:
             self.problems.warn(f"has no effect in Ferry: {reading.property.why}", entry)
         if reading.property.kind is BOOLEAN and entry.value != entry.value.strip():

@@ -21,9 +21,8 @@ from ferry.config.legacy_file import is_legacy_file, read_legacy_file
 from ferry.config.login import read_login
 from ferry.config.loops import find_loops
 from ferry.config.nearest import nearest_name
-from ferry.config.pasted_pem import GOES_ON, begins_pem
 from ferry.config.problems import NO_LINE, Problems, PropertyError
-from ferry.config.properties import PropertiesFile, read_properties
+from ferry.config.properties import GOES_ON, PEM_BEGIN, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, read_providers
 from ferry.config.registry import kinds
 from ferry.config.settings import MirroringSettings, properties_of
@@ -87,7 +86,7 @@ class _Loader:
         for line, key, what in self._file.notes:
             self._problems.warn(what, key=key, line=line)
         for entry in self._file.begun:
-            self._problems.add(GOES_ON, key="" if begins_pem(entry.key) else entry.key, line=entry.line)
+            self._problems.add(GOES_ON, key="" if PEM_BEGIN in entry.key else entry.key, line=entry.line)
         providers = read_providers(self._file.entries, self._problems)
         aliases = self._aliases(providers)
         # Without clusters no other key can be judged.
@@ -125,7 +124,7 @@ class _Loader:
         written = self._file.entries.items()
         custom = frozenset(name for name in CLASS_KEYS for key, entry in written if key.endswith(name) and is_custom(entry.value.strip()))
         keys = Keys(aliases, tuple(provider.name for provider in providers.providers), custom)
-        checks = EntryChecks(keys, providers, self._problems, self._file.words)
+        checks = EntryChecks(keys, providers, self._problems)
         entries = {key: checks.checked(key, entry) for key, entry in written}
         named = {alias: entries[f"{alias}.{CONNECTION_KEY}"] for alias in aliases if f"{alias}.{CONNECTION_KEY}" in entries}
         read = {alias: read_connection(entry, self._lookup, self._problems) for alias, entry in named.items()}

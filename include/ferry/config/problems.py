@@ -5,8 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ferry.config.pasted_pem import without_pem
-from ferry.config.properties import Entry
+from ferry.config.properties import Entry, without_pem
 from ferry.config.secret import HIDDEN
 from ferry.config.sources import Setting
 from ferry.errors import ConfigError

@@ -2,21 +2,30 @@
 
 It reads the same as `java.util.Properties.load(InputStream)`: ISO-8859-1 bytes with `\\uXXXX` escapes, backslash continuation, no comments
 inside a line. Leading blanks of a value are dropped, trailing ones kept. The last of several equal keys wins.
+
+A PEM text may have been pasted into the file without backslashes. Its first line is then the value, because a value ends with its line, and
+every other line looks like an entry of its own, whose name, a part of a key, a message would show.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import javaproperties
 
-from ferry.config.pasted_pem import without_pasted_lines
+from ferry.config.secret import HIDDEN
 from ferry.errors import ConfigError
 
+PEM_BEGIN, PEM_END = "-----BEGIN", "-----END"
+GOES_ON = "a PEM text continues in the next line: end each line except the last with \\n\\"
+MISPLACED = "holds a PEM text, which is no part of it: remove the backslash at the end of the line above that text's key"
+_BLOCK = re.compile(rf"{PEM_BEGIN}.*?(?:{PEM_END} [^-]*-----|\Z)", re.DOTALL)
+# Base64 as javaproperties splits it: the padding is what separates key and value.
+_BODY = re.compile(r"[A-Za-z0-9+/\s]+=?\s*")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -94,3 +103,59 @@ def parse_properties(path: Path, data: bytes) -> PropertiesFile:
             overridden.append(entries.pop(entry.key))
         entries[entry.key] = entry
     return PropertiesFile(path, entries, tuple(overridden), begun=tuple(begun))
+
+
+def without_pem(text: str) -> str:
+    """`text` without PEM texts, complete or not."""
+    return _BLOCK.sub(HIDDEN, text)
+
+
+def without_pasted_lines(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """`entries`, in the order of their lines, without lines of PEM texts; and the entries where such texts begin.
+
+    An entry whose value begins a text stays. Several texts in a row, as in a chain of certificates, count once.
+    """
+    kept: list[Entry] = []
+    begun: list[Entry] = []
+    place, follows = 0, False
+    while place < len(entries):
+        entry = entries[place]
+        place += 1
+        if not _is_open(entry):
+            kept.append(entry)
+            follows = False
+            continue
+        if PEM_BEGIN not in entry.key:
+            kept.append(entry)
+        if not follows:
+            begun.append(entry)
+        end = _end(entries, place)
+        if end is None:
+            # The text has no end: every line up to the next text that looks like a part of it counts as one.
+            beginning = next((at for at in range(place, len(entries)) if PEM_BEGIN in _text(entries[at])), len(entries))
+            kept += [one for one in entries[place:beginning] if not (_BODY.fullmatch(one.key) and one.value.strip() in {"", "="})]
+            place, follows = beginning, False
+        else:
+            place, follows = end + 1, True
+    return kept, begun
+
+
+def _end(entries: Sequence[Entry], start: int) -> int | None:
+    """The index of the last line of the text that began before `start`; None if another text begins first."""
+    for place in range(start, len(entries)):
+        text = _text(entries[place])
+        end, begin = text.find(PEM_END), text.find(PEM_BEGIN)
+        if end >= 0 and (begin < 0 or end < begin):
+            return _end(entries, place + 1) if _is_open(entries[place]) else place
+        if begin >= 0:
+            return None
+    return None
+
+
+def _is_open(entry: Entry) -> bool:
+    text = _text(entry)
+    return text.rfind(PEM_BEGIN) > text.rfind(PEM_END)
+
+
+def _text(entry: Entry) -> str:
+    return f"{entry.key} {entry.value}"

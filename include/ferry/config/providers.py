@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ferry.config.pasted_pem import GOES_ON
 from ferry.config.problems import Problems
-from ferry.config.properties import Entry, read_properties
+from ferry.config.properties import GOES_ON, Entry, read_properties
 from ferry.config.registry import kinds
 from ferry.errors import ConfigError
 
