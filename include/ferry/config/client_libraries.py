@@ -29,9 +29,9 @@ _LIBRDKAFKA_PRODUCER_NUMBERS: dict[str, tuple[str, int, int]] = {
     "max.request.size": ("message.max.bytes", 1_000, 1_000_000_000),
     "delivery.timeout.ms": ("delivery.timeout.ms", 0, 2**31 - 1),
 }
-_TEXTS = ("client.id", "client.dns.lookup")
 # kafka-python's names are Java's with underscores.
-_KAFKA_PYTHON_NUMBERS = (
+_KAFKA_PYTHON = (
+    "client.dns.lookup",
     "request.timeout.ms",
     "metadata.max.age.ms",
     "connections.max.idle.ms",
@@ -55,7 +55,8 @@ def librdkafka_settings(settings: ClientSettings, role: ClientRole) -> dict[str,
     for name, (library_name, low, high) in numbers.items():
         if settings.given(name):
             result[library_name] = min(max(settings.value(name), low), high)
-    result.update({name: settings.value(name) for name in _TEXTS if settings.given(name)})
+    if settings.given("client.dns.lookup"):
+        result["client.dns.lookup"] = settings.value("client.dns.lookup")
     if login.encrypted:
         from ferry.config.stores import librdkafka_tls  # noqa: PLC0415 - loads cryptography, which only encrypted connections need
 
@@ -123,9 +124,7 @@ def kafka_python_settings(settings: ClientSettings) -> dict[str, object]:
         "security_protocol": login.protocol,
         "socket_options": _socket_options(settings),
     }
-    result.update({name.replace(".", "_"): settings.value(name) for name in _KAFKA_PYTHON_NUMBERS if settings.given(name)})
-    if settings.given("client.dns.lookup"):
-        result["client_dns_lookup"] = settings.value("client.dns.lookup")
+    result.update({name.replace(".", "_"): settings.value(name) for name in _KAFKA_PYTHON if settings.given(name)})
     if login.encrypted:
         from ferry.config.stores import tls_context  # noqa: PLC0415 - as above
 

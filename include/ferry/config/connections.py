@@ -64,7 +64,12 @@ def read_connection(entry: Entry, lookup: Lookup | None, problems: Problems) -> 
         return None
     texts = _translated(entry, fields, problems)
     for known, text in texts.items():
-        _check_value(entry, known, text, problems)
+        kind = CLIENT_PROPERTIES[known].kind
+        try:
+            if not has_reference(text):
+                kind.parse(text)
+        except ValueError:
+            problems.add(f"extra {known} of the connection must be {kind.wants}", entry)
     return {known: Setting(known, entry.key, entry.line, Secret(text)) for known, text in texts.items()}
 
 
@@ -73,7 +78,7 @@ def _translated(entry: Entry, fields: ConnectionFields, problems: Problems) -> d
     for written, value in fields.extra.items():
         known = CLIENT_PROPERTIES.get(_RENAMED.get(written, written))
         if known is not None and known.login:
-            texts[known.name] = _text(value)
+            texts[known.name] = str(value).lower() if isinstance(value, bool) else str(value)
             if written in _PEM_TYPES:
                 texts[f"ssl.{_PEM_TYPES[written]}.type"] = "PEM"
         elif written in {"ssl.certificate.location", "ssl.key.location"}:
@@ -85,21 +90,6 @@ def _translated(entry: Entry, fields: ConnectionFields, problems: Problems) -> d
         texts["bootstrap.servers"] = _servers(fields)
     _add_login(texts, fields)
     return texts
-
-
-def _check_value(entry: Entry, known: str, text: str, problems: Problems) -> None:
-    kind = CLIENT_PROPERTIES[known].kind
-    try:
-        if not has_reference(text):
-            kind.parse(text)
-    except ValueError:
-        problems.add(f"extra {known} of the connection must be {kind.wants}", entry)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
 
 
 def _servers(fields: ConnectionFields) -> str:
