@@ -8,7 +8,6 @@ import socket
 
 from ferry.config.client_settings import ClientSettings
 from ferry.config.login import ClientCredentials, Login, Password, TokenFile, UnsecuredToken, read_login
-from ferry.config.sources import ClientRole
 from ferry.errors import AuthenticationFailed
 
 # Java name -> librdkafka name and the range that librdkafka takes (it refuses others where Java does not).
@@ -24,8 +23,7 @@ _LIBRDKAFKA_NUMBERS: dict[str, tuple[str, int, int]] = {
     # Java's -1 (leave it to the system) is librdkafka's 0.
     "send.buffer.bytes": ("socket.send.buffer.bytes", 0, 100_000_000),
     "receive.buffer.bytes": ("socket.receive.buffer.bytes", 0, 100_000_000),
-}
-_LIBRDKAFKA_PRODUCER_NUMBERS: dict[str, tuple[str, int, int]] = {
+    # Of producers only.
     "max.request.size": ("message.max.bytes", 1_000, 1_000_000_000),
     "delivery.timeout.ms": ("delivery.timeout.ms", 0, 2**31 - 1),
 }
@@ -43,16 +41,15 @@ _KAFKA_PYTHON = (
 _BUFFERS = {"send.buffer.bytes": socket.SO_SNDBUF, "receive.buffer.bytes": socket.SO_RCVBUF}
 
 
-def librdkafka_settings(settings: ClientSettings, role: ClientRole) -> dict[str, object]:
-    """Settings of librdkafka for a client of `role`."""
+def librdkafka_settings(settings: ClientSettings) -> dict[str, object]:
+    """Settings of librdkafka."""
     login = read_login(settings)
     result: dict[str, object] = {
         "bootstrap.servers": ",".join(settings.value("bootstrap.servers")),
         "client.id": settings.value("client.id"),
         "security.protocol": login.protocol.lower(),
     }
-    numbers = {**_LIBRDKAFKA_NUMBERS, **(_LIBRDKAFKA_PRODUCER_NUMBERS if role is ClientRole.PRODUCER else {})}
-    for name, (library_name, low, high) in numbers.items():
+    for name, (library_name, low, high) in _LIBRDKAFKA_NUMBERS.items():
         if settings.given(name):
             result[library_name] = min(max(settings.value(name), low), high)
     if settings.given("client.dns.lookup"):

@@ -82,7 +82,7 @@ class Cluster:
 
     def librdkafka(self, role: ClientRole) -> dict[str, object]:
         """Settings for confluent-kafka's clients. ConfigError if a reference, store or login cannot be read."""
-        return librdkafka_settings(self._resolved(role), role)
+        return librdkafka_settings(self._resolved(role))
 
     def kafka_python(self, role: ClientRole) -> dict[str, object]:
         """Arguments for kafka-python's KafkaConnectionManager; may hold an SSLContext, which cannot be pickled. ConfigError as above."""
