@@ -1,19 +1,11 @@
 """One enabled flow with everything that its runs need."""
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
 from ferry.config.cluster import Cluster
-from ferry.config.combinations import Combinations
-from ferry.config.keys import is_custom_key
-from ferry.config.problems import Problems
-from ferry.config.properties import Entry
-from ferry.config.registry import FLOW_PROPERTIES
-from ferry.config.registry.kinds import REPLICATION_FACTOR
-from ferry.config.registry.property import Effect
 from ferry.config.settings import (
     AclSettings,
     AlertSettings,
@@ -22,18 +14,12 @@ from ferry.config.settings import (
     WantedReplicas,
     properties_of,
     read_from,
-    read_settings,
 )
-from ferry.config.sources import ClientRole, Pair, Sources
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.filters import ConfigPropertyRule, CustomFilter, DefaultConfigPropertyFilter, IncludeExclude, NameRule
 from ferry.policy.naming import ReplicationPolicy, ledger_topic, position_group, replication_policy, runs_topic, state_topic
 from ferry.policy.selection import Selection, TopicRules
-
-_ENABLED = "enabled"
-_HEARTBEATS = "emit.heartbeats.enabled"
-_REPLICATION_CLASS = "replication.policy.class"
 
 
 @dataclass(frozen=True)
@@ -169,138 +155,3 @@ class Flow:
     def wanted_replicas(self, key: str) -> WantedReplicas:
         """How many replicas the property `key` wants."""
         return WantedReplicas(key, self.setting(key), key in self.replicas_given)
-
-
-@dataclass(frozen=True)
-class FlowReader:
-    """Reads the properties of one pair of clusters. Bad values were reported before; for them it reads the default."""
-
-    sources: Sources
-    pair: Pair
-    problems: Problems
-
-    def value(self, name: str) -> Any:
-        """The effective value, parsed by its kind; None without value and default."""
-        known = FLOW_PROPERTIES[name]
-        entry = self.sources.of_flow(self.pair, name)
-        for text in (entry.value if entry else None, known.default):
-            if text is not None:
-                with suppress(ValueError):
-                    return known.kind.parse(text)
-        return None
-
-    @property
-    def enabled(self) -> bool:
-        """Whether MM2 would copy: a herder is started for the pair, and its connectors are enabled.
-
-        MirrorMakerConfig.clusterPairs reads two flags of the pair by Boolean.parseBoolean, which takes `true ` (trailing blank) for
-        false, but the pair also gets its connectors because heartbeats are on by default, and they read `enabled` trimmed.
-        """
-        own = self.sources.entries.get(f"{self.pair.name}.{_ENABLED}")
-        heartbeats = self.sources.of_flow(self.pair, _HEARTBEATS)
-        started = (own is not None and _parse_boolean(own.value)) or heartbeats is None or _parse_boolean(heartbeats.value)
-        return started and bool(self.value(_ENABLED))
-
-    def read(self, source: Cluster, target: Cluster) -> Flow:
-        """The flow. Reports problems that concern several properties at once."""
-        separator_given = self.sources.of_flow(self.pair, "replication.policy.separator") is not None
-        Combinations(self.value, self._entry, source.of_role(ClientRole.CONSUMER), self.problems).check()
-        flow: Flow = read_settings(
-            Flow,
-            self.value,
-            name=self.pair.name,
-            source=source,
-            target=target,
-            replication_policy_class=self._policy_class(),
-            # DefaultReplicationPolicy.configure looks at this flag only where a separator is given.
-            internal_separator_enabled=not separator_given or self.value("replication.policy.internal.topic.separator.enabled"),
-            start=self._start(source),
-            reverse_heartbeat=self._reverse_heartbeat(),
-            replicas_given=frozenset(
-                key for key, known in FLOW_PROPERTIES.items() if known.kind is REPLICATION_FACTOR and self._entry(key)
-            ),
-            class_properties=self._class_properties(),
-        )
-        self._check_classes(flow)
-        return flow
-
-    def _entry(self, name: str) -> Entry | None:
-        return self.sources.of_flow(self.pair, name)
-
-    def _reverse_heartbeat(self) -> Literal["off", "default", "asked"]:
-        """MirrorMakerConfig.clusterPairs starts a heartbeat connector for every pair that does not switch it off."""
-        reverse = Pair(self.pair.target, self.pair.source)
-        entry = self.sources.of_flow(reverse, _HEARTBEATS)
-        if FlowReader(self.sources, reverse, self.problems).enabled or (entry is not None and not _parse_boolean(entry.value)):
-            return "off"
-        return "asked" if entry is not None and entry.key.startswith(reverse.name) else "default"
-
-    def _policy_class(self) -> str:
-        name = str(self.value(_REPLICATION_CLASS))
-        if is_custom(name):
-            return name
-        # The kind gives the simple name; Java's full name is the one that MM2 and its clients use. MM2 never had KIP-382's legacy policy
-        # under that name: it became the identity policy.
-        simple = name.rpartition(".")[2].replace("LegacyReplicationPolicy", "IdentityReplicationPolicy")
-        return f"org.apache.kafka.connect.mirror.{simple}"
-
-    def _class_properties(self) -> dict[str, str]:
-        """The properties with which MM2 configures its plug-ins: the flow's, the aliases, and those that only plug-ins know."""
-        result = {"source.cluster.alias": self.pair.source, "target.cluster.alias": self.pair.target}
-        for name, known in FLOW_PROPERTIES.items():
-            entry = self.sources.of_flow(self.pair, name)
-            text = entry.value.strip() if entry else known.default
-            if text is not None and known.effect is not Effect.REFUSED:
-                result[name] = text
-        flow = f"{self.pair.name}."
-        for key in sorted(self.sources.entries, key=lambda key: key.startswith(flow)):  # the flow's own win
-            name = key.removeprefix(flow)
-            if is_custom_key(name, top_level=key == name):
-                result[name] = self.sources.entries[key].value.strip()
-        return result
-
-    def _check_classes(self, flow: Flow) -> None:
-        """Make each custom class and call it once, so that loading the file reports a bad one."""
-        for key, ask in _CLASS_CHECKS.items():
-            entry = self.sources.of_flow(self.pair, key)
-            if entry is not None and is_custom(str(self.value(key))):
-                try:
-                    ask(flow)
-                except ConfigError as problem:
-                    self.problems.add(str(problem), entry)
-
-    def _start(self, source: Cluster) -> Literal["earliest", "latest"] | datetime:
-        own: Literal["earliest", "latest"] | datetime | None = self.value("ferry.start")
-        if own is not None:
-            return own
-        setting = next((setting for setting in source.of_role(ClientRole.CONSUMER) if setting.name == "auto.offset.reset"), None)
-        if setting is None or (reset := setting.value.reveal().strip().lower()) == "earliest":
-            return "earliest"
-        if reset == "latest":
-            return "latest"
-        what = "must be earliest or latest. For a time write ferry.start=<ISO time>. Ferry never resets a lost position silently"
-        self.problems.add(what, setting)
-        return "earliest"
-
-
-def _ask_policy(flow: Flow) -> None:
-    policy = flow.policy
-    flow.select_topics(["orders"])
-    for name in ("orders", policy.format_remote_topic(flow.source.alias, "orders")):
-        policy.topic_source(name)
-        policy.original_topic(name)
-        policy.is_internal_topic(name)
-        policy.is_heartbeats_topic(name)
-
-
-_CLASS_CHECKS: Mapping[str, Callable[[Flow], object]] = {
-    _REPLICATION_CLASS: _ask_policy,
-    "topic.filter.class": lambda flow: flow.topic_filter.why_not("orders"),
-    "group.filter.class": lambda flow: flow.group_filter.why_not("billing"),
-    "config.property.filter.class": lambda flow: flow.config_property_filter.why_not("retention.ms"),
-}
-
-
-def _parse_boolean(text: str) -> bool:
-    """Java's Boolean.parseBoolean: no trimming."""
-    return text.lower() == "true"

@@ -15,7 +15,8 @@ from ferry.config.client_settings import ClientSettings, depends_on_references, 
 from ferry.config.cluster import Cluster
 from ferry.config.connections import CONNECTION_KEY, Lookup, read_connection
 from ferry.config.connector_file import is_connector_file, read_connector_file
-from ferry.config.flow import Flow, FlowReader
+from ferry.config.flow import Flow
+from ferry.config.flow_reader import FlowReader
 from ferry.config.keys import CLASS_KEYS, Keys
 from ferry.config.legacy_file import is_legacy_file, read_legacy_file
 from ferry.config.login import read_login

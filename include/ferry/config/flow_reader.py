@@ -1,0 +1,232 @@
+"""Reads one flow from the properties of a file, and checks several of them at once: what MM2 refuses when it validates its connectors, and
+what Ferry does otherwise.
+
+MirrorSourceConfig.validate and MirrorSourceConnector.validate give the errors. MirrorCheckpointConfig.validate refuses the checkpoint
+connector alone, while MM2's dedicated mode logs that and runs the others: so here that connector's work is off, and nothing is refused.
+
+Message handlers and assignment listeners are imported here, so that a name that leads nowhere is a problem of the file and not of a run.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from ferry.config.cluster import Cluster
+from ferry.config.flow import Flow
+from ferry.config.keys import is_custom_key
+from ferry.config.problems import Problems
+from ferry.config.properties import Entry
+from ferry.config.registry import FLOW_PROPERTIES
+from ferry.config.registry.kinds import REPLICATION_FACTOR
+from ferry.config.registry.property import Effect
+from ferry.config.settings import CALLBACK, CALLBACK_ARGS, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS, read_settings
+from ferry.config.sources import ClientRole, Pair, Setting, Sources
+from ferry.errors import ConfigError
+from ferry.handling.loading import check_handler, check_listener
+from ferry.policy.custom_classes import is_custom
+
+_ENABLED = "enabled"
+_HEARTBEATS = "emit.heartbeats.enabled"
+_REPLICATION_CLASS = "replication.policy.class"
+_EMIT_SYNCS = "emit.offset-syncs.enabled"
+_REROUTE = "ferry.handler.reroute"
+
+
+@dataclass(frozen=True)
+class FlowReader:
+    """Reads the properties of one pair of clusters. Bad values were reported before; for them it reads the default."""
+
+    sources: Sources
+    pair: Pair
+    problems: Problems
+
+    def value(self, name: str) -> Any:
+        """The effective value, parsed by its kind; None without value and default."""
+        known = FLOW_PROPERTIES[name]
+        entry = self._entry(name)
+        for text in (entry.value if entry else None, known.default):
+            if text is not None:
+                with suppress(ValueError):
+                    return known.kind.parse(text)
+        return None
+
+    @property
+    def enabled(self) -> bool:
+        """Whether MM2 would copy: a herder is started for the pair, and its connectors are enabled.
+
+        MirrorMakerConfig.clusterPairs reads two flags of the pair by Boolean.parseBoolean, which takes `true ` (trailing blank) for
+        false, but the pair also gets its connectors because heartbeats are on by default, and they read `enabled` trimmed.
+        """
+        own = self.sources.entries.get(f"{self.pair.name}.{_ENABLED}")
+        heartbeats = self._entry(_HEARTBEATS)
+        started = (own is not None and _parse_boolean(own.value)) or heartbeats is None or _parse_boolean(heartbeats.value)
+        return started and bool(self.value(_ENABLED))
+
+    def read(self, source: Cluster, target: Cluster) -> Flow:
+        """The flow. Reports problems that concern several properties at once."""
+        separator_given = self._entry("replication.policy.separator") is not None
+        self._check_exactly_once(source.of_role(ClientRole.CONSUMER))
+        self._check_offset_syncs()
+        self._check_group_offsets()
+        self._check_handling()
+        self._check_callback_arguments()
+        flow: Flow = read_settings(
+            Flow,
+            self.value,
+            name=self.pair.name,
+            source=source,
+            target=target,
+            replication_policy_class=self._policy_class(),
+            # DefaultReplicationPolicy.configure looks at this flag only where a separator is given.
+            internal_separator_enabled=not separator_given or self.value("replication.policy.internal.topic.separator.enabled"),
+            start=self._start(source),
+            reverse_heartbeat=self._reverse_heartbeat(),
+            replicas_given=frozenset(
+                key for key, known in FLOW_PROPERTIES.items() if known.kind is REPLICATION_FACTOR and self._entry(key)
+            ),
+            class_properties=self._class_properties(),
+        )
+        self._check_classes(flow)
+        return flow
+
+    def _entry(self, name: str) -> Entry | None:
+        return self.sources.of_flow(self.pair, name)
+
+    def _reverse_heartbeat(self) -> Literal["off", "default", "asked"]:
+        """MirrorMakerConfig.clusterPairs starts a heartbeat connector for every pair that does not switch it off."""
+        reverse = Pair(self.pair.target, self.pair.source)
+        entry = self.sources.of_flow(reverse, _HEARTBEATS)
+        if FlowReader(self.sources, reverse, self.problems).enabled or (entry is not None and not _parse_boolean(entry.value)):
+            return "off"
+        return "asked" if entry is not None and entry.key.startswith(reverse.name) else "default"
+
+    def _policy_class(self) -> str:
+        name = str(self.value(_REPLICATION_CLASS))
+        if is_custom(name):
+            return name
+        # The kind gives the simple name; Java's full name is the one that MM2 and its clients use. MM2 never had KIP-382's legacy policy
+        # under that name: it became the identity policy.
+        simple = name.rpartition(".")[2].replace("LegacyReplicationPolicy", "IdentityReplicationPolicy")
+        return f"org.apache.kafka.connect.mirror.{simple}"
+
+    def _class_properties(self) -> dict[str, str]:
+        """The properties with which MM2 configures its plug-ins: the flow's, the aliases, and those that only plug-ins know."""
+        result = {"source.cluster.alias": self.pair.source, "target.cluster.alias": self.pair.target}
+        for name, known in FLOW_PROPERTIES.items():
+            entry = self._entry(name)
+            text = entry.value.strip() if entry else known.default
+            if text is not None and known.effect is not Effect.REFUSED:
+                result[name] = text
+        flow = f"{self.pair.name}."
+        for key in sorted(self.sources.entries, key=lambda key: key.startswith(flow)):  # the flow's own win
+            name = key.removeprefix(flow)
+            if is_custom_key(name, top_level=key == name):
+                result[name] = self.sources.entries[key].value.strip()
+        return result
+
+    def _check_exactly_once(self, consumer: Iterable[Setting]) -> None:
+        required = self._entry("exactly.once.support")
+        if required is None or self.value("exactly.once.support") != "required":
+            return
+        off = self._entry("transaction.producer")
+        if off is not None and not self.value("transaction.producer"):
+            self.problems.add(f"is false, but {required.key} is required: change one", off)
+        isolation = next((setting for setting in consumer if setting.name == "isolation.level"), None)
+        if isolation is None or isolation.value.reveal().strip().lower() != "read_committed":
+            self.problems.add(
+                "is required, which MM2 refuses without isolation.level=read_committed of the source's consumer: add "
+                "<source>.consumer.isolation.level=read_committed, or remove this key (Ferry reads committed records in any case)",
+                required,
+            )
+
+    def _check_offset_syncs(self) -> None:
+        emit = self._entry(_EMIT_SYNCS)
+        if emit is None or self.value(_EMIT_SYNCS):
+            return
+        for name in ("offset-syncs.topic.location", "offset-syncs.topic.replication.factor"):
+            other = self._entry(name)
+            if other is not None:
+                self.problems.add(f"is false, but {other.key} is set, which MM2 refuses: remove one", emit)
+        if self.value("emit.checkpoints.enabled"):
+            self.problems.warn(
+                "switches offset syncs off. MM2 then writes no checkpoints either. Ferry still writes them, because it needs no offset "
+                "syncs for them: emit.checkpoints.enabled=false switches them off",
+                emit,
+            )
+
+    def _check_group_offsets(self) -> None:
+        groups = self._entry("sync.group.offsets.enabled")
+        if groups is not None and self.value("sync.group.offsets.enabled") and not self.value("emit.checkpoints.enabled"):
+            self.problems.warn(
+                "is true without checkpoints. MM2 then syncs no group offsets. Ferry syncs them, because it needs no checkpoints for that",
+                groups,
+            )
+
+    def _check_handling(self) -> None:
+        for key, args_key, check in ((HANDLER, HANDLER_ARGS, check_handler), (LISTENER, LISTENER_ARGS, check_listener)):
+            found, args, name = self._entry(key), self._entry(args_key), self.value(key)
+            if name is not None and found is not None:
+                try:
+                    check(name, self.value(args_key))
+                except ConfigError as problem:
+                    self.problems.add(str(problem), found)
+            if name is None and args is not None:
+                self.problems.warn(f"has no effect without {key}", args)
+        reroute = self._entry(_REROUTE)
+        if reroute is not None and self.value(_REROUTE):
+            what = "is not supported: a message handler can change everything of a record except its topic and partition; remove it"
+            self.problems.add(what, reroute)
+
+    def _check_callback_arguments(self) -> None:
+        given = self._entry(CALLBACK_ARGS)
+        unknown = sorted(set(self.value(CALLBACK_ARGS) or {}) - set(self.value(CALLBACK)))
+        if unknown and given is not None:
+            self.problems.add(f"gives arguments to {', '.join(unknown)}, which {CALLBACK} does not name", given)
+
+    def _check_classes(self, flow: Flow) -> None:
+        """Make each custom class and call it once, so that loading the file reports a bad one."""
+        for key, ask in _CLASS_CHECKS.items():
+            entry = self._entry(key)
+            if entry is not None and is_custom(str(self.value(key))):
+                try:
+                    ask(flow)
+                except ConfigError as problem:
+                    self.problems.add(str(problem), entry)
+
+    def _start(self, source: Cluster) -> Literal["earliest", "latest"] | datetime:
+        own: Literal["earliest", "latest"] | datetime | None = self.value("ferry.start")
+        if own is not None:
+            return own
+        setting = next((setting for setting in source.of_role(ClientRole.CONSUMER) if setting.name == "auto.offset.reset"), None)
+        if setting is None or (reset := setting.value.reveal().strip().lower()) == "earliest":
+            return "earliest"
+        if reset == "latest":
+            return "latest"
+        what = "must be earliest or latest. For a time write ferry.start=<ISO time>. Ferry never resets a lost position silently"
+        self.problems.add(what, setting)
+        return "earliest"
+
+
+def _ask_policy(flow: Flow) -> None:
+    policy = flow.policy
+    flow.select_topics(["orders"])
+    for name in ("orders", policy.format_remote_topic(flow.source.alias, "orders")):
+        policy.topic_source(name)
+        policy.original_topic(name)
+        policy.is_internal_topic(name)
+        policy.is_heartbeats_topic(name)
+
+
+_CLASS_CHECKS: Mapping[str, Callable[[Flow], object]] = {
+    _REPLICATION_CLASS: _ask_policy,
+    "topic.filter.class": lambda flow: flow.topic_filter.why_not("orders"),
+    "group.filter.class": lambda flow: flow.group_filter.why_not("billing"),
+    "config.property.filter.class": lambda flow: flow.config_property_filter.why_not("retention.ms"),
+}
+
+
+def _parse_boolean(text: str) -> bool:
+    """Java's Boolean.parseBoolean: no trimming."""
+    return text.lower() == "true"
