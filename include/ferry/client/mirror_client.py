@@ -94,10 +94,9 @@ class MirrorClient:
         self, pattern: str, upstream: str, timeout: float
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
         """The same for every group whose whole name matches a Java regular expression. ConfigError for one that Ferry cannot match."""
-        compiled = java_pattern([pattern], "group pattern") if pattern else None
-        if compiled is None:
+        if not pattern:
             raise ArgumentError("the group pattern is empty: give a regular expression such as .*")
-        return self._offsets(compiled, upstream, timeout)
+        return self._offsets(java_pattern([pattern], "group pattern"), upstream, timeout)
 
     def _offsets(self, groups: re.Pattern[str], upstream: str, timeout: float) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
         # Checkpoints are not copied, so the alias alone gives the name of their topic.

@@ -38,11 +38,9 @@ class IncludeExclude:
         self._exclude = java_pattern(exclude, f"{key}.exclude")
 
     def why_not(self, name: str) -> str | None:
-        if self._include is None or not self._include.fullmatch(name):
+        if not self._include.fullmatch(name):
             return f"not in {self._key}"
-        if self._exclude is not None and self._exclude.fullmatch(name):
-            return f"in {self._key}.exclude"
-        return None
+        return f"in {self._key}.exclude" if self._exclude.fullmatch(name) else None
 
 
 class DefaultConfigPropertyFilter:
@@ -53,8 +51,7 @@ class DefaultConfigPropertyFilter:
         self._source_defaults = use_defaults_from == "source"
 
     def why_not(self, name: str) -> str | None:
-        excluded = self._exclude is not None and self._exclude.fullmatch(name) is not None
-        return "in config.properties.exclude" if excluded else None
+        return "in config.properties.exclude" if self._exclude.fullmatch(name) else None
 
     def should_replicate_source_default(self, name: str) -> bool:  # noqa: ARG002 - the same answer for every name, as in MM2
         return self._source_defaults

@@ -14,15 +14,16 @@ from ferry.policy.java_tokens import UnsupportedExpression
 
 # Kafka allows any text as the id of a group; names of topics and of topic configs are ASCII.
 _ANY_NAMES = frozenset({"groups", "groups.exclude", "group pattern"})
+_NOTHING = re.compile("(?!)")
 
 
-def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str] | None:
-    """One pattern for the list of property `key`, to use with `fullmatch`; None for an empty list, which matches nothing.
+def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str]:
+    """One pattern for the list of property `key`, to use with `fullmatch`. An empty list matches nothing.
 
     ConfigError for a text that is not a Java expression, or an expression that Ferry cannot match exactly as Java does.
     """
     if not elements:
-        return None
+        return _NOTHING
     ascii_names = key not in _ANY_NAMES
     try:
         return _compiled("|".join(elements), ascii_names)
