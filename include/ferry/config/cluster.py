@@ -76,9 +76,15 @@ class Cluster:
             return False
 
     def _identified(self, role: ClientRole) -> tuple[Login, str | None]:
+        """The login, and the subject of the client's certificate if it has one and no credentials."""
         settings = self._resolved(role)
         login = read_login(settings)
-        return login, _subject(settings) if login.credentials is None and login.encrypted else None
+        if login.credentials is not None or not login.encrypted:
+            return login, None
+        from ferry.config.stores import client_identity  # noqa: PLC0415 - loads cryptography, which only encrypted connections need
+
+        identity = client_identity(settings)
+        return login, identity.subject if identity else None
 
     def librdkafka(self, role: ClientRole) -> dict[str, object]:
         """Settings for confluent-kafka's clients. ConfigError if a reference, store or login cannot be read."""
@@ -98,11 +104,3 @@ class Cluster:
 
     def _resolved(self, role: ClientRole) -> ClientSettings:
         return resolved(self.alias, self.path, self.of_role(role), self.providers)
-
-
-def _subject(settings: ClientSettings) -> str | None:
-    """The subject of the client's certificate; None if there is no key store."""
-    from ferry.config.stores import client_identity  # noqa: PLC0415 - loads cryptography, which only encrypted connections need
-
-    identity = client_identity(settings)
-    return identity.subject if identity else None

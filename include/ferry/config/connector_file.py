@@ -104,9 +104,7 @@ def _places(key: str, pair: str, source: str, target: str) -> tuple[str, ...]:
         return f"{source}.{key}", f"{target}.{key}"
     for side, alias in (("source.", source), ("target.", target)):
         rest = key.removeprefix(side)
-        if rest == key:
-            continue
-        if rest.partition(".")[0] in ("cluster", *ROLES):
+        if rest != key and rest.partition(".")[0] in ("cluster", *ROLES):
             return (f"{alias}.{rest.removeprefix('cluster.')}",)
     return (f"{pair}.{key}",)
 

@@ -11,6 +11,8 @@ from ferry.config.client_settings import ClientSettings
 from ferry.config.jaas import MODULES, MODULES_PACKAGE, LoginModule, parse_jaas
 from ferry.config.secret import Secret
 
+*_OTHERS, _LAST = MODULES
+_OFFERED = f"{', '.join(_OTHERS)} or {_LAST}"
 _EXTENSION = "extension_"
 _UNSECURED = "unsecuredLogin"
 _URL = "sasl.oauthbearer.token.endpoint.url"
@@ -92,16 +94,11 @@ def read_login(settings: ClientSettings) -> Login:
         return Login(protocol)
     mechanism = (settings.text("sasl.mechanism") or "").strip()
     if not mechanism:
-        raise settings.problem("sasl.mechanism", f"is not set, and Kafka's default is GSSAPI, which Ferry does not offer: set {_offered()}")
+        raise settings.problem("sasl.mechanism", f"is not set, and Kafka's default is GSSAPI, which Ferry does not offer: set {_OFFERED}")
     if mechanism not in MODULES:
-        raise settings.problem("sasl.mechanism", f"{mechanism} is not offered: use {_offered()}")
+        raise settings.problem("sasl.mechanism", f"{mechanism} is not offered: use {_OFFERED}")
     module = _login_module(settings, mechanism)
     return Login(protocol, mechanism, _token(settings, module) if mechanism == "OAUTHBEARER" else _password(settings, module))
-
-
-def _offered() -> str:
-    *others, last = MODULES
-    return f"{', '.join(others)} or {last}"
 
 
 def _login_module(settings: ClientSettings, mechanism: str) -> LoginModule:

@@ -191,10 +191,8 @@ class _Translation:
         if found is None:
             raise UnsupportedExpression(f"(?{letters}): of the flags, i, s and d are known")
         names = {"i": "any_case", "s": "dot_all", "d": "unix_lines"}
-        for letter in found[1]:
-            self._flags = replace(self._flags, **{names[letter]: True})
-        for letter in found[2] or "":
-            self._flags = replace(self._flags, **{names[letter]: False})
+        on, off = dict.fromkeys(found[1], True), dict.fromkeys(found[2] or "", False)
+        self._flags = replace(self._flags, **{names[letter]: value for letter, value in (on | off).items()})
 
     def _quantified(self, atom: _Atom, groups_before: int) -> _Atom:
         bounds, least = self._bounds()
