@@ -38,8 +38,9 @@ _consumer = partial(_idle, roles=ONLY_CONSUMER)
 _producer = partial(_idle, roles=ONLY_PRODUCER)
 
 # fmt: off
-# A row of these tables has one line, or two when it is long.
-CONNECTION = (
+# A row has one line, or two when it is long.
+CLIENTS: tuple[Property, ...] = (
+    # Connections.
     _client("bootstrap.servers", kinds.SERVERS, None, "host:port pairs of brokers to connect to first; required for every cluster"),
     _client("client.id", kinds.STRING, "ferry", "name of the client in the brokers' logs, metrics and quotas"),
     _client("client.dns.lookup", kinds.choice("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"), "use_all_dns_ips",
@@ -60,9 +61,7 @@ CONNECTION = (
     _client("max.request.size", kinds.AT_LEAST_0, "1048576", "largest request of the clients that write MM2's internal topics",
         roles=ONLY_PRODUCER),
     _client("delivery.timeout.ms", kinds.AT_LEAST_0, "120000", "how long those clients try to write a record", roles=ONLY_PRODUCER),
-)
-
-LOGIN = (
+    # Logins.
     _client("security.protocol", kinds.choice(*PROTOCOLS, ignore_case=True), "PLAINTEXT", "protocol of the connection"),
     _client("sasl.mechanism", kinds.STRING, "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; must be set for SASL"),
     _client("sasl.jaas.config", kinds.PASSWORD, None, "login module with its options, as in a JAAS file"),
@@ -90,9 +89,7 @@ LOGIN = (
     _client("ssl.key.password", kinds.PASSWORD, None, "password of the private key"),
     _client("ssl.endpoint.identification.algorithm", kinds.choice("https", "", ignore_case=True), "https",
         "https: the client checks the broker's host name. Empty: it does not"),
-)
-
-LOGIN_WITHOUT_EFFECT = (
+    # Logins, without effect.
     _idle("sasl.login.read.timeout.ms", kinds.INT, None, "time-out of the token endpoint", "see sasl.login.connect.timeout.ms"),
     _idle("sasl.login.refresh.buffer.seconds", kinds.INT, "300", "when tokens are renewed", "Ferry renews tokens in time"),
     _idle("sasl.login.refresh.min.period.seconds", kinds.INT, "60", "when tokens are renewed", "Ferry renews tokens in time"),
@@ -120,9 +117,7 @@ LOGIN_WITHOUT_EFFECT = (
     _idle("ssl.keymanager.algorithm", kinds.STRING, "SunX509", "Java's key manager", "Ferry's clients use OpenSSL"),
     _idle("ssl.trustmanager.algorithm", kinds.STRING, "PKIX", "Java's trust manager", "Ferry's clients use OpenSSL"),
     _idle("ssl.secure.random.implementation", kinds.STRING, None, "Java's random numbers", "Ferry's clients use OpenSSL"),
-)
-
-LOGIN_REFUSED = (
+    # Logins, refused.
     _refused("ssl.cipher.suites", "cipher suites by their Java names", OPENSSL, kinds.LIST),
     _refused("ssl.engine.factory.class", "Java's TLS engine", NO_JAVA),
     _refused("ssl.provider", "Java's security provider", NO_JAVA),
@@ -141,9 +136,7 @@ LOGIN_REFUSED = (
     _refused("sasl.oauthbearer.assertion.private.key.passphrase", "JWT assertions", _ASSERTIONS, kinds.PASSWORD),
     _refused("sasl.oauthbearer.assertion.template.file", "JWT assertions", _ASSERTIONS),
     _refused("sasl.oauthbearer.header.urlencode", "encoding of client credentials", "Ferry's clients do not have it: remove the key"),
-)
-
-OTHERS = (
+    # Other properties of several clients.
     _idle("bootstrap.controllers", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers", roles=ONLY_ADMIN),
     _idle("default.api.timeout.ms", kinds.INT, "60000", "time limit of a client call", "Ferry sets its own time limits",
         roles=ALL - ONLY_PRODUCER),
@@ -160,9 +153,7 @@ OTHERS = (
     _idle("retries", kinds.INT, "2147483647", "how often a request is sent again", "Ferry limits retries by time",
         roles=ALL - ONLY_CONSUMER),
     _idle("interceptor.classes", kinds.LIST, None, "Java interceptors", NO_JAVA, roles=ALL - ONLY_ADMIN),
-)
-
-CONSUMER = (
+    # Only of consumers.
     _consumer("allow.auto.create.topics", kinds.BOOLEAN, "true", "whether reading creates topics", "reading never creates topics"),
     _consumer("auto.commit.interval.ms", kinds.INT, "5000", "offset commits of the group", NO_GROUP),
     _consumer("check.crcs", kinds.BOOLEAN, "true", "whether checksums are checked", "Ferry always checks them"),
@@ -188,9 +179,7 @@ CONSUMER = (
     _consumer("session.timeout.ms", kinds.INT, "45000", "the group", NO_GROUP),
     _consumer("share.acknowledgement.mode", kinds.STRING, "implicit", "share groups", NO_GROUP),
     _consumer("share.acquire.mode", kinds.STRING, "batch_optimized", "share groups", NO_GROUP),
-)
-
-PRODUCER = (
+    # Only of producers.
     _producer("acks", kinds.choice("all", "-1", "0", "1"), "all", "which replicas must acknowledge a record", FIXED),
     _producer("batch.size", kinds.AT_LEAST_0, "16384", "size of a batch", RAW),
     _producer("buffer.memory", kinds.LONG_AT_LEAST_0, "33554432", "memory for batches", RAW),
@@ -213,6 +202,3 @@ PRODUCER = (
     _producer("transaction.two.phase.commit.enable", kinds.BOOLEAN, "false", "two-phase commit", FIXED),
     _producer("transactional.id", kinds.STRING, None, "name of the transactional producer", "each lane of a flow has its own"),
 )
-
-# fmt: on
-CLIENTS: tuple[Property, ...] = CONNECTION + LOGIN + LOGIN_WITHOUT_EFFECT + LOGIN_REFUSED + OTHERS + CONSUMER + PRODUCER
