@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ferry.config.problems import NO_LINE, PropertyError
-from ferry.config.providers import Providers, UnresolvedReference, has_reference, is_reference, without_references
+from ferry.config.providers import Providers, UnresolvedReference, is_reference, without_references
 from ferry.config.registry import CLIENT_PROPERTIES
 from ferry.config.sources import Setting
 
@@ -67,11 +67,6 @@ def unresolved(alias: str, path: Path, settings: Iterable[Setting]) -> ClientSet
     """The settings for checks while the file is loaded: looks up no references, and leaves out values that are only a reference."""
     by_name = {setting.name: setting for setting in settings if not is_reference(setting.value.reveal())}
     return ClientSettings(alias, path, by_name, {name: without_references(setting.value.reveal()) for name, setting in by_name.items()})
-
-
-def depends_on_references(settings: Iterable[Setting], *names: str) -> bool:
-    """Whether one of `names` has references, so that its value is not known yet."""
-    return any(setting.name in names and has_reference(setting.value.reveal()) for setting in settings)
 
 
 def store_problems(settings: ClientSettings) -> list[PropertyError]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ferry.config.checks import EntryChecks
-from ferry.config.client_settings import ClientSettings, depends_on_references, store_problems
+from ferry.config.client_settings import ClientSettings, store_problems
 from ferry.config.cluster import Cluster
 from ferry.config.connections import CONNECTION_KEY, Lookup, read_connection
 from ferry.config.connector_file import is_connector_file, read_connector_file
@@ -24,7 +24,7 @@ from ferry.config.loops import find_loops
 from ferry.config.nearest import nearest_name
 from ferry.config.problems import NO_LINE, Problems, PropertyError
 from ferry.config.properties import GOES_ON, PEM_BEGIN, PropertiesFile, read_properties
-from ferry.config.providers import Providers, UnresolvedReference, read_providers
+from ferry.config.providers import Providers, UnresolvedReference, has_reference, read_providers
 from ferry.config.registry import kinds
 from ferry.config.settings import MirroringSettings, properties_of
 from ferry.config.sources import ClientRole, Pair, Sources
@@ -140,8 +140,9 @@ class _Loader:
 
     def _check_login(self, cluster: Cluster, role: ClientRole) -> None:
         """Report problems of a login that show without looking up references."""
-        settings, written = cluster.of_role(role), cluster.written(role)
-        if depends_on_references(settings, "security.protocol"):
+        written = cluster.written(role)
+        referring = {setting.name for setting in cluster.of_role(role) if has_reference(setting.value.reveal())}
+        if "security.protocol" in referring:
             return
         try:
             protocol = written.value("security.protocol")
@@ -149,8 +150,8 @@ class _Loader:
             return  # reported when the entry was checked by itself
         for problem in store_problems(written) if protocol.endswith("SSL") else ():
             self._problems.add_error(problem)
-        wholly_elsewhere = depends_on_references(settings, "sasl.jaas.config") and not written.given("sasl.jaas.config")
-        if not wholly_elsewhere and not depends_on_references(settings, "sasl.mechanism"):
+        wholly_elsewhere = "sasl.jaas.config" in referring and not written.given("sasl.jaas.config")
+        if not wholly_elsewhere and "sasl.mechanism" not in referring:
             try:
                 read_login(written)
             except PropertyError as problem:

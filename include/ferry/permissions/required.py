@@ -40,7 +40,9 @@ def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
     ConfigError for custom classes that cannot be made.
     """
     source = [*_source_records(flow), *_source_groups(flow), *_source_writes(flow), *_way_back(flow)]
-    target = [*_remote_topics(flow), *_internal_topics(flow), *_mm2_topics(flow), *_target_groups(flow), *_transactions(flow)]
+    target = [*_remote_topics(flow), *_internal_topics(flow), *_mm2_topics(flow), *_target_groups(flow)]
+    transactional_ids = Resource(AclResource.TRANSACTIONAL_ID, f"ferry-{flow.name}-", AclPattern.PREFIXED)
+    target.append(Right(transactional_ids, WRITE, ("transactions", "fencing")))
     if recovery:
         source += [Right(found, READ, ("failback: writes group offsets",)) for found in groups(flow)]
         target += [Right(found, READ, ("failover: writes group offsets",)) for found in groups(flow)]
@@ -127,11 +129,6 @@ def _target_groups(flow: Flow) -> Iterator[Right]:
             yield Right(found, READ, ("group offsets",))
         else:
             yield Right(found, DESCRIBE, ("ferry explain", "ferry translate --reverse"))
-
-
-def _transactions(flow: Flow) -> Iterator[Right]:
-    ids = Resource(AclResource.TRANSACTIONAL_ID, f"ferry-{flow.name}-", AclPattern.PREFIXED)
-    yield Right(ids, WRITE, ("transactions", "fencing"))
 
 
 def _rights(resource: Resource, operations: Iterable[Operation], needed_for: str) -> Iterator[Right]:
