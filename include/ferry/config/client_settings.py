@@ -14,7 +14,7 @@ from ferry.config.registry import CLIENT_PROPERTIES
 from ferry.config.sources import Setting
 
 TRUSTED_PEM = "ssl.truststore.certificates"
-_OWN_PEM = ("ssl.keystore.key", "ssl.keystore.certificate.chain")
+_PEM_OF_STORES = {"truststore": [TRUSTED_PEM], "keystore": ["ssl.keystore.key", "ssl.keystore.certificate.chain"]}
 
 
 @dataclass(frozen=True)
@@ -71,22 +71,16 @@ def unresolved(alias: str, path: Path, settings: Iterable[Setting]) -> ClientSet
 
 def store_problems(settings: ClientSettings) -> list[PropertyError]:
     """Contradictions between the properties of stores. Opens no store."""
-    own = [name for name in _OWN_PEM if settings.given(name)]
-    found = [] if not settings.given(TRUSTED_PEM) else _misplaced_pem(settings, "truststore", TRUSTED_PEM)
-    if own:
-        found += _misplaced_pem(settings, "keystore", own[0])
-    if len(own) == 1:
-        missing = next(name for name in _OWN_PEM if name not in own)
-        found.append(settings.problem(own[0], f"needs {missing} beside it"))
-    return found
-
-
-def _misplaced_pem(settings: ClientSettings, store: str, name: str) -> list[PropertyError]:
     found = []
-    if settings.value(f"ssl.{store}.type") != "PEM":
-        found.append(settings.problem(name, f"is read only with ssl.{store}.type=PEM: set it"))
-    if settings.given(f"ssl.{store}.location"):
-        found.append(settings.problem(name, f"and ssl.{store}.location exclude each other: remove one"))
+    for store, names in _PEM_OF_STORES.items():
+        given = [name for name in names if settings.given(name)]
+        if given and settings.value(f"ssl.{store}.type") != "PEM":
+            found.append(settings.problem(given[0], f"is read only with ssl.{store}.type=PEM: set it"))
+        if given and settings.given(f"ssl.{store}.location"):
+            found.append(settings.problem(given[0], f"and ssl.{store}.location exclude each other: remove one"))
+        missing = [name for name in names if name not in given]
+        if given and missing:
+            found.append(settings.problem(given[0], f"needs {missing[0]} beside it"))
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ferry.config.cluster import Cluster
 from ferry.config.flow import Flow
-from ferry.config.keys import is_custom_key
+from ferry.config.keys import CLASS_KEYS, TOP_LEVEL_CLASS_KEYS, is_custom_key
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.registry import FLOW_PROPERTIES
@@ -122,7 +122,7 @@ class FlowReader:
         flow = f"{self.pair.name}."
         for key in sorted(self.sources.entries, key=lambda key: key.startswith(flow)):  # the flow's own win
             name = key.removeprefix(flow)
-            if is_custom_key(name, top_level=key == name):
+            if is_custom_key(name, TOP_LEVEL_CLASS_KEYS if key == name else CLASS_KEYS):
                 result[name] = self.sources.entries[key].value.strip()
         return result
 

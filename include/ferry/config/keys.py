@@ -3,7 +3,7 @@
 A key may have several readings, because aliases are free texts (`A` and `A.b` may both be aliases). It is known if one reading fits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ferry.config.providers import is_provider_key
@@ -17,9 +17,9 @@ ROLES = tuple(role.value for role in ClientRole)
 SIDES = ("source", "target")
 _TRANSFORMS = FLOW_PROPERTIES["transforms"]
 _TOPIC_CREATION = Property("topic.creation", STRING, None, "topics made by Connect", NO_CONNECT, Scope.FLOW_ONLY, Effect.NO_EFFECT)
-_POLICY_CLASS = "replication.policy.class"
-# Properties that may name a custom Python class.
-CLASS_KEYS = (_POLICY_CLASS, "topic.filter.class", "group.filter.class", "config.property.filter.class")
+# Properties that may name a custom Python class. At the top level MM2 passes on only the properties of the policy.
+TOP_LEVEL_CLASS_KEYS = ("replication.policy.class",)
+CLASS_KEYS = (*TOP_LEVEL_CLASS_KEYS, "topic.filter.class", "group.filter.class", "config.property.filter.class")
 _CUSTOM = Property("(custom)", STRING, None, "for a custom class")
 _PROVIDER = FILE_PROPERTIES["config.providers.<name>.param.<parameter>"]
 
@@ -78,19 +78,15 @@ class Keys:
         yield self._custom_key(key, top_level=True)
 
     def _custom_key(self, rest: str, *, top_level: bool = False) -> Recognised | None:
-        if not any(is_custom_key(rest, only=name) for name in self.custom_classes):
+        if not is_custom_key(rest, self.custom_classes):
             return None
-        dropped = top_level and not is_custom_key(rest, top_level=True)
+        dropped = top_level and not is_custom_key(rest, TOP_LEVEL_CLASS_KEYS)
         return Recognised(_CUSTOM, f"MM2 drops it at the top level: write <source>-><target>.{rest}" if dropped else "")
 
 
-def is_custom_key(name: str, *, top_level: bool = False, only: str = "") -> bool:
-    """Whether a custom class gets property `name`, for example `replication.policy.x`.
-
-    `top_level`: at the top level, where MM2 passes on only the properties of the policy. `only`: only the class that this key names.
-    """
-    keys = [only] if only else [_POLICY_CLASS] if top_level else CLASS_KEYS
-    return name not in FLOW_PROPERTIES and any(name.startswith(key.removesuffix("class")) for key in keys)
+def is_custom_key(name: str, class_keys: Iterable[str]) -> bool:
+    """Whether a custom class that one of `class_keys` names gets property `name`, for example `replication.policy.x`."""
+    return name not in FLOW_PROPERTIES and any(name.startswith(key.removesuffix("class")) for key in class_keys)
 
 
 def flow_key(pair: Pair, rest: str) -> Recognised | None:
