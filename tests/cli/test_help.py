@@ -15,7 +15,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.config.nearest import nearest_name
+from ferry.config.keys import nearest_name
 
 pytestmark = pytest.mark.unit
 

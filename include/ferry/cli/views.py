@@ -72,7 +72,7 @@ def status(config: Config, flow: AnyFlow = None, as_json: AsJson = False) -> Non
 
 def ledger(config: Config, flow: FlowName, topic: OneTopic = None, as_json: AsJson = False) -> None:
     """Show which ranges of the source were copied, backfilled, lost, skipped or seeded."""
-    from ferry.config.nearest import nearest_name
+    from ferry.config.keys import nearest_name
     from ferry.ledger.reading import read_receipts
     from ferry.monitoring.ledger_ranges import covered_ranges
 

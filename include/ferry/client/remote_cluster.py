@@ -12,7 +12,7 @@ from pathlib import Path
 from ferry.client.mirror_client import MirrorClient, OffsetAndMetadata
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import FerryConfig, load_config
-from ferry.config.nearest import nearest_name
+from ferry.config.keys import nearest_name
 from ferry.errors import ArgumentError
 from ferry.policy.naming import IdentityReplicationPolicy
 

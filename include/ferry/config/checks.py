@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 from ferry.config.keys import Keys, Recognised
-from ferry.config.nearest import nearest_key, stray_prefix
 from ferry.config.problems import Problems
 from ferry.config.properties import MISPLACED, PEM_BEGIN, Entry
 from ferry.config.providers import Providers, UnresolvedReference, has_reference
@@ -53,10 +52,10 @@ class EntryChecks:
             return f"is not a known property: write {meant}", None
         if entry.key.startswith("config.providers."):
             return "configures no provider that config.providers names", None
-        stray = stray_prefix(self.keys, key) if key == entry.key else None
+        stray = self.keys.stray_prefix(key) if key == entry.key else None
         known = ", ".join(self.keys.aliases)
         what = f"{stray} is neither a cluster of this file ({known}) nor a flow between two of them" if stray else "is not a known property"
-        nearest = nearest_key(self.keys, key)
+        nearest = self.keys.nearest(key)
         return what, nearest and self.problems.words(nearest)
 
     def _warn(self, entry: Entry, reading: Recognised) -> None:

@@ -1,8 +1,9 @@
-"""Recognises every key of a file.
+"""Recognises every key of a file, and finds the known key that an unknown one may mean.
 
 A key may have several readings, because aliases are free texts (`A` and `A.b` may both be aliases). It is known if one reading fits.
 """
 
+import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -22,6 +23,13 @@ TOP_LEVEL_CLASS_KEYS = ("replication.policy.class",)
 CLASS_KEYS = (*TOP_LEVEL_CLASS_KEYS, "topic.filter.class", "group.filter.class", "config.property.filter.class")
 _CUSTOM = Property("(custom)", STRING, None, "for a custom class")
 _PROVIDER = FILE_PROPERTIES["config.providers.<name>.param.<parameter>"]
+_LOGIN = [known.name for known in CLIENT_PROPERTIES.values() if known.login]
+_OF_ROLES = [f"{role}.{known.name}" for role in ROLES for known in CLIENT_PROPERTIES.values() if role in known.roles]
+_TOP_LEVEL = [name for name in (*FILE_PROPERTIES, *FLOW_PROPERTIES, *_LOGIN, *WORKER_PROPERTIES) if "<" not in name]
+_CLUSTER = [*_LOGIN, *CLUSTER_PROPERTIES, *_OF_ROLES]
+_FLOW = [*FLOW_PROPERTIES, *_OF_ROLES, *(f"{side}.{name}" for side in SIDES for name in _OF_ROLES)]
+# Less similar names are no useful suggestion: an unknown alias of two letters would be "near" any other.
+_ALIAS_LIKENESS = 0.6
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,28 @@ class Keys:
             if key.startswith(f"{side}.") and side not in self.aliases and (name in CLIENT_PROPERTIES or _role_key(name)):
                 return f"<{side}>.{name}"
         return f"<cluster>.{key.removeprefix('remote.')}" if key.startswith("remote.admin.") else ""
+
+    def nearest(self, key: str) -> str | None:
+        """The known key of this file that is most similar to an unknown, probably misspelt one; None if none is similar."""
+        scopes = [(f"{pair.name}.", _FLOW) for pair in self.pairs] + [(f"{alias}.", _CLUSTER) for alias in self.aliases]
+        fitting = [scope for scope in scopes if key.startswith(scope[0])]
+        prefix, names = max(fitting, key=lambda scope: len(scope[0]), default=("", _TOP_LEVEL))
+        if not prefix:
+            stray = self.stray_prefix(key)
+            if stray is not None:
+                owner = _closest_ignoring_case(stray, [prefix.removesuffix(".") for prefix, _ in scopes])
+                return owner and owner + key.removeprefix(stray)
+        match = difflib.get_close_matches(key.removeprefix(prefix), names, n=1)
+        return prefix + match[0] if match else None
+
+    def stray_prefix(self, key: str) -> str | None:
+        """The first part of `key` if a known property follows it, so that the part should be a cluster or flow; None otherwise."""
+        for position in (index for index, character in enumerate(key) if character == "."):
+            prefix, name = key[:position], key[position + 1 :]
+            known = _FLOW if "->" in prefix else _CLUSTER
+            if name in known and prefix not in (*self.aliases, *ROLES):
+                return prefix
+        return None
 
     def _readings(self, key: str) -> Iterator[Recognised | None]:
         for pair in self.pairs:
@@ -163,3 +193,15 @@ def _role_key(rest: str) -> Recognised | None:
 def _a_role(known: Property) -> str:
     """The role that advice names: the first that knows the property."""
     return next(role for role in ROLES if role in known.roles)
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str:
+    """`; did you mean X?` with the one of `names` (flows, topics, clusters) that is most similar to `name`; empty if none is."""
+    found = _closest_ignoring_case(name, list(names))
+    return f"; did you mean {found}?" if found else ""
+
+
+def _closest_ignoring_case(name: str, names: list[str]) -> str | None:
+    folded = {known.casefold(): known for known in names}
+    match = next(iter(difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=_ALIAS_LIKENESS)), None)
+    return match and folded[match]

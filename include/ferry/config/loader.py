@@ -17,11 +17,10 @@ from ferry.config.connections import CONNECTION_KEY, Lookup, read_connection
 from ferry.config.connector_file import is_connector_file, read_connector_file
 from ferry.config.flow import Flow
 from ferry.config.flow_reader import FlowReader
-from ferry.config.keys import CLASS_KEYS, Keys
+from ferry.config.keys import CLASS_KEYS, Keys, nearest_name
 from ferry.config.legacy_file import is_legacy_file, read_legacy_file
 from ferry.config.login import read_login
 from ferry.config.loops import find_loops
-from ferry.config.nearest import nearest_name
 from ferry.config.problems import NO_LINE, Problems, PropertyError
 from ferry.config.properties import GOES_ON, PEM_BEGIN, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, has_reference, read_providers

@@ -18,7 +18,7 @@ from ferry.clusters.failures import recipient
 from ferry.clusters.leader_epochs import ReadTo, diverged_logs
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.config.nearest import nearest_name
+from ferry.config.keys import nearest_name
 from ferry.copying.guard_reading import guarded
 from ferry.copying.loop_guard import NO_ID
 from ferry.copying.plan import PartitionFacts, PlanRules

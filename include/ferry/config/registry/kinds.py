@@ -91,10 +91,6 @@ def _list(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(elements))
 
 
-def _boolean(text: str) -> bool:
-    return bool(_TRUE_OR_FALSE.parse(text) == "true")
-
-
 def _is_cron(expression: str) -> bool:
     from croniter import croniter  # type: ignore[import-untyped]  # noqa: PLC0415 - slow to load, and few files have a schedule
 
@@ -124,7 +120,7 @@ _TRUE_OR_FALSE = choice("true", "false", ignore_case=True)
 STRING = Kind("string", "a text", str.strip)
 WORD = Kind("string", "a text that is not empty", _only(str.strip, bool))
 PASSWORD = Kind("password", "a text", lambda text: text, secret=True)
-BOOLEAN = Kind("boolean", "true or false", _boolean)
+BOOLEAN = Kind("boolean", "true or false", lambda text: _TRUE_OR_FALSE.parse(text) == "true")
 INT = integer(-(2**31), 2**31 - 1)
 LONG = integer(-(2**63), 2**63 - 1, "long")
 AT_LEAST_0 = integer(0, 2**31 - 1)
