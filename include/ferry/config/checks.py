@@ -37,10 +37,10 @@ class EntryChecks:
             self.problems.add(MISPLACED, entry)
             return entry
         self._warn(entry, reading)
-        entry, from_reference = self._resolved(entry, reading)
-        if not has_reference(entry.value):
-            self._check_value(entry, reading, shown=not (from_reference or reading.property.kind.secret))
-        return entry
+        resolved = self._resolved(entry, reading)
+        if not has_reference(resolved.value):
+            self._check_value(resolved, reading, shown=resolved == entry and not reading.property.kind.secret)
+        return resolved
 
     def _unknown(self, key: str, entry: Entry) -> tuple[str, str | None]:
         """What is wrong with a key that nobody knows, and the key that may have been meant."""
@@ -68,17 +68,14 @@ class EntryChecks:
         if _COMMENT in entry.value and not reading.property.kind.secret:
             self.problems.warn("holds a #, which is part of the value: a comment needs a line of its own", entry)
 
-    def _resolved(self, entry: Entry, reading: Recognised) -> tuple[Entry, bool]:
-        if not has_reference(entry.value):
-            return entry, False
+    def _resolved(self, entry: Entry, reading: Recognised) -> Entry:
         try:
-            if reading.property.scope is Scope.CLIENT:
-                self.providers.check(entry.value)
-                return entry, False
-            return replace(entry, value=self.providers.resolve(entry.value)), True
+            if reading.property.scope is not Scope.CLIENT:
+                return replace(entry, value=self.providers.resolve(entry.value))
+            self.providers.check(entry.value)
         except UnresolvedReference as problem:
             self.problems.add(str(problem), entry)
-            return entry, False
+        return entry
 
     def _check_value(self, entry: Entry, reading: Recognised, *, shown: bool) -> None:
         known = reading.property

@@ -49,16 +49,12 @@ def covering(elements: Sequence[str]) -> tuple[Cover, ...]:
     others = [element for element in elements if element not in plain]
     try:
         for element in others:
-            _covers(element)  # an open group would continue in the next element
-        found = _covers("|".join(others)) if others else ()
+            _Reader(element).whole()  # an open group would continue in the next element
+        found = _Reader("|".join(others)).whole() if others else ()
     except UnsupportedExpression:  # where it cannot follow the expression, it must cover everything
         found, plain = _UNKNOWN, []
     named = tuple(Cover(element, exact="." not in element) for element in plain)
     return without_covered(cover for cover in (*found, *named) if cover.text or cover.open)
-
-
-def _covers(expression: str) -> tuple[Cover, ...]:
-    return _Reader(Tokens(expression)).whole()
 
 
 def without_covered(covers: Iterable[Cover]) -> tuple[Cover, ...]:
@@ -74,8 +70,8 @@ def without_covered(covers: Iterable[Cover]) -> tuple[Cover, ...]:
 class _Reader:
     """Reads an expression from the left, as far as it can tell the names."""
 
-    def __init__(self, tokens: Tokens) -> None:
-        self._tokens = tokens
+    def __init__(self, expression: str) -> None:
+        self._tokens = Tokens(expression)
         self._depth = 0
 
     def whole(self) -> tuple[Cover, ...]:
