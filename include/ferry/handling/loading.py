@@ -9,34 +9,29 @@ from ferry.errors import ConfigError
 from ferry.handling.interface import AssignmentListener, Record
 
 Handle = Callable[[Record], Iterable[Record]]
-LISTENER_METHODS = ("before_starting", "before_releasing")
 
 
 def check_handler(name: str, args: str | None) -> None:
     """ConfigError if `name` is no message handler, or takes no `args`."""
     found = find(name)
-    if _is_plain_function(found):
-        if args is not None:
-            raise ConfigError(f"{name} is a function, which takes no args: write a class, or remove ferry.message.handler.args")
-        if not _takes_one(found):
-            raise ConfigError(f"{name} must take one argument, the record")
-    else:
-        _require_methods(name, found, "handle")
-        _require_args(name, found, args)
+    if not inspect.isroutine(found):
+        _require(name, found, args, "handle")
+    elif args is not None:
+        raise ConfigError(f"{name} is a function, which takes no args: write a class, or remove ferry.message.handler.args")
+    elif _mismatch(found, None) is not None:
+        raise ConfigError(f"{name} must take one argument, the record")
 
 
 def check_listener(name: str, args: str | None) -> None:
     """ConfigError if `name` is no assignment listener, or takes no `args`."""
-    found = find(name)
-    _require_methods(name, found, *LISTENER_METHODS)
-    _require_args(name, found, args)
+    _require(name, find(name), args, "before_starting", "before_releasing")
 
 
 def make_handler(name: str, args: str | None) -> Handle:
     """The function to call with each record. ConfigError."""
     check_handler(name, args)
     found = find(name)
-    handle: Handle = found if _is_plain_function(found) else _made(name, found, args).handle
+    handle: Handle = found if inspect.isroutine(found) else _made(name, found, args).handle
     return handle
 
 
@@ -65,46 +60,37 @@ def find(name: str) -> Any:
     return found
 
 
-def _is_plain_function(found: Any) -> bool:
-    return inspect.isroutine(found)
-
-
-def _takes_one(found: Any) -> bool:
-    try:
-        inspect.signature(found).bind(None)
-    except TypeError:
-        return False
-    except ValueError:  # a built-in that does not tell
-        return True
-    return True
-
-
-def _require_methods(name: str, found: Any, *methods: str) -> None:
+def _require(name: str, found: Any, args: str | None, *methods: str) -> None:
     for method in methods:
         if not callable(getattr(found, method, None)):
             raise ConfigError(f"{name} has no method {method}")
-
-
-def _require_args(name: str, found: Any, args: str | None) -> None:
     if not inspect.isclass(found):
         if args is not None:
             raise ConfigError(f"{name} is no class, and only a class takes args: name a class, or remove them")
-        return
-    given = () if args is None else (args,)
-    try:
-        inspect.signature(found).bind(*given)
-    except TypeError as problem:
+    elif (problem := _mismatch(found, *_given(args))) is not None:
         wanted = "without args" if args is None else "with the text of its args"
         raise ConfigError(f"{name} cannot be made {wanted}: {problem}") from problem
+
+
+def _mismatch(found: Any, *arguments: object) -> TypeError | None:
+    """Why `found` does not take these arguments; None if it does, or is a built-in that does not tell."""
+    try:
+        inspect.signature(found).bind(*arguments)
+    except TypeError as problem:
+        return problem
     except ValueError:
-        return
+        return None
+    return None
+
+
+def _given(args: str | None) -> tuple[str, ...]:
+    return () if args is None else (args,)
 
 
 def _made(name: str, found: Any, args: str | None) -> Any:
-    made: Callable[..., Any] = found
     if not inspect.isclass(found):
         return found
     try:
-        return made() if args is None else made(args)
+        return found(*_given(args))
     except Exception as problem:
         raise ConfigError(f"{name} could not be made: {type(problem).__name__}: {problem}") from problem
