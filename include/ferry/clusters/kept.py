@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -37,27 +37,8 @@ class _Idle(NamedTuple):
     since: float
 
 
-@dataclass
-class _Shelf:
-    idle: dict[tuple[Any, ...], list[_Idle]] = field(default_factory=dict)
-
-    def take(self, key: tuple[Any, ...]) -> Any:
-        entries = self.idle.get(key, [])
-        while entries:
-            entry = entries.pop()
-            if time.monotonic() - entry.since < IDLE_SECONDS:
-                return entry.client
-            entry.client.close()
-        return None
-
-    def close(self) -> None:
-        for entries in self.idle.values():
-            for entry in entries:
-                with suppress(Exception):  # whatever a client meets while it closes, what was asked of it is done
-                    entry.client.close()
-
-
-_shelf: ContextVar[_Shelf | None] = ContextVar("kept clients", default=None)
+# By kind, cluster and details.
+_shelf: ContextVar[dict[tuple[Any, ...], list[_Idle]] | None] = ContextVar("kept clients", default=None)
 
 
 @contextmanager
@@ -66,26 +47,39 @@ def kept_clients() -> Iterator[None]:
     if _shelf.get() is not None:
         yield
         return
-    shelf = _Shelf()
+    shelf: dict[tuple[Any, ...], list[_Idle]] = {}
     token = _shelf.set(shelf)
     try:
         yield
     finally:
         _shelf.reset(token)
-        shelf.close()
+        for entry in chain.from_iterable(shelf.values()):
+            with suppress(Exception):  # whatever a client meets while it closes, what was asked of it is done
+                entry.client.close()
 
 
 @contextmanager
 def lent(kind: str, cluster: Cluster, make: Callable[[], C], *details: object) -> Iterator[C]:
     """A client of this kind and with these details for `cluster`: one that is idle, or a new one."""
-    shelf, key = _shelf.get(), (kind, id(cluster), *details)
-    client: C = (shelf.take(key) if shelf else None) or make()
+    shelf = _shelf.get()
+    idle = None if shelf is None else shelf.setdefault((kind, id(cluster), *details), [])
+    client: C = _taken(idle or []) or make()
     try:
         yield client
     except BaseException:
         client.close()
         raise
-    if shelf is None:
+    if idle is None:
         client.close()
     else:
-        shelf.idle.setdefault(key, []).append(_Idle(cluster, client, time.monotonic()))
+        idle.append(_Idle(cluster, client, time.monotonic()))
+
+
+def _taken(idle: list[_Idle]) -> Any:
+    """The last client that is not too old; closes those that are."""
+    while idle:
+        entry = idle.pop()
+        if time.monotonic() - entry.since < IDLE_SECONDS:
+            return entry.client
+        entry.client.close()
+    return None
