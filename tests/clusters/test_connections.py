@@ -42,10 +42,7 @@ def test_a_connection_that_is_dropped_with_unsent_bytes_is_replaced(
         target.pause()
         try:
             batch = memoryview(bytes(4 << 20))
-            waiting = [
-                connection.submit(BatchesRequest([("none", uuid4(), [(0, (batch,))])], None, acks=-1, timeout_ms=1_000), 1)
-                for _ in range(8)
-            ]
+            waiting = [connection.submit(BatchesRequest([("none", uuid4(), [(0, (batch,))])], None), 1) for _ in range(8)]
             await loop.sleep(0.1)
             connection.disconnect()
             assert all(future.failed() for future in waiting)

@@ -124,7 +124,7 @@ def test_an_answer_to_another_request_and_a_bad_length_are_errors() -> None:
 @pytest.mark.parametrize("frame", [b"", b"\0\0", b"\0\0\0\1", b"\0\0\0\1\x80", b"\0\0\0\1\1\1" + b"\xff" * 9 + b"\1"])
 def test_bytes_that_are_no_answer_to_produce_are_a_protocol_error(frame: bytes) -> None:
     parser = FrameParser(KafkaProtocol(client_id="ferry"))
-    request = BatchesRequest([("t", UUID(int=1), [(0, (b"batch",))])], None, acks=-1, timeout_ms=1)
+    request = BatchesRequest([("t", UUID(int=1), [(0, (b"batch",))])], None)
     request.API_VERSION = 13
     parser.send_request(request)
     with pytest.raises(KafkaProtocolError):

@@ -58,7 +58,7 @@ def test_produce_answers(data: bytes, version: int) -> None:
 @given(body=damaged(st.just(ANSWER)), version=st.integers(3, 13), tags=damaged(st.just(b"\0")))
 def test_produce_frames(body: bytes, version: int, tags: bytes) -> None:
     parser = FrameParser(KafkaProtocol(client_id="ferry"))
-    request = BatchesRequest([("t", UUID(int=7), [(3, (b"batch",))])], None, -1, 1_000)
+    request = BatchesRequest([("t", UUID(int=7), [(3, (b"batch",))])], None)
     request.API_VERSION = version
     parser.send_request(request)
     payload = struct.pack(">i", 1) + tags + body

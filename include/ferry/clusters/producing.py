@@ -25,6 +25,7 @@ from ferry.wire.varint import decode_unsigned, encode_unsigned
 # How long the leader waits for its replicas. Well below REQUEST_MILLISECONDS: if they are slow, the broker answers REQUEST_TIMED_OUT, and
 # Ferry sends this batch again with its sequence number. If Ferry gave up first, the lane would lose its whole transaction.
 ACKNOWLEDGE_MILLISECONDS = 20_000
+ACKS = -1  # of all replicas that are in sync
 # A broker whose transaction.version is below 2 must not get a newer Produce inside a transaction (KIP-890).
 V1_PRODUCE = 11
 PRODUCE_KEY = 0
@@ -33,7 +34,7 @@ OLDEST, NEWEST = 3, 13  # the first that takes batches of format 2; the newest t
 FLEXIBLE, BY_ID = 9, 13
 NO_TAGS = b"\0"
 _HEADER = struct.Struct(">hhih")
-_ACKS_AND_TIMEOUT = struct.Struct(">hi")
+_ACKS_AND_TIMEOUT = struct.pack(">hi", ACKS, ACKNOWLEDGE_MILLISECONDS)
 _PARTITION_ANSWER = struct.Struct(">ihqqq")
 _INT32 = struct.Struct(">i")
 
@@ -58,20 +59,18 @@ class BatchesAnswer(NamedTuple):
 class BatchesRequest:
     """A Produce request. `batches`: topic name, topic id, and for each partition its number and the buffers of one batch."""
 
-    __slots__ = ("API_VERSION", "_max_version", "acks", "batches", "header", "timeout_ms", "transactional_id")
+    __slots__ = ("API_VERSION", "_max_version", "batches", "header", "transactional_id")
     API_KEY, name = PRODUCE_KEY, "ProduceRequest"
     min_version, max_version, _min_version = OLDEST, NEWEST, None
 
-    def __init__(
-        self, batches: Sequence[TopicBatches], transactional_id: str | None, acks: int, timeout_ms: int, max_version: int = NEWEST
-    ) -> None:
-        self.batches, self.transactional_id, self.acks, self.timeout_ms = batches, transactional_id, acks, timeout_ms
+    def __init__(self, batches: Sequence[TopicBatches], transactional_id: str | None, max_version: int = NEWEST) -> None:
+        self.batches, self.transactional_id = batches, transactional_id
         self.API_VERSION: int | None = None  # the connection sets it
         self._max_version = max_version
         self.header: _Exchange
 
     def expect_response(self) -> bool:
-        """True: brokers answer unless acks is 0, which Ferry does not use."""
+        """True: brokers answer unless acks is 0."""
         return True
 
     def with_header(self, correlation_id: int, client_id: str) -> None:
@@ -85,7 +84,7 @@ class BatchesRequest:
         if version < FLEXIBLE:
             return [self._by_kafka_python(version)]
         transactional_id = b"\0" if self.transactional_id is None else _compact(self.transactional_id.encode())
-        pending = self.header.encode() + transactional_id + _ACKS_AND_TIMEOUT.pack(self.acks, self.timeout_ms)
+        pending = self.header.encode() + transactional_id + _ACKS_AND_TIMEOUT
         pending += encode_unsigned(len(self.batches) + 1)
         frame: list[Buffer] = []
         for name, topic_id, parts in self.batches:
@@ -104,7 +103,7 @@ class BatchesRequest:
             topic(name=name, topic_id=topic_id, partition_data=[partition(index=index, records=b"".join(batch)) for index, batch in parts])
             for name, topic_id, parts in self.batches
         ]
-        request = ProduceRequest(transactional_id=self.transactional_id, acks=self.acks, timeout_ms=self.timeout_ms, topic_data=topics)
+        request = ProduceRequest(transactional_id=self.transactional_id, acks=ACKS, timeout_ms=ACKNOWLEDGE_MILLISECONDS, topic_data=topics)
         request.API_VERSION = version
         request.with_header(correlation_id=self.header.correlation_id, client_id=self.header.client_id)
         return bytes(request.encode(header=True, framed=True))
@@ -226,8 +225,6 @@ def produce_request(
     return BatchesRequest(
         [(topic, leaders.topic_id(topic) or NO_TOPIC_ID, parts) for topic, parts in by_topic.items()],
         transactional_id,
-        acks=-1,
-        timeout_ms=ACKNOWLEDGE_MILLISECONDS,
         max_version=NEWEST if transactions_v2 or transactional_id is None else V1_PRODUCE,
     )
 
