@@ -36,7 +36,6 @@ class ReceiptDraft:
     counters: Counters = ONE_TRANSACTION
     written: list[Range] = field(default_factory=list)
     downstream_end: int = -1
-    min_timestamp: int = -1
     max_timestamp: int = -1
     timestamps: MinMeanMax | None = None
     source_epoch: int = -1
@@ -56,8 +55,6 @@ class ReceiptDraft:
         self.downstream_end = base_offset + batch.count
         if batch.added:
             self.written.append((base_offset, self.downstream_end))
-        known = [moment for moment in (self.min_timestamp, batch.min_timestamp) if moment >= 0]
-        self.min_timestamp = min(known, default=-1)
         self.max_timestamp = max(self.max_timestamp, batch.max_timestamp)
         age = None
         if batch.min_timestamp >= 0:
@@ -343,7 +340,7 @@ class PartitionCursor:
                     replication_latency_ms=None if draft.timestamps is None else draft.timestamps.until(_now()),
                 ),
                 written=union(draft.written),
-                min_timestamp=draft.min_timestamp,
+                min_timestamp=-1 if draft.timestamps is None else draft.timestamps.least,
                 max_timestamp=draft.max_timestamp,
                 source_epoch=draft.source_epoch,
             )
