@@ -170,17 +170,14 @@ def _of_cluster(
     stable_ends, _ = admin.end_offsets([key for key, end in watermarks.items() if stable.get(key, -1) < end])
     behind = [key for key, end in watermarks.items() if stable_ends.get(key, end) < end]
     now_ms, warn_ms = round(time.time() * 1000), flow.open_transaction_warn_ms
-    found = []
+    found, hidden = [], []
     for key, seen in open_transactions(cluster, behind).items():
         entry = LastStableLag(*partitions[key], cluster.alias, cluster.bootstrap, key, stable_ends[key], watermarks[key])
         if isinstance(seen, str):
-            found.append(replace(entry, hidden=seen))
+            hidden.append(replace(entry, hidden=seen))
         elif seen:  # none: it ended meanwhile
             found.append(aged(replace(entry, transaction=seen[0], others=len(seen) - 1), now_ms, warn_ms))
-    return [
-        *(entry for entry in found if not entry.hidden),
-        *still_open(aged_by_records([entry for entry in found if entry.hidden], admin, now_ms, warn_ms), admin),
-    ]
+    return [*found, *still_open(aged_by_records(hidden, admin, now_ms, warn_ms), admin)]
 
 
 def _at_work(found: OpenTransaction | None, own: str) -> bool:
