@@ -7,6 +7,7 @@ Within a version, only fields may be added that older releases may safely ignore
 kind of record, or a field that must not be ignored, raises the version. A record that cannot be read never counts as missing.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,11 @@ FORMAT_VERSION = 1
 def place_of(cluster: Cluster, topic: str) -> str:
     """Cluster and topic, for messages."""
     return f"cluster {cluster.alias}: topic {topic}"
+
+
+def compact(document: Mapping[str, Any]) -> bytes:
+    """As JSON. Names are in order: equal keys must have equal bytes, because the topics are compacted."""
+    return json.dumps(document, separators=(",", ":"), sort_keys=True, default=lambda part: part.document()).encode()
 
 
 def require_version(document: Mapping[str, Any], where: str, understood: int = FORMAT_VERSION) -> None:

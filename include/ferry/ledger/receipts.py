@@ -16,7 +16,7 @@ from zlib import crc32
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import UnreadableRecord
 from ferry.ledger.counters import COUNTS, ONE_TRANSACTION, ZERO, Counters
-from ferry.ledger.formats import FORMAT_VERSION, require_version
+from ferry.ledger.formats import FORMAT_VERSION, compact, require_version
 from ferry.wire.documents import number, read_document, text
 from ferry.wire.ranges import Ranges, size, union, within
 from ferry.wire.runs import DOWNSTREAM, Run, decode_runs, encode_runs, offsets_of
@@ -129,7 +129,7 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
     }
     rare = (("found", receipt.found, -1), ("written", receipt.written, ()), ("remote_epoch", receipt.remote_epoch, -1))
     value.update({name: found for name, found, usual in rare if found != usual})
-    return _compact(key), _compact(value)
+    return compact(key), compact(value)
 
 
 def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Receipt:
@@ -193,7 +193,3 @@ def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Rece
         pieces.append(replace(piece, written=()) if following else piece)
         start = end
     return tuple(pieces)
-
-
-def _compact(document: dict[str, object]) -> bytes:
-    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()

@@ -8,7 +8,6 @@ A Ferry that ignored a failover would move groups back. So the records about fai
 refuses.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 from ferry.clusters.acl_binding import AclBinding
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import UnreadableRecord
-from ferry.ledger.formats import FORMAT_VERSION, require_version
+from ferry.ledger.formats import FORMAT_VERSION, compact, require_version
 from ferry.ledger.loss_index import LossIndex
 from ferry.ledger.topic_ids import TopicIds
 from ferry.wire.documents import read_as, read_document
@@ -234,7 +233,7 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
         if content or name not in form.rare:
             # An acknowledged loss with a topic is another one than without, so its topic is in the key.
             (key if form.kind is LossAcknowledged else value)[_NAMES.get(name, name)] = content
-    return _compact(key), _compact(value)
+    return compact(key), compact(value)
 
 
 def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> StateEntry:
@@ -269,7 +268,3 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the 
         taken={entry.group: entry for entry in entries if isinstance(entry, GroupTaken)},
         cut={entry.topic: entry for entry in entries if isinstance(entry, CutEnds)},
     )
-
-
-def _compact(document: dict[str, Any]) -> bytes:
-    return json.dumps(document, separators=(",", ":"), sort_keys=True, default=lambda part: part.document()).encode()
