@@ -121,14 +121,11 @@ def is_due(held_ever: int, record: FlowRecord) -> bool:
 
 def mergeable(found: Collection[tuple[Receipt, int]], now_ms: int) -> list[Receipt]:
     """Of receipts and the timestamps of their records, those that are old enough, but not the newest of each partition (pure)."""
-    newest: dict[tuple[str, int], int] = {}
+    newest: dict[TopicPartition, int] = {}
     for receipt, _ in found:
-        key = (receipt.topic, receipt.partition)
-        newest[key] = max(newest.get(key, -1), receipt.upstream_end)
+        newest[receipt.key] = max(newest.get(receipt.key, -1), receipt.upstream_end)
     young = now_ms - YOUNG_MILLISECONDS
-    return [
-        receipt for receipt, timestamp in found if timestamp < young and receipt.upstream_end < newest[receipt.topic, receipt.partition]
-    ]
+    return [receipt for receipt, timestamp in found if timestamp < young and receipt.upstream_end < newest[receipt.key]]
 
 
 def records_of(done: LedgerCompaction) -> list[KeyValue]:
