@@ -64,4 +64,3 @@ def test_times_without_an_offset_are_utc() -> None:
     assert parse_time("2026-03-29T02:30:00+02:00") == datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
     assert epoch_milliseconds(datetime(1970, 1, 1, 0, 0, 1, 1000, tzinfo=UTC)) == 1001
     assert RunRequest("A->B", "r").bound == "latest"
-    assert RunRequest("A->B", "r").narrowed("x", "y").topics == ("x", "y")

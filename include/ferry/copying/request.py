@@ -5,7 +5,7 @@ receipts and results are found in the ledger and the runs topic by it.
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
@@ -54,10 +54,6 @@ class RunRequest:
             return read_as(cls, read_document(text), optional=("until", "since", "backfill", "topics"))
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ArgumentError(f"not a run request: {problem}") from problem
-
-    def narrowed(self, *topics: str) -> Self:
-        """The same run over these source topics only."""
-        return replace(self, topics=topics)
 
 
 def epoch_milliseconds(moment: datetime) -> int:

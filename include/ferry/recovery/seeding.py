@@ -232,7 +232,7 @@ def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPosi
     code = ExitCode.PARTLY_FAILED if failed else ExitCode.DONE
     topics = tuple(dict.fromkeys(found.facts.topic for found in plan.partitions if found.has_work))
     if topics and not dry_run:
-        written, report = _write(flow, request.narrowed(*topics), decide, topics)
+        written, report = _write(flow, replace(request, topics=topics), decide, topics)
         left_out = (*plan.left_out, *(skipped for skipped in written.left_out if skipped not in plan.left_out))
         plan = SeedPlan(written.partitions, left_out)
         failed = [*(failure for failure in failed if failure.topic not in topics), *report.failed]
