@@ -6,7 +6,7 @@ else can write; then the driver takes another snapshot, and plans by that one.
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
@@ -43,8 +43,9 @@ NOT_A_COPY = "the config is that of a connector that copies no records"
 
 @dataclass(frozen=True)
 class FlowSnapshot:
-    """Everything that the plan needs. `claims`: by remote topic, the flow that writes it, of all flows into the target. `denied`: topics of
-    the flow that the source hides, or whose remote topic Ferry may not describe. `lacking`: features that the clusters' releases lack."""
+    """Everything that the plan needs. `claims`: by remote topic, the flow that writes it, of all flows into the target. `unavailable`:
+    the partitions that the source gave no offsets of. `denied`: topics of the flow that the source hides, or whose remote topic Ferry may
+    not describe. `lacking`: features that the clusters' releases lack."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
@@ -52,14 +53,9 @@ class FlowSnapshot:
     facts: tuple[PartitionFacts, ...]
     state: FlowState
     claims: Mapping[str, str]
-    partition_problems: Mapping[TopicPartition, str] = field(default_factory=dict)
+    unavailable: tuple[PartitionFailure, ...] = ()
     denied: tuple[PartitionFailure, ...] = ()
     lacking: tuple[Lack, ...] = ()
-
-    @property
-    def unavailable(self) -> list[PartitionFailure]:
-        """The partitions that the source gave no offsets of."""
-        return [PartitionFailure(*key, "PartitionUnavailable", why) for key, why in self.partition_problems.items()]
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -88,7 +84,6 @@ def take_snapshot(
     refuse_same_cluster(flow, source, target)
     lacks = lacking_features(flow)
     source_topics, target_topics = source.topics(), target.topics()
-    policy = flow.policy
     selection = flow.select_topics(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
     places = [
         (TopicPartition(topic, number), TopicPartition(name, number))
@@ -146,7 +141,7 @@ def take_snapshot(
                 stable_end=stable_end,
                 start=offsets.policy[key],
                 # Old heartbeats are worth nothing, and their topics are compacted.
-                since=None if policy.is_heartbeats_topic(key.topic) else offsets.since.get(key),
+                since=None if flow.policy.is_heartbeats_topic(key.topic) else offsets.since.get(key),
                 head=state.heads.get(key),
                 committed=positions.get(place),
                 claimed_by=claims.get(remote_topic),
@@ -159,7 +154,8 @@ def take_snapshot(
             )
         )
     checked = guarded(flow, facts, source_topics, settled=settled)
-    return FlowSnapshot(selection, source_topics, target_topics, checked, state, claims, offsets.problems, tuple(denied), lacks)
+    unavailable = tuple(PartitionFailure(*key, "PartitionUnavailable", why) for key, why in offsets.problems.items())
+    return FlowSnapshot(selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks)
 
 
 def lacking_features(flow: Flow) -> tuple[Lack, ...]:

@@ -70,7 +70,7 @@ def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
 
 def _asked(seen: FlowSnapshot, request: VerifyRequest) -> list[PartitionFacts]:
     facts = [entry for entry in seen.facts if not request.partitions or entry.partition in request.partitions]
-    unknown = set(request.partitions) - {entry.partition for entry in facts} - {number for _, number in seen.partition_problems}
+    unknown = set(request.partitions) - {entry.partition for entry in facts} - {failure.partition for failure in seen.unavailable}
     if unknown:
         named = ", ".join(str(number) for number in sorted(unknown))
         raise ArgumentError(f"flow {request.flow}: no topic that was asked for has partition {named}")
