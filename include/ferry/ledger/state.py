@@ -178,11 +178,6 @@ class FlowState:
     cut: dict[str, CutEnds] = field(default_factory=dict)
 
 
-def state_key(entry: StateEntry) -> bytes:
-    """The key of a state record, for the tombstone that removes it."""
-    return encode_state(entry)[0]
-
-
 class _Form(NamedTuple):
     """How one kind of record is written. `key`: the name in its key; `fields`: those of the key, in a list if they are several.
 

@@ -21,7 +21,7 @@ from ferry.config import Cluster, Flow
 from ferry.config.settings import AclSettings
 from ferry.errors import FerryError
 from ferry.ledger.run_report import Skipped
-from ferry.ledger.state import OwnedAcl, encode_state, state_key
+from ferry.ledger.state import OwnedAcl, encode_state
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.policy.filters import NameRule
@@ -158,7 +158,7 @@ def _apply(flow: Flow, plan: AclPlan, target: AclAdmin) -> Problems:
         refused = target.delete_acls(plan.surplus)
         gone |= set(plan.surplus) - set(refused)
         problems |= refused
-    records += [(state_key(OwnedAcl(binding)), None) for binding in sorted(gone)]
+    records += [(encode_state(OwnedAcl(binding))[0], None) for binding in sorted(gone)]
     if records:
         ensure_internal_topics(flow, target)
         append_records(flow.target, flow.state_topic, records)
