@@ -30,11 +30,6 @@ _RESOURCES = {2: AclResource.TOPIC, 3: AclResource.GROUP, 4: AclResource.CLUSTER
 _LATER_OPERATIONS = {13: "CREATE_TOKENS", 14: "DESCRIBE_TOKENS", 15: "TWO_PHASE_COMMIT"}
 _OPERATIONS = dict(enumerate(OPERATIONS, 2)) | _LATER_OPERATIONS
 _PERMISSIONS = {2: "DENY", 3: "ALLOW"}
-_KAFKA_RESOURCES = {
-    AclResource.TOPIC: ResourceType.TOPIC,
-    AclResource.GROUP: ResourceType.GROUP,
-    AclResource.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
-}
 
 
 def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBinding] | None:
@@ -100,6 +95,6 @@ def _bindings(answer: Any) -> Iterator[AclBinding]:
 
 
 def _kafka_acl(binding: AclBinding, kind: type[KafkaAcl]) -> KafkaAcl:
-    pattern = ResourcePatternType[binding.pattern.name]
+    resource, pattern = ResourceType[binding.resource.name], ResourcePatternType[binding.pattern.name]
     operation, permission = AclOperation[binding.operation], AclPermissionType[binding.permission]
-    return kind(_KAFKA_RESOURCES[binding.resource], binding.name, pattern, binding.principal, binding.host, operation, permission)
+    return kind(resource, binding.name, pattern, binding.principal, binding.host, operation, permission)
