@@ -93,9 +93,8 @@ class Capabilities:
 def lacking(cluster: Cluster, *, needs: Iterable[Feature], wishes: Iterable[Feature]) -> tuple[Lack, ...]:
     """The `wishes` that the cluster cannot fulfil; BrokerTooOld where it lacks one of `needs`. ClusterUnreachable, AuthenticationFailed."""
     try:
-        for attempt in Retrying(retry=retry_if_exception_type(NO_ANSWER), stop=stop_after_attempt(ATTEMPTS), wait=WAIT, reraise=True):
-            with attempt:
-                offered = ask_cluster(cluster, ClusterConnection.offers).newest
+        patiently = Retrying(retry=retry_if_exception_type(NO_ANSWER), stop=stop_after_attempt(ATTEMPTS), wait=WAIT, reraise=True)
+        offered = patiently(ask_cluster, cluster, ClusterConnection.offers).newest
     except NO_ANSWER as problem:
         raise ClusterUnreachable(f"cluster {cluster.alias} ({cluster.bootstrap}) does not say what it can do: {problem}") from problem
     for need in missing(needs, offered):
