@@ -46,7 +46,13 @@ def resolve_jars(name: str, coordinates: Sequence[Coordinate]) -> Path:
     directory = cache_directory() / f"{name}-{coordinates[0][2]}-{digest}"
     if directory.is_dir():
         return directory
-    with _locked(cache_directory() / "resolve.lock"):
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:  # for example the home of a service user
+        raise ArgumentError(
+            f"{directory.parent} cannot be made ({problem.strerror}): set FERRY_CACHE to a folder for Kafka's jars"
+        ) from None
+    with locked(directory.parent / "resolve.lock", os.O_WRONLY | os.O_CREAT):
         if not directory.is_dir():
             _resolve(directory, coordinates)
     return directory
@@ -95,11 +101,11 @@ def _ivy() -> Path:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path, flags: int = os.O_RDONLY) -> Iterator[None]:
+    """Lock a file or directory against other processes. `flags`: as of os.open."""
+    handle = os.open(path, flags, 0o666)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:  # for example the home of a service user
-        raise ArgumentError(f"{path.parent} cannot be made ({problem.strerror}): set FERRY_CACHE to a folder for Kafka's jars") from None
-    with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(handle)

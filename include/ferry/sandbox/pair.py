@@ -1,21 +1,18 @@
 """`ferry sandbox up|fill|down|status`: two clusters, A and B, and a ready `mm2.properties`.
 
 Each cluster's state file and the command lines of processes tell what runs. So a second `up` keeps running clusters, and `down` works after
-any interruption. Only one call at a time works on a directory.
+any interruption. Only one call at a time works on a directory: it locks the directory itself, so that no lock file is left.
 """
 
-import fcntl
-import os
 import shutil
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ferry.sandbox.broker import PROPERTIES_FILE, LocalBroker
 from ferry.sandbox.broker_process import kill_all
+from ferry.sandbox.jars import locked
 from ferry.sandbox.sample_data import GROUP, GROUP_TOPIC, SampleNotWritten, SampleSummary, load_sample_topics, read_in_part
 
 NAMES = ("A", "B")
@@ -54,7 +51,7 @@ def up(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
     """Start the clusters that do not run, with their data; they outlive the caller. A config that names these clusters is kept."""
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True)
-    with _alone(directory):
+    with locked(directory):
         with ThreadPoolExecutor(len(NAMES)) as pool:
             source, target = pool.map(lambda name: _running(directory / name, name), NAMES)
         config = directory / CONFIG_FILE
@@ -78,7 +75,7 @@ def down(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
     """Stop both clusters and remove their data and the config."""
     directory = directory.resolve()
     if directory.is_dir():
-        with _alone(directory):
+        with locked(directory):
             for name in NAMES:
                 _remove(directory / name)
             (directory / CONFIG_FILE).unlink(missing_ok=True)
@@ -118,17 +115,6 @@ def _remove(directory: Path) -> None:
         cluster.stop()
     kill_all(directory / PROPERTIES_FILE)  # an interrupted format, or a broker whose state file was removed by hand
     shutil.rmtree(directory, ignore_errors=True)
-
-
-@contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """Lock the directory itself, so that no lock file is left."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def write_flow_config(path: Path, source: str, target: str) -> None:
