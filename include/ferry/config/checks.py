@@ -38,7 +38,7 @@ class EntryChecks:
             return entry
         self._warn(entry, reading)
         resolved = self._resolved(entry, reading)
-        if not has_reference(resolved.value):
+        if not has_reference(resolved.value):  # a value that a reference gave is never shown
             self._check_value(resolved, reading, shown=resolved == entry and not reading.property.kind.secret)
         return resolved
 

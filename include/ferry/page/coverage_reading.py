@@ -140,7 +140,7 @@ def interval_end(first_moment: int, end: int, offset_at: OffsetAt) -> int | None
 
     low, step = first_moment, 1
     while low + step <= LAST_MOMENT:  # some clients write micro- or nanoseconds
-        if covers(low + step):
+        if covers(low + step):  # and not covers(low), unless that is the first moment, whose record is in the range
             return low + 1 + bisect_left(range(low + 1, low + step), True, key=covers)
         low += step
         step *= 2

@@ -5,7 +5,7 @@ next step). While a problem lasts, an answer keeps the data of the last good rea
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,7 +14,7 @@ from ferry.config.settings import AlertSettings
 from ferry.monitoring.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
 from ferry.monitoring.schedule import longest_pause
 from ferry.page.health import Signs, health_of
-from ferry.page.overview import HIDDEN_FIELDS, Overview, page_of_topics
+from ferry.page.overview import SHOWN_FIELDS, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
 
@@ -100,7 +100,13 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
     )
     health, reasons = health_of(signs)
     return {
-        **{name: value for name, value in vars(facts).items() if name not in {"interval_seconds", "limits"}},
+        "flow": facts.flow,
+        "source": facts.source,
+        "target": facts.target,
+        "dag_id": facts.dag_id,
+        "verify_dag_id": facts.verify_dag_id,
+        "schedule": facts.schedule,
+        "copies": facts.copies,
         "may_trigger": view.may_trigger,
         "health": health.value,
         "reasons": list(reasons),
@@ -120,7 +126,7 @@ def topics(snapshot: Snapshot[Overview], now: float, **page: Any) -> dict[str, A
 def partitions(snapshot: Snapshot[Overview], now: float, topic: str) -> dict[str, Any]:
     """All partitions of one topic."""
     seen = snapshot.data or NOT_READ
-    rows = [{name: value for name, value in asdict(row).items() if name not in HIDDEN_FIELDS} for row in seen.by_topic.get(topic, [])]
+    rows = [{name: getattr(row, name) for name in SHOWN_FIELDS} for row in seen.by_topic.get(topic, [])]
     data = {"partitions": rows, "stopped": [entry for entry in seen.stopped if entry["topic"] == topic]}
     return envelope(snapshot, now, data)
 

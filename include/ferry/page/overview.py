@@ -10,8 +10,20 @@ from typing import Any
 
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 
-# What the page does not show of a partition.
-HIDDEN_FIELDS = frozenset({"retention_seconds", "heartbeats"})
+# What the page shows of a partition.
+SHOWN_FIELDS = (
+    "topic",
+    "partition",
+    "remote_topic",
+    "position",
+    "end",
+    "lag_records",
+    "lag_bytes",
+    "lag_seconds",
+    "headroom_seconds",
+    "open_transaction_at",
+    "log_start",
+)
 
 
 @dataclass(frozen=True)

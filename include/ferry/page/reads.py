@@ -72,7 +72,7 @@ class ReadRequest:
 
 
 def read_request(stream: io.BufferedReader) -> ReadRequest | None:
-    """The next request; None when the other side has gone."""
+    """The next request; None at the end of the stream."""
     try:
         found: ReadRequest = pickle.load(stream)  # noqa: S301 - from the parent process, over a pipe that nobody else holds
     except EOFError:

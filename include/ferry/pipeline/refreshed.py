@@ -62,7 +62,10 @@ class RefreshedTopic:
             "bytes": sum(entry.bytes for entry in self.partitions),
             "min_timestamp": self.min_timestamp,
             "max_timestamp": self.max_timestamp,
-            "partitions": [list(entry[:-1]) for entry in told],  # without bytes
+            "partitions": [
+                [entry.partition, entry.upstream_start, entry.upstream_end, entry.downstream_start, entry.downstream_end, entry.records]
+                for entry in told
+            ],
             "partitions_left_out": len(self.partitions) - len(told),
         }
 
