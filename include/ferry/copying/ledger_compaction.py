@@ -123,7 +123,8 @@ def mergeable(found: Collection[tuple[Receipt, int]], now_ms: int) -> list[Recei
     """Of receipts and the timestamps of their records, those that are old enough, but not the newest of each partition (pure)."""
     newest: dict[TopicPartition, int] = {}
     for receipt, _ in found:
-        newest[receipt.key] = max(newest.get(receipt.key, -1), receipt.upstream_end)
+        key = receipt.key
+        newest[key] = max(newest.get(key, -1), receipt.upstream_end)
     young = now_ms - YOUNG_MILLISECONDS
     return [receipt for receipt, timestamp in found if timestamp < young and receipt.upstream_end < newest[receipt.key]]
 

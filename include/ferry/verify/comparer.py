@@ -141,8 +141,9 @@ class Comparer:
             and left.payloads[i : i + count] == right.payloads[j : j + count]
         ):
             return count
-        ahead = zip(self.source.ahead(count)[1], self.target.ahead(count)[1], strict=True)
-        return next(index for index, (one, other) in enumerate(ahead) if one != other)
+        return next(
+            n for n in range(count) if left.timestamps[i + n] != right.timestamps[j + n] or left.payloads[i + n] != right.payloads[j + n]
+        )
 
     def _hole(self, upstream: int, downstream: int) -> bool:
         """Skip a record that compaction has removed from the other side."""
