@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import secrets
 import signal
 import socket
@@ -20,7 +22,7 @@ import pytest
 from ferry.config import Flow, load_config
 from ferry.page.problem import Problem
 from ferry.page.readers import Reader, Readers
-from ferry.page.reads import ReadName, ReadRequest
+from ferry.page.reads import ReadName, ReadRequest, read_request
 
 pytestmark = pytest.mark.faults
 
@@ -170,6 +172,14 @@ def test_a_process_does_not_outlive_the_server(flow: Flow, tmp_path: Path) -> No
     server.wait(SOON)
     server.stdout.close()
     until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_a_server_that_ends_in_the_middle_of_a_request_is_gone(unready: Flow) -> None:
+    request = ReadRequest(next(iter(ReadName)), unready)
+    frame = pickle.dumps(request)
+    assert read_request(io.BufferedReader(io.BytesIO(frame))) == request
+    for size in (0, 1, len(frame) // 2, len(frame) - 1):
+        assert read_request(io.BufferedReader(io.BytesIO(frame[:size]))) is None
 
 
 def test_output_of_the_process_does_not_become_an_answer(unready: Flow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,10 +72,10 @@ class ReadRequest:
 
 
 def read_request(stream: io.BufferedReader) -> ReadRequest | None:
-    """The next request; None at the end of the stream."""
+    """The next request; None when the other side has gone, also in the middle of a request."""
     try:
         found: ReadRequest = pickle.load(stream)  # noqa: S301 - from the parent process, over a pipe that nobody else holds
-    except EOFError:
+    except (EOFError, pickle.UnpicklingError):
         return None
     return found
 
