@@ -7,8 +7,9 @@ from hypothesis import example, given
 from tests.policy.expressions import EXPRESSIONS, NAMES
 
 from ferry.errors import ConfigError
-from ferry.permissions.names import Cover, covering
+from ferry.permissions.names import covering
 from ferry.policy.java_patterns import java_pattern
+from ferry.policy.name_covers import Cover
 
 pytestmark = pytest.mark.unit
 

@@ -13,8 +13,8 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.failures import granting
 from ferry.config import Cluster, Flow
 from ferry.permissions.model import Resource
-from ferry.permissions.names import Cover
 from ferry.permissions.required import group_covers, resource_of, topic_covers
+from ferry.policy.name_covers import Cover
 
 # Ends made-up names; nobody has a topic or group with such a name.
 _MADE_UP = "ferry-asks-whether-it-may"

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from ferry.clusters.acl_binding import AclPattern, AclResource
 from ferry.config import Flow
 from ferry.permissions.model import ANYTHING, THE_CLUSTER, Operation, Resource, Right, least
-from ferry.permissions.names import Cover, covering
+from ferry.permissions.names import covering
 from ferry.policy.custom_classes import is_custom
+from ferry.policy.name_covers import Cover
 from ferry.policy.naming import STATE_PREFIX, is_ferry_group, ledger_topic, runs_topic, state_topic
 
 READ, WRITE, CREATE, ALTER = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.ALTER

@@ -4,6 +4,8 @@ It parses the expression by Java's rules and writes a new one. Classes and liter
 has an effect. `.`, `$`, `\\b` and the like follow Java's definitions. An atomic group becomes a look-ahead and a reference to its match,
 because Python 3.11.4 and older match atomic groups wrongly. Expressions without an exact equivalent, and those that Java itself refuses,
 raise UnsupportedExpression.
+
+On the way it collects covers of the names that the expression matches. Where they cannot follow it (a class, a look-around), a prefix ends.
 """
 
 import re
@@ -12,6 +14,7 @@ from dataclasses import dataclass, replace
 from ferry.policy.code_points import EVERY, code_points, complement, python_class
 from ferry.policy.java_classes import LINE_ENDS, Reading, escaped_character, read_class, short_class
 from ferry.policy.java_tokens import Tokens, UnsupportedExpression
+from ferry.policy.name_covers import EMPTY, EVERYTHING, NARROWED, UNKNOWN, Cover, few, joined, repeated
 
 _GROUP_NAME = re.compile("[a-zA-Z][a-zA-Z0-9]*")
 _FLAGS = re.compile("([isd]*)(?:-([isd]*))?")
@@ -32,7 +35,7 @@ class _Atom:
     """A part of the result. `single`: exactly one character; `width` False: no character, or something that must not be repeated.
 
     `referring`: it contains a back reference or \\R, which Java repeats by surprising rules. `placing`: it contains an anchor or a
-    look-around, so an empty match may depend on its place.
+    look-around, so an empty match may depend on its place. `names`: covers of what it matches.
     """
 
     text: str
@@ -40,6 +43,7 @@ class _Atom:
     width: bool = True
     referring: bool = False
     placing: bool = False
+    names: tuple[Cover, ...] = UNKNOWN
 
 
 def translate(expression: str, *, ascii_names: bool) -> str:
@@ -47,7 +51,12 @@ def translate(expression: str, *, ascii_names: bool) -> str:
 
     UnsupportedExpression says what cannot be translated. `re.compile` refuses look-behinds without fixed width.
     """
-    return _Translation(Tokens(expression), ascii_names=ascii_names).whole()
+    return _Translation(Tokens(expression), ascii_names=ascii_names).whole().text
+
+
+def names_matched(expression: str) -> tuple[Cover, ...]:
+    """Covers of the names that the expression matches. UnsupportedExpression as of `translate`."""
+    return _Translation(Tokens(expression), ascii_names=True).whole().names
 
 
 class _Translation:
@@ -60,23 +69,31 @@ class _Translation:
         self._atomic = 0
         self._names: dict[str, int] = {}
         self._closed: set[int] = set()
+        self._depth = 0
+        self._flagged = False
 
-    def whole(self) -> str:
+    def whole(self) -> _Atom:
         found = self._alternatives()
         if not self._tokens.ended:
             raise UnsupportedExpression("a ) without its (")
-        return found.text
+        # Flags change what stands behind them.
+        return replace(found, names=UNKNOWN) if self._flagged else found
 
     def _alternatives(self) -> _Atom:
         text, referring, placing = "", False, False
+        done: list[Cover] = []
+        names = EMPTY
         while not (self._tokens.ended or self._tokens.sees(")")):
             if self._tokens.take("|"):
                 text += "|"
+                done += names
+                names = EMPTY
                 continue
-            groups = self._groups
-            atom = self._quantified(self._atom(), groups)
+            groups, dot = self._groups, self._tokens.sees(".")
+            atom = self._quantified(self._atom(), groups, dot=dot)
             text, referring, placing = text + atom.text, referring or atom.referring, placing or atom.placing
-        return _Atom(text, referring=referring, placing=placing)
+            names = joined(names, atom.names)
+        return _Atom(text, referring=referring, placing=placing, names=few((*done, *names)))
 
     def _atom(self) -> _Atom:
         token = self._tokens.read()
@@ -93,15 +110,20 @@ class _Translation:
                 ends = code_points("\n") if self._flags.unix_lines else LINE_ENDS
                 return _Atom(python_class(EVERY if self._flags.dot_all else complement(ends)), single=True)
             case "^":
-                return _place("\\A")
+                return _place("\\A", self._edge(self._tokens.position == 1 or self._tokens.sees("|", -2)))
             case "$":
-                return _place(_UNIX_END if self._flags.unix_lines else _END)
+                end = _UNIX_END if self._flags.unix_lines else _END
+                return _place(end, self._edge(self._tokens.ended or self._tokens.sees("|")))
             case "*" | "+" | "?" | "{":
                 raise UnsupportedExpression(f"{token.character} with nothing to repeat")
         return self._literal(token.character)
 
     def _literal(self, character: str) -> _Atom:
-        return _Atom(python_class(self._flags.literal(character)), single=True)
+        return _Atom(python_class(self._flags.literal(character)), single=True, names=(Cover(character),))
+
+    def _edge(self, at_edge: bool) -> tuple[Cover, ...]:
+        """The names of an anchor that begins or ends an alternative of the whole expression; elsewhere it may match nothing (`a^`)."""
+        return EMPTY if at_edge and not self._depth else NARROWED
 
     def _escape(self) -> _Atom:
         letter = self._tokens.syntax()
@@ -123,7 +145,8 @@ class _Translation:
         found = short_class(letter, self._tokens, self._flags)
         if found is not None:
             return _Atom(python_class(found), single=True)
-        return self._literal(escaped_character(letter, self._tokens))
+        literal = self._literal(escaped_character(letter, self._tokens))
+        return replace(literal, names=UNKNOWN) if letter.isalnum() else literal
 
     def _boundary(self, letter: str) -> _Atom:
         if not self._flags.ascii_names:
@@ -150,7 +173,9 @@ class _Translation:
             number = self._groups = self._groups + 1
             self._name(opening, number)
             opening = f"(?P<g{number}>"
+        self._depth += 1
         inside = self._alternatives()
+        self._depth -= 1
         if not self._tokens.take(")"):
             raise UnsupportedExpression("a ( that is not closed")
         self._flags = outside
@@ -160,8 +185,9 @@ class _Translation:
             raise UnsupportedExpression("a back reference or \\R in a look-behind")
         if prefix == "atomic":
             return self._as_atomic(inside)
-        looking = prefix == "looking"
-        return replace(inside, text=f"{opening}{inside.text})", width=not looking, placing=looking or inside.placing)
+        whole = replace(inside, text=f"{opening}{inside.text})")
+        # A look-around only narrows.
+        return replace(whole, width=False, placing=True, names=NARROWED) if prefix == "looking" else whole
 
     def _prefix(self) -> tuple[str, str]:
         """The kind of group that begins, and its opening in Python or, for a capturing group, its name."""
@@ -191,10 +217,11 @@ class _Translation:
         if found is None:
             raise UnsupportedExpression(f"(?{letters}): of the flags, i, s and d are known")
         names = {"i": "any_case", "s": "dot_all", "d": "unix_lines"}
+        self._flagged = self._flagged or bool(letters)
         on, off = dict.fromkeys(found[1], True), dict.fromkeys(found[2] or "", False)
         self._flags = replace(self._flags, **{names[letter]: value for letter, value in (on | off).items()})
 
-    def _quantified(self, atom: _Atom, groups_before: int) -> _Atom:
+    def _quantified(self, atom: _Atom, groups_before: int, *, dot: bool) -> _Atom:
         bounds, least = self._bounds()
         if not bounds:
             return atom
@@ -205,13 +232,14 @@ class _Translation:
             raise UnsupportedExpression(f"{bounds} behind a group with a place or a look-around in it")
         # After backtracking, a repeated group may hold different texts in the two engines.
         self._closed -= set(range(groups_before + 1, self._groups + 1))
+        names = (EVERYTHING,) if dot and bounds == "*" else repeated(atom.names, bounds, least)
         if self._tokens.take("+"):
             once = atom if atom.single else self._as_atomic(atom)
-            return self._as_atomic(replace(once, text=f"{once.text}{bounds}", single=False))
+            return self._as_atomic(replace(once, text=f"{once.text}{bounds}", single=False, names=names))
         lazy = "?" if self._tokens.take("?") else ""
         if self._tokens.sees("*") or self._tokens.sees("{") or self._tokens.sees("?"):
             raise UnsupportedExpression("two quantifiers in a row")
-        return replace(atom, text=f"{atom.text}{bounds}{lazy}", single=False)
+        return replace(atom, text=f"{atom.text}{bounds}{lazy}", single=False, names=names)
 
     def _bounds(self) -> tuple[str, int]:
         """The text of a quantifier, empty if there is none, and its least number."""
@@ -231,5 +259,5 @@ class _Translation:
         return replace(atom, text=f"(?:(?=(?P<a{self._atomic}>{atom.text}))(?P=a{self._atomic}))")
 
 
-def _place(text: str) -> _Atom:
-    return _Atom(text, width=False, placing=True)
+def _place(text: str, names: tuple[Cover, ...] = UNKNOWN) -> _Atom:
+    return _Atom(text, width=False, placing=True, names=names)

@@ -1,0 +1,59 @@
+"""Covers: names and prefixes that include every name that an expression matches, as ACLs can say them (pure).
+
+`orders` stays a name, `orders.*` becomes the prefix `orders`, and alternatives become several names. A cover that nobody can tell is every
+name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+# More alternatives than this become one prefix, which they have in common.
+MOST_NAMES = 64
+
+
+@dataclass(frozen=True, order=True)
+class Cover:
+    """A name, or (`open`) every name that begins with `text`. `exact`: the expression matches all of these names."""
+
+    text: str
+    open: bool = False
+    exact: bool = True
+
+    def covers(self, other: Cover) -> bool:
+        """Whether this cover includes every name of `other`."""
+        return other.text.startswith(self.text) if self.open else self == replace(other, exact=self.exact)
+
+
+EVERYTHING = Cover("", open=True)
+EMPTY: tuple[Cover, ...] = (Cover(""),)
+# A place that takes no character, and may leave out names.
+NARROWED: tuple[Cover, ...] = (Cover("", exact=False),)
+UNKNOWN: tuple[Cover, ...] = (replace(EVERYTHING, exact=False),)
+
+
+def joined(first: tuple[Cover, ...], then: tuple[Cover, ...]) -> tuple[Cover, ...]:
+    """The covers of `first` followed by `then`. An open cover stays as it is, and is exact only if nothing follows."""
+    found = []
+    for cover in first:
+        if cover.open:
+            found.append(cover if then == EMPTY else replace(cover, exact=False))
+        else:
+            found += [Cover(cover.text + more.text, more.open, cover.exact and more.exact) for more in then]
+    return few(tuple(found))
+
+
+def repeated(covers: tuple[Cover, ...], bounds: str, least: int) -> tuple[Cover, ...]:
+    """The covers behind the quantifier `bounds`, which repeats them at least so often."""
+    if bounds == "?":
+        return (*EMPTY, *covers)
+    return tuple(Cover(cover.text, open=True, exact=False) for cover in covers) if least else UNKNOWN
+
+
+def few(covers: tuple[Cover, ...]) -> tuple[Cover, ...]:
+    if len(covers) <= MOST_NAMES:
+        return covers
+    first, last = min(cover.text for cover in covers), max(cover.text for cover in covers)
+    common = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+    return (Cover(common, open=True, exact=False),)
