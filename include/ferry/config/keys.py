@@ -23,11 +23,12 @@ TOP_LEVEL_CLASS_KEYS = ("replication.policy.class",)
 CLASS_KEYS = (*TOP_LEVEL_CLASS_KEYS, "topic.filter.class", "group.filter.class", "config.property.filter.class")
 _CUSTOM = Property("(custom)", STRING, None, "for a custom class")
 _PROVIDER = FILE_PROPERTIES["config.providers.<name>.param.<parameter>"]
-_LOGIN = [known.name for known in CLIENT_PROPERTIES.values() if known.login]
-_OF_ROLES = [f"{role}.{known.name}" for role in ROLES for known in CLIENT_PROPERTIES.values() if role in known.roles]
-_TOP_LEVEL = [name for name in (*FILE_PROPERTIES, *FLOW_PROPERTIES, *_LOGIN, *WORKER_PROPERTIES) if "<" not in name]
-_CLUSTER = [*_LOGIN, *CLUSTER_PROPERTIES, *_OF_ROLES]
-_FLOW = [*FLOW_PROPERTIES, *_OF_ROLES, *(f"{side}.{name}" for side in SIDES for name in _OF_ROLES)]
+# The properties that belong at each place, by the key behind its prefix.
+_LOGIN = {known.name: known for known in CLIENT_PROPERTIES.values() if known.login}
+_OF_ROLES = {f"{role}.{known.name}": known for role in ROLES for known in CLIENT_PROPERTIES.values() if role in known.roles}
+_TOP_LEVEL = {**WORKER_PROPERTIES, **_LOGIN, **FLOW_PROPERTIES, **FILE_PROPERTIES}
+_CLUSTER = {**_LOGIN, **CLUSTER_PROPERTIES, **_OF_ROLES}
+_FLOW = {**FLOW_PROPERTIES, **_OF_ROLES, **{f"{side}.{name}": known for side in SIDES for name, known in _OF_ROLES.items()}}
 # Less similar names are no useful suggestion: an unknown alias of two letters would be "near" any other.
 _ALIAS_LIKENESS = 0.6
 
@@ -70,7 +71,7 @@ class Keys:
                 return f"{alias}.bootstrap.servers"
         for side in SIDES:
             name = key.removeprefix(f"{side}.").removeprefix("cluster.")
-            if key.startswith(f"{side}.") and side not in self.aliases and (name in CLIENT_PROPERTIES or _role_key(name)):
+            if key.startswith(f"{side}.") and side not in self.aliases and (name in CLIENT_PROPERTIES or name in _OF_ROLES):
                 return f"<{side}>.{name}"
         return f"<cluster>.{key.removeprefix('remote.')}" if key.startswith("remote.admin.") else ""
 
@@ -84,7 +85,7 @@ class Keys:
             if stray is not None:
                 owner = _closest_ignoring_case(stray, [prefix.removesuffix(".") for prefix, _ in scopes])
                 return owner and owner + key.removeprefix(stray)
-        match = difflib.get_close_matches(key.removeprefix(prefix), names, n=1)
+        match = difflib.get_close_matches(key.removeprefix(prefix), [name for name in names if "<" not in name], n=1)
         return prefix + match[0] if match else None
 
     def stray_prefix(self, key: str) -> str | None:
@@ -121,8 +122,8 @@ def is_custom_key(name: str, class_keys: Iterable[str]) -> bool:
 
 def flow_key(pair: Pair, rest: str) -> Recognised | None:
     """The reading of `A->B.<rest>`."""
-    if rest in FLOW_PROPERTIES:
-        return Recognised(FLOW_PROPERTIES[rest])
+    if rest in _FLOW:
+        return Recognised(_FLOW[rest])
     if rest.startswith(("transforms.", "predicates.")):
         return Recognised(_TRANSFORMS)
     if rest.startswith("topic.creation."):
@@ -131,63 +132,49 @@ def flow_key(pair: Pair, rest: str) -> Recognised | None:
 
 
 def _flow_client_key(pair: Pair, rest: str) -> Recognised | None:
-    if rest in CLIENT_PROPERTIES:
-        known = CLIENT_PROPERTIES[rest]
+    known = CLIENT_PROPERTIES.get(rest)
+    if known is not None:
         role = _a_role(known)
         alias = pair.target if role == "producer" else pair.source
         where = f"{alias}.{rest}" if known.login else f"{alias}.{role}.{rest}"
         return Recognised(known, f"MM2 drops it here: write it for a cluster, as {where}")
-    if rest.startswith("producer.override."):
-        return _role_key("producer." + rest.removeprefix("producer.override."))
-    side, _, behind = rest.partition(".")
-    if side not in SIDES:
-        return _role_key(rest)
-    of_side = CLIENT_PROPERTIES.get(behind.removeprefix("cluster."))
-    if behind.startswith("cluster.") and of_side is not None:
-        idle = "" if of_side.login else f"MM2 drops it here: write {pair.name}.{side}.{_a_role(of_side)}.{of_side.name}"
-        return Recognised(of_side, idle)
-    return _role_key(behind)
+    overriding = _OF_ROLES.get(rest.replace("producer.override.", "producer.", 1))
+    if overriding is not None:
+        return Recognised(overriding)
+    side, _, name = rest.partition(".cluster.")
+    of_side = CLIENT_PROPERTIES.get(name) if side in SIDES else None
+    if of_side is None:
+        return None
+    return Recognised(of_side, "" if of_side.login else f"MM2 drops it here: write {pair.name}.{side}.{_a_role(of_side)}.{name}")
 
 
 def cluster_key(alias: str, rest: str) -> Recognised | None:
     """The reading of `A.<rest>`."""
-    if rest in CLUSTER_PROPERTIES:
-        return Recognised(CLUSTER_PROPERTIES[rest])
+    if rest in _CLUSTER:
+        return Recognised(_CLUSTER[rest])
     known = CLIENT_PROPERTIES.get(rest)
     if known is not None:
         # Connect's workers share a few names with clients; as worker properties they have no effect.
-        dropped = not known.login and rest not in WORKER_PROPERTIES
+        dropped = rest not in WORKER_PROPERTIES
         return Recognised(known, f"MM2's clients drop it here: write {alias}.{_a_role(known)}.{rest}" if dropped else "")
-    if rest in FLOW_PROPERTIES and rest not in WORKER_PROPERTIES:
+    if rest in WORKER_PROPERTIES:
+        return Recognised(WORKER_PROPERTIES[rest])
+    if rest in FLOW_PROPERTIES:
         return Recognised(FLOW_PROPERTIES[rest], "it belongs to a flow: write it at the top level or after <source>-><target>.")
-    return Recognised(WORKER_PROPERTIES[rest]) if rest in WORKER_PROPERTIES else _role_key(rest)
+    return None
 
 
 def top_level_key(key: str) -> Recognised | None:
     """The reading of a key without a cluster or flow in front."""
-    if key in FILE_PROPERTIES:
-        return Recognised(FILE_PROPERTIES[key])
-    if key in FLOW_PROPERTIES:
-        known = FLOW_PROPERTIES[key]
+    known = _TOP_LEVEL.get(key)
+    if known is not None:
         return Recognised(known, f"MM2 drops it at the top level: write <source>-><target>.{key}" if known.scope is Scope.FLOW_ONLY else "")
-    if key in CLIENT_PROPERTIES and CLIENT_PROPERTIES[key].login:
-        return Recognised(CLIENT_PROPERTIES[key])
-    if key in WORKER_PROPERTIES:
-        return Recognised(WORKER_PROPERTIES[key])
     if key.startswith(("transforms.", "predicates.", "topic.creation.")):
         return Recognised(_TOPIC_CREATION, "MM2 drops it at the top level")
-    reading = _role_key(key)
-    if reading is not None:
-        return Recognised(reading.property, f"MM2 drops it at the top level: write <cluster>.{key}")
+    if key in _OF_ROLES:
+        return Recognised(_OF_ROLES[key], f"MM2 drops it at the top level: write <cluster>.{key}")
     client = CLIENT_PROPERTIES.get(key)
     return None if client is None else Recognised(client, f"MM2 drops it at the top level: write <cluster>.{_a_role(client)}.{key}")
-
-
-def _role_key(rest: str) -> Recognised | None:
-    """The reading of `consumer.x`, `producer.x` or `admin.x`."""
-    role, _, name = rest.partition(".")
-    known = CLIENT_PROPERTIES.get(name) if role in ROLES else None
-    return Recognised(known) if known is not None and role in known.roles else None
 
 
 def _a_role(known: Property) -> str:
