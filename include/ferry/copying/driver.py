@@ -16,7 +16,7 @@ from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import NO_TOPIC_ID
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
@@ -252,11 +252,8 @@ class CopyDriver:
                 self._fail(*part.key, "SourceMissing", "the source no longer had it when its lane was planned again")
 
     def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
-        by_lane: dict[int, list[PartitionTask]] = {}
-        for plan in plans:
-            if plan.has_work and plan.facts.remote_topic_id is not None:
-                lane = lane_of(plan.facts.topic, plan.facts.partition, self._lanes)
-                by_lane.setdefault(lane, []).append(partition_task(plan))
+        at_work = (plan for plan in plans if plan.has_work and plan.facts.remote_topic_id is not None)
+        by_lane = grouped((lane_of(plan.facts.topic, plan.facts.partition, self._lanes), partition_task(plan)) for plan in at_work)
         return [
             LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
         ]
