@@ -61,30 +61,21 @@ def fetch_request(
     wait_milliseconds: int = FETCH_WAIT_MILLISECONDS,
 ) -> FetchRequest:
     """One request for partitions that one broker leads."""
-    by_topic = grouped((position.topic, position) for position in wanted)
-    return FetchRequest(
-        max_wait_ms=wait_milliseconds,
-        min_bytes=1,
-        max_bytes=total_bytes,
-        isolation_level=isolation,
-        topics=[
-            _TOPIC(
-                topic=topic,
-                topic_id=leaders.topic_id(topic) or NO_TOPIC_ID,
-                partitions=[
-                    _PARTITION(
-                        partition=position.partition,
-                        current_leader_epoch=leaders.of(topic, position.partition).epoch,
-                        fetch_offset=position.offset,
-                        last_fetched_epoch=position.last_epoch,
-                        partition_max_bytes=partition_bytes if position.limit is None else min(partition_bytes, position.limit),
-                    )
-                    for position in positions
-                ],
-            )
-            for topic, positions in by_topic.items()
-        ],
+    by_topic = grouped(
+        (
+            topic,
+            _PARTITION(
+                partition=partition,
+                current_leader_epoch=leaders.of(topic, partition).epoch,
+                fetch_offset=offset,
+                last_fetched_epoch=last_epoch,
+                partition_max_bytes=partition_bytes if limit is None else min(partition_bytes, limit),
+            ),
+        )
+        for topic, partition, offset, last_epoch, limit in wanted
     )
+    topics = [_TOPIC(topic=name, topic_id=leaders.topic_id(name) or NO_TOPIC_ID, partitions=parts) for name, parts in by_topic.items()]
+    return FetchRequest(max_wait_ms=wait_milliseconds, min_bytes=1, max_bytes=total_bytes, isolation_level=isolation, topics=topics)
 
 
 def fetched_partitions(answer: Any, asked: Iterable[FetchPosition], leaders: Leaders) -> list[Fetched]:
