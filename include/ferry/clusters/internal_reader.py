@@ -62,14 +62,6 @@ class InternalRecord(NamedTuple):
     epoch: int = -1
 
 
-class Span(NamedTuple):
-    """Offsets `[start, end)` of a partition."""
-
-    partition: int
-    start: int
-    end: int
-
-
 class InternalTopicReader:
     """Reads internal topics of one cluster; a context manager.
 
@@ -125,9 +117,8 @@ class InternalTopicReader:
         partitions = [partition for partition in self.partitions(topic) if only is None or partition == only]
         # High watermarks, not last stable offsets: an open transaction hides later records that are committed.
         highs = self._offsets_of(topic, partitions, LATEST)
-        bounds = {TopicPartition(topic, partition): high for partition, high in highs.items()}
-        starts = {key: (start or {}).get(key.partition, 0) for key in bounds}
-        for _, record in self._from(starts, bounds, complete=complete, seconds=seconds):
+        spans = {TopicPartition(topic, partition): ((start or {}).get(partition, 0), high) for partition, high in highs.items()}
+        for _, record in self._from(spans, complete=complete, seconds=seconds):
             yield record
 
     def records_at(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> Iterator[InternalRecord]:
@@ -135,12 +126,10 @@ class InternalTopicReader:
 
         The caller has seen later records. Errors as in `read`.
         """
-        spans = [spans_of(partition, offsets) for partition, offsets in wanted.items()]
+        spans = [[(TopicPartition(topic, partition), span) for span in spans_of(offsets)] for partition, offsets in wanted.items()]
         there = {partition: frozenset(offsets) for partition, offsets in wanted.items()}
         for together in zip_longest(*spans):  # one span of each partition at a time
-            asked = {TopicPartition(topic, span.partition): span for span in together if span is not None}
-            starts, bounds = ({key: span[at] for key, span in asked.items()} for at in (1, 2))
-            for _, record in self._from(starts, bounds, complete=True):
+            for _, record in self._from(dict(entry for entry in together if entry is not None), complete=True):
                 if record.offset in there[record.partition]:
                     yield record
 
@@ -150,7 +139,7 @@ class InternalTopicReader:
         Each partition ends where an open transaction begins: enough to show something, not to decide about data.
         """
         keys = [TopicPartition(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
-        yield from self._from(dict.fromkeys(keys, 0), dict.fromkeys(keys, UNBOUNDED), complete=False)
+        yield from self._from(dict.fromkeys(keys, (0, UNBOUNDED)), complete=False)
 
     def first_records(
         self, spans: Mapping[TopicPartition, Range], seconds: float
@@ -189,10 +178,11 @@ class InternalTopicReader:
         return records[0] if records else None, position, bool(records) or position >= min(end, bound)
 
     def _from(
-        self, starts: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, int], *, complete: bool, seconds: float | None = None
+        self, spans: Mapping[TopicPartition, Range], *, complete: bool, seconds: float | None = None
     ) -> Iterator[tuple[str, InternalRecord]]:
+        """The committed records of these spans of offsets, with the topic's name."""
         deadline = math.inf if seconds is None else time.monotonic() + seconds
-        positions = {key: offset for key, offset in starts.items() if offset < bounds[key]}
+        positions = {key: start for key, (start, bound) in spans.items() if start < bound}
         # Only time at the cluster counts: between two rounds the caller may take any time to decode.
         waited = 0.0
         while positions:
@@ -200,11 +190,12 @@ class InternalTopicReader:
             answers = self._fetched(positions, PARTITION_BYTES, complete=complete)
             waited += time.monotonic() - asked + PAUSE_SECONDS
             for key, part in answers:
-                records, position, end = self._taken(part, bounds[key], complete=complete)
+                bound = spans[key][1]
+                records, position, end = self._taken(part, bound, complete=complete)
                 if position != part.asked.offset or end <= position:
                     news, waited = True, 0.0
                     del positions[key]  # and to the end: other partitions come first in the next answer
-                    if position < min(end, bounds[key]):
+                    if position < min(end, bound):
                         positions[key] = position
                 yield from ((key.topic, record) for record in records)
             if time.monotonic() > deadline:
@@ -289,14 +280,14 @@ class InternalTopicReader:
         return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)
 
 
-def spans_of(partition: int, offsets: Iterable[int]) -> list[Span]:
+def spans_of(offsets: Iterable[int]) -> list[Range]:
     """The spans to read for these offsets (increasing); offsets with few others between them share a span (pure)."""
-    spans: list[Span] = []
+    spans: list[Range] = []
     for offset in offsets:
-        if spans and offset - spans[-1].end < READ_ON:
-            spans[-1] = spans[-1]._replace(end=offset + 1)
+        if spans and offset - spans[-1][1] < READ_ON:
+            spans[-1] = (spans[-1][0], offset + 1)
         else:
-            spans.append(Span(partition, offset, offset + 1))
+            spans.append((offset, offset + 1))
     return spans
 
 
