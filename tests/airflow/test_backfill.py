@@ -54,7 +54,7 @@ class Scheduled:
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         return self.api._call(method, path, body)
 
-    def backfill(self, first_day: int, last_day: int) -> int:
+    def backfill(self, first_day: int, last_day: int) -> None:
         body = {
             "dag_id": self.dag,
             "from_date": (BEGIN + timedelta(days=first_day)).isoformat(),
@@ -62,15 +62,20 @@ class Scheduled:
             "max_active_runs": 2,
             "reprocess_behavior": "completed",
         }
-        try:
-            return int(self.call("POST", "/backfills", body)["id"])
-        except ApiFailed as problem:
-            # Asked to try again because SQLite was locked, and made all the same.
-            if "already a running backfill" not in str(problem):
-                raise
-            backfills = self.call("GET", f"/backfills?dag_id={self.dag}")["backfills"]
-            (running,) = [entry for entry in backfills if not entry["completed_at"]]
-            return int(running["id"])
+        while True:
+            # Airflow runs one backfill of a DAG at a time, and notices some seconds later that it is done.
+            self.wait(lambda: not self.unfinished_backfills())
+            try:
+                self.call("POST", "/backfills", body)
+            except ApiFailed as problem:
+                if "already a running backfill" not in str(problem):
+                    raise
+                # SQLite was locked after Airflow had written the backfill and before it had written the runs: the second request
+                # finds a backfill that will never have runs.
+                for backfill in self.unfinished_backfills():
+                    self.call("PUT", f"/backfills/{backfill['id']}/cancel")
+            else:
+                return
 
     def wait(self, done: Callable[[], bool]) -> None:
         seen, since = self.states(), time.monotonic()
@@ -88,17 +93,20 @@ class Scheduled:
         states = self.states()
         return len(states) >= at_least and set(states.values()) <= {"success", "failed"}
 
-    def no_backfill_runs(self) -> bool:
-        """Airflow runs one backfill of a DAG at a time, and notices some seconds later that it is done."""
-        found = self.call("GET", f"/backfills?dag_id={self.dag}")["backfills"]
-        return all(backfill["completed_at"] for backfill in found)
+    def unfinished_backfills(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.call("GET", f"/backfills?dag_id={self.dag}")["backfills"]
+        return [backfill for backfill in found if not backfill["completed_at"]]
 
-    def attempts(self) -> set[int]:
-        """How often the runs of backfills were planned."""
+    def attempts(self) -> Counter[str]:
+        """How often each run of a backfill was planned."""
         runs = [run for run in self.states() if run.startswith("backfill")]
         # A run that Airflow clears has no such task for a moment.
         tasks = [task for run in runs for task in self.call("GET", f"/dags/{self.dag}/dagRuns/{run}/taskInstances")["task_instances"]]
-        return {task["try_number"] for task in tasks if task["task_id"] == "plan_run"}
+        return Counter({task["dag_run_id"]: task["try_number"] for task in tasks if task["task_id"] == "plan_run"})
+
+    def planned_again(self, before: Counter[str]) -> bool:
+        now = self.attempts()
+        return all(now[run] > times for run, times in before.items())
 
     def reports(self) -> dict[str, int]:
         """Records by run."""
@@ -149,10 +157,10 @@ def test_a_backfill_copies_the_history_once_beside_other_runs(scheduled: Schedul
     assert len(backfilled) == DAYS
     assert set(backfilled.values()) == {RECORDS_A_DAY}, backfilled
 
-    scheduled.wait(scheduled.no_backfill_runs)
+    before = scheduled.attempts()
     scheduled.backfill(0, DAYS - 1)
     # Airflow may call a backfill completed before it has cleared the runs of an earlier one that it runs again.
-    scheduled.wait(lambda: scheduled.attempts() == {2})
+    scheduled.wait(lambda: scheduled.planned_again(before))
     scheduled.wait(lambda: scheduled.settled(1 + DAYS + 1))
     assert set(scheduled.states().values()) == {"success"}
     assert sum(records for run, records in scheduled.reports().items() if run.startswith("backfill")) == 0
