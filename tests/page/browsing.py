@@ -35,7 +35,7 @@ FLAGS = (
 # Importing Airflow takes five seconds of a core; where many others use it too, it took more than 90.
 START_SECONDS = 300.0
 # A page on a busy machine; a failing test takes so long.
-LOOK_MS = 20_000
+LOOK_MS = 60_000
 STOP_SECONDS = 10.0
 SCREENSHOTS = "FERRY_PAGE_SCREENSHOTS"
 numbers = itertools.count()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from ferry.clusters.internal_producer import append_records
@@ -109,6 +110,12 @@ def _refuse_records(cluster: Cluster, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     for future in admin.incremental_alter_configs([resource]).values():
         future.result(30)
+    # The controller has it at once, the broker a moment later. Until then a tombstone for a key that nobody has changes nothing.
+    refused: list[KafkaError] = []
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    while not refused:
+        producer.produce(topic, key=b"nothing", on_delivery=lambda error, _: refused.append(error) if error else None)
+        assert producer.flush(30) == 0
 
 
 @pytest.mark.parametrize(
