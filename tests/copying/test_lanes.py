@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from ferry.copying.lanes import (
     balance,
-    compaction_transactional_id,
     lane_of,
     number_of_lanes,
-    run_transactional_id,
     transactional_id,
 )
 
@@ -78,6 +76,6 @@ def test_the_heaviest_first_and_always_to_the_lightest() -> None:
 
 
 def test_transactional_ids_never_meet() -> None:
-    ids = [transactional_id("A->B", lane) for lane in range(100)] + [run_transactional_id("A->B"), compaction_transactional_id("A->B")]
+    ids = [transactional_id("A->B", lane) for lane in range(100)] + [transactional_id("A->B", own) for own in ("run", "upkeep")]
     assert len(set(ids)) == 102
     assert ids[3] == "ferry-A->B-3"

@@ -30,7 +30,7 @@ from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.internal_writer import InternalWriter
-from ferry.copying.lanes import number_of_lanes, run_transactional_id, transactional_id
+from ferry.copying.lanes import number_of_lanes, transactional_id
 from ferry.errors import ClusterUnreachable, Superseded, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.state import FLOW_KEY, FlowRecord, decode_state, encode_state
@@ -135,7 +135,7 @@ class RunLease(FencedWriter):
     """A flow that this process holds: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
 
     def __init__(self, flow: Flow) -> None:
-        super().__init__(flow, run_transactional_id(flow.name))
+        super().__init__(flow, transactional_id(flow.name, "run"))
         self.record = FlowRecord(flow.name, 0)
 
     def take_lanes(self) -> dict[int, ProducerIdentity]:

@@ -38,19 +38,9 @@ def lane_of(topic: str, partition: int, lanes: int) -> int:
     return (crc32(topic.encode()) + partition) % lanes
 
 
-def transactional_id(flow: str, lane: int) -> str:
-    """The stable transactional id of a lane."""
-    return f"ferry-{flow}-{lane}"
-
-
-def run_transactional_id(flow: str) -> str:
-    """The transactional id of the run as a whole, which it takes first."""
-    return f"ferry-{flow}-run"
-
-
-def compaction_transactional_id(flow: str) -> str:
-    """The transactional id of the ledger's compaction."""
-    return f"ferry-{flow}-upkeep"
+def transactional_id(flow: str, holder: int | str) -> str:
+    """The stable transactional id of a lane (by its number), and of the others: the run as a whole, a recovery, the ledger's compaction."""
+    return f"ferry-{flow}-{holder}"
 
 
 def balance(items: Sequence[T], groups: int) -> list[list[T]]:

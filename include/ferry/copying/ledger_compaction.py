@@ -16,7 +16,7 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.fencing import FencedWriter
-from ferry.copying.lanes import compaction_transactional_id
+from ferry.copying.lanes import transactional_id
 from ferry.ledger.counters import ZERO
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt, holds_more, is_loss
@@ -141,7 +141,7 @@ def compact_ledger(flow: Flow) -> LedgerCompaction:
     replaced: list[Receipt] = []
     left = 0
     with (
-        FencedWriter(flow, compaction_transactional_id(flow.name)) as writer,
+        FencedWriter(flow, transactional_id(flow.name, "upkeep")) as writer,
         InternalTopicReader(flow.target) as reader,
         ClusterAdmin(flow.target) as target,
     ):

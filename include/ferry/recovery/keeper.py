@@ -13,7 +13,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, Flow
 from ferry.copying.fencing import FencedWriter
-from ferry.copying.lanes import run_transactional_id
+from ferry.copying.lanes import transactional_id
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.recovery_record import Event, Stage, begun, current_record, ended, read_recovery, stage_of
 from ferry.ledger.state import CutEnds, GroupTaken, RecoveryEntry, encode_state
@@ -80,8 +80,7 @@ def keep_recovery(flow: Flow) -> Iterator[RecoveryKeeper]:
     refuse_newer_state(flow)
     with ClusterAdmin(flow.target) as target:
         ensure_internal_topics(flow, target)
-    own_id = f"{run_transactional_id(flow.name).removesuffix('run')}recovery"
-    with FencedWriter(flow, own_id) as writer:
+    with FencedWriter(flow, transactional_id(flow.name, "recovery")) as writer:
         yield RecoveryKeeper(flow, writer)
 
 
