@@ -20,7 +20,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from kafka.future import Future
 
@@ -30,12 +30,14 @@ from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, Pro
 from ferry.clusters.event_loop import Wakeup
 from ferry.clusters.fetching import without_leader
 from ferry.clusters.frames import Buffer
+from ferry.clusters.internal_batches import InternalBatch
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.producing import Answer, produce_answers, produce_request
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.copying.buffer_limits import IN_FLIGHT_BYTES, InFlightLimit
 from ferry.errors import NotAuthorized, PartitionError
+from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.split import Indivisible
 
 # Brokers remember the last five batches per producer and partition.
@@ -47,17 +49,8 @@ RETRY_SECONDS = PATIENCE_SECONDS
 RETRY_PAUSE_SECONDS = 0.05
 SEQUENCES = 1 << 31
 
-
-class Appendable(Protocol):
-    """One batch that can be encoded for any producer. `size`: bytes on the wire. `own`: bytes in memory beside the fetched response."""
-
-    @property
-    def count(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def own(self) -> int: ...
-    def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> tuple[Buffer, ...]: ...
+# Copied records, or records of Ferry's own topics.
+Appendable = ProduceBatch | InternalBatch
 
 
 class Accepted(NamedTuple):
