@@ -16,12 +16,8 @@ class HandlerStopped(Exception):
     """The handler failed at the record with upstream offset `offset`. `problem` holds nothing of the record."""
 
     def __init__(self, offset: int, problem: str) -> None:
-        super().__init__(offset, problem)
+        super().__init__(f"offset {offset}: {problem}")
         self.offset = offset
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return f"offset {self.offset}: {self.problem}"
 
 
 class PartitionHandling:
