@@ -20,11 +20,12 @@ from tools.kafka import SandboxCluster
 
 from benchmarks.scale.steps import disk_bytes
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import load_config
 from ferry.copying import ledger_compaction
 from ferry.ledger.counters import Counters
 from ferry.ledger.reading import read_receipts, read_state
-from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt, ledger_partition
+from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.state import FlowRecord, Head, encode_state
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.policy.naming import ledger_topic, state_topic
@@ -62,7 +63,7 @@ class SimulatedLedger:
         """One run, with the compaction when it is due; its time in ms."""
         now = self.begun + number * RUN_MILLISECONDS
         for partition in range(self.partitions):
-            self._put(*encode_receipt(_receipt(number, partition)), now, ledger_partition("t", partition, self.width))
+            self._put(*encode_receipt(_receipt(number, partition)), now, TopicPartition("t", partition).share(self.width))
         self.held_ever += self.width  # the ends of transactions
         self.peak = max(self.peak, len(self.live))
         if ledger_compaction.is_due(self.held_ever, self.record):
@@ -78,7 +79,7 @@ class SimulatedLedger:
         log_start = max(0, number - self.retained_runs) * STEP
         starts = {("A.t", partition): log_start for partition in range(self.partitions)}
         for key, value in ledger_compaction.records_of(ledger_compaction.merge_receipts(ledger_compaction.mergeable(found, now), starts)):
-            self._put(key, value, now, ledger_partition("t", json.loads(key)["partition"], self.width))
+            self._put(key, value, now, TopicPartition("t", json.loads(key)["partition"]).share(self.width))
         self.compactions += 1
         self.record = FlowRecord("A->B", 8, tidied=self.held_ever, receipts=len(self.live))
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferry.clusters.partitions import TopicPartition
 from ferry.copying.lanes import (
     balance,
-    lane_of,
     number_of_lanes,
     transactional_id,
 )
@@ -27,13 +27,13 @@ class Load:
 
 @given(st.text(min_size=1, max_size=30), st.integers(0, 10_000), st.integers(1, 64))
 def test_a_lane_depends_on_name_number_and_count_alone(topic: str, partition: int, lanes: int) -> None:
-    lane = lane_of(topic, partition, lanes)
+    lane = TopicPartition(topic, partition).share(lanes)
     assert lane == (crc32(topic.encode()) + partition) % lanes
     assert 0 <= lane < lanes
 
 
 def test_lanes_do_not_change_between_versions() -> None:
-    assert [lane_of("orders", number, 8) for number in range(4)] == [6, 7, 0, 1]
+    assert [TopicPartition("orders", number).share(8) for number in range(4)] == [6, 7, 0, 1]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferry.clusters.partitions import TopicPartition
 from ferry.errors import UnreadableRecord
 from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.formats import FORMAT_VERSION
@@ -25,7 +26,6 @@ from ferry.ledger.receipts import (
     encode_receipt,
     holds_more,
     is_loss,
-    ledger_partition,
     split_receipt,
 )
 
@@ -165,9 +165,9 @@ def test_the_largest_receipt_stays_far_below_the_usual_limit() -> None:
 
 
 def test_receipts_of_one_partition_share_a_ledger_partition() -> None:
-    assert len({ledger_partition("topic", 7, 5) for _ in range(3)}) == 1
-    assert {ledger_partition("topic", number, 5) for number in range(5)} == set(range(5))
-    assert [ledger_partition("orders", number, 50) for number in range(3)] == [12, 13, 14]
+    assert len({TopicPartition("topic", 7).share(5) for _ in range(3)}) == 1
+    assert {TopicPartition("topic", number).share(5) for number in range(5)} == set(range(5))
+    assert [TopicPartition("orders", number).share(50) for number in range(3)] == [12, 13, 14]
 
 
 def test_receipts_of_handled_records_and_of_an_older_ferry() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -12,6 +13,10 @@ class TopicPartition(NamedTuple):
 
     topic: str
     partition: int
+
+    def share(self, shares: int) -> int:
+        """Which of so many shares (lanes, partitions of the ledger) it belongs to. Ferry's topics rely on it: it must never change."""
+        return (crc32(self.topic.encode()) + self.partition) % shares
 
 
 def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:

@@ -20,7 +20,7 @@ from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
-from ferry.copying.lanes import lane_of, number_of_lanes, transactional_id
+from ferry.copying.lanes import number_of_lanes, transactional_id
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.ledger_compaction import compact_ledger, is_due
@@ -158,7 +158,11 @@ class CopyDriver:
         time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
         lease.confirm()
         again = {lane: lease.retake(lane) for lane in lost}
-        look = {"for_a_run": True, "ends": ends, "concerns": lambda topic, partition: lane_of(topic, partition, self._lanes) in lost}
+        look = {
+            "for_a_run": True,
+            "ends": ends,
+            "concerns": lambda topic, partition: TopicPartition(topic, partition).share(self._lanes) in lost,
+        }
         seen, plans = until_clusters_answer()(self._plan, lease, self._decide, **look)
         self._skipped = seen.skipped
         self._name_missing([out.tasks[lane] for lane in lost], plans)
@@ -253,7 +257,7 @@ class CopyDriver:
 
     def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
         at_work = (plan for plan in plans if plan.has_work and plan.facts.remote_topic_id is not None)
-        by_lane = grouped((lane_of(plan.facts.topic, plan.facts.partition, self._lanes), partition_task(plan)) for plan in at_work)
+        by_lane = grouped((plan.facts.key.share(self._lanes), partition_task(plan)) for plan in at_work)
         return [
             LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
         ]

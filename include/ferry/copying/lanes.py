@@ -7,7 +7,6 @@ tasks changes only the speed. Runs may have different numbers of lanes: a run fe
 import heapq
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
-from zlib import crc32
 
 
 class Weighted(Protocol):
@@ -31,11 +30,6 @@ MOST_LANES = 128
 def number_of_lanes(partitions: int, given: int | None) -> int:
     """How many lanes a run has that copies this many partitions: `given` by the config, or one for each MOST_PARTITIONS."""
     return given or max(FEWEST_LANES, min(-(-partitions // MOST_PARTITIONS), MOST_LANES))
-
-
-def lane_of(topic: str, partition: int, lanes: int) -> int:
-    """The lane of a source partition, 0 <= lane < lanes."""
-    return (crc32(topic.encode()) + partition) % lanes
 
 
 def transactional_id(flow: str, holder: int | str) -> str:

@@ -8,7 +8,7 @@ from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt, ledger_partition, split_receipt
+from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt, split_receipt
 from ferry.ledger.state import Head, encode_state
 from ferry.ledger.topic_ids import TopicIds
 from ferry.wire.ranges import Ranges
@@ -114,7 +114,7 @@ class CopyJob:
         """Receipts and heads as records, by partition of Ferry's own topics."""
         ledger_topic, found = self.flow.ledger_topic, dict[TopicPartition, list[KeyValue]]()
         for receipt in receipts:
-            key = TopicPartition(ledger_topic, ledger_partition(receipt.topic, receipt.partition, self.ledger_partitions))
+            key = TopicPartition(ledger_topic, receipt.key.share(self.ledger_partitions))
             found.setdefault(key, []).extend(encode_receipt(piece) for piece in split_receipt(receipt))
         found[TopicPartition(self.flow.state_topic, 0)] = [encode_state(head) for head in heads]
         return found

@@ -11,7 +11,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipt_glance import glance
-from ferry.ledger.receipts import Receipt, covered, decode_receipt, ledger_partition
+from ferry.ledger.receipts import Receipt, covered, decode_receipt
 from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, SYNC_KEY, FlowState, SyncDone, decode_state, fold_state
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX
@@ -71,7 +71,7 @@ def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -
     only = None if wanted is None else set(wanted)
     with InternalTopicReader(flow.target) as reader:
         width = len(reader.partitions(topic))
-        shares = {None} if only is None else {ledger_partition(name, number, width) for name, number in only} if width else set()
+        shares = {None} if only is None else {TopicPartition(*key).share(width) for key in only} if width else set()
         for share in shares:
             for record in reader.read(topic, only=share):
                 if record.value is None:

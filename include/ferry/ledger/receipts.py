@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from zlib import crc32
 
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import UnreadableRecord
@@ -97,11 +96,6 @@ def is_loss(receipt: Receipt) -> bool:
 def covered(receipts: Iterable[Receipt]) -> Ranges:
     """What receipts settle of the upstream offsets. They may overlap or contain each other."""
     return union((receipt.upstream_start, receipt.upstream_end) for receipt in receipts if receipt.kind in SETTLING)
-
-
-def ledger_partition(topic: str, partition: int, partitions: int) -> int:
-    """The ledger partition that holds all receipts of one source partition."""
-    return (crc32(topic.encode()) + partition) % partitions
 
 
 def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
