@@ -34,8 +34,6 @@ class StopSignals:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
         if self._noted:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._previous.items():
