@@ -4,7 +4,7 @@ Hanging transactions: after InitProducerId the coordinator regards every transac
 killed around EndTxn, some partitions may lack the marker while others have it, perhaps the one with the positions
 (docs/decisions/007-hanging-transactions.md). The next marker of the same producer would end the old records together with new ones. A
 commit would then double them if the position does not count them, and an abort would lose them if it does. So Ferry appends nothing to such
-a partition. It looks for the producers of all lanes: if an earlier run had another number of lanes, the partition belonged to another lane.
+a partition.
 
 Zombie requests: a broker may handle requests of an abandoned transaction only after the transaction has ended, because they waited in the
 socket of a connection that a quota has muted, although the client has closed it. With KIP-890 every end of a transaction raises the epoch,

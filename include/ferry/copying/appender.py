@@ -8,7 +8,7 @@ A batch of a partition gets its sequence number when it is sent. These rules kee
 - an answer may leave open whether the log holds a batch (`unclear`). Then the batch is sent again, and the transaction is not committed
   before the batch is accepted. Otherwise the commit would make the batch visible, and the next transaction would append it once more with a
   new sequence number;
-- answers are handled in the order in which the batches were sent, whatever the order in which they arrive;
+- answers are handled in the order in which the batches were sent;
 - if the target refuses a batch for good, the partition stops at its last accepted batch (a batch that is too large is halved first). If
   the flow skips refused records (`skips`), the batch is halved until only refused records are left, and these are left out. A refusal
   that concerns every record, like a missing right, stops the partition in any case;
@@ -148,7 +148,6 @@ class Appender:
         self.identity = identity
 
     def enqueue(self, key: TopicPartition, batch: Appendable) -> None:
-        """Append `batch` after the batches that were enqueued for the partition before."""
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = _Queue(key)
@@ -168,13 +167,11 @@ class Appender:
         return sum(limit.requests for limit in self._in_flight_limits.values()) + len(self._answers)
 
     def refusal(self, key: TopicPartition) -> PartitionRefusal | None:
-        """Why the partition takes no more batches, if it takes none."""
         queue = self._queues.get(key)
         return queue.refusal if queue else None
 
     @property
     def unclear(self) -> list[TopicPartition]:
-        """Partitions whose log may hold batches that it did not accept. These are sent again before the transaction is committed."""
         return [key for key, queue in self._queues.items() if queue.unclear]
 
     def sendable(self) -> list[TopicPartition]:

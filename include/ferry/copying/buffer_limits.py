@@ -71,7 +71,6 @@ class InFlightLimit:
         return self.size - self.in_flight
 
     def sent(self, size: int) -> None:
-        """A request of `size` bytes was sent."""
         self.in_flight += size
         self.requests += 1
 
@@ -100,7 +99,6 @@ class RateLimiter:
         self._at = now
 
     def allows(self, now: float) -> bool:
-        """Whether anything may be sent now."""
         if self._rate is None:
             return True
         self._left = min(self._rate * BURST_SECONDS, self._left + (now - self._at) * self._rate)
@@ -108,6 +106,5 @@ class RateLimiter:
         return self._left >= 0
 
     def spend(self, size: int) -> None:
-        """`size` bytes were sent or fetched."""
         if self._rate is not None:
             self._left -= size

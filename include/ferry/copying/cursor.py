@@ -87,8 +87,6 @@ class _Committed:
 
 
 class PartitionCursor:
-    """The progress of one partition through its segments."""
-
     def __init__(self, task: PartitionTask) -> None:
         self.task = task
         # The source contradicts the offset or its epoch: nothing is fetched before the feed has asked for the log's bounds.
@@ -117,7 +115,6 @@ class PartitionCursor:
         self.doubted = False
 
     def confirm(self) -> None:
-        """The transaction is committed."""
         self._declared = True
         self._committed = _Committed(self.position, self._segment, self.settled, self._epoch, declared=True)
         self._receipts = []
@@ -141,13 +138,11 @@ class PartitionCursor:
 
     @property
     def wants_fetch(self) -> bool:
-        """Whether there is something to fetch now."""
         segment = self.segment
         return segment is not None and self.failure is None and not self.doubted and self.fetched < segment.end
 
     @property
     def committed_position(self) -> int:
-        """The position of the last confirmed commit."""
         return self._committed.position
 
     @property
@@ -186,7 +181,6 @@ class PartitionCursor:
         self._dropped.append((self.fetched, records))
 
     def accept(self, batch: ProduceBatch, base_offset: int) -> None:
-        """The target appended `batch`."""
         self._open_draft().add(batch, base_offset)
         self._settle(batch.upstream_end, batch.last_leader_epoch)
         if self._dropped:
@@ -258,7 +252,6 @@ class PartitionCursor:
             self.failure = Failure(type(error).__name__, problem, passing=error.retry == RetryRule.RETRY)
 
     def stop(self, kind: type[PartitionError], problem: str) -> None:
-        """Stop the partition for an error of this kind."""
         self.fail(kind(*self.task.key, problem))
 
     def agrees_with(self, found: CommittedOffset | None) -> bool:
@@ -293,7 +286,6 @@ class PartitionCursor:
         )
 
     def outcome(self) -> PartitionOutcome:
-        """For the lane's result."""
         return PartitionOutcome(self.task.topic, self.task.partition, self._committed.position, self.failure)
 
     def _settle(self, offset: int, epoch: int) -> None:

@@ -155,7 +155,6 @@ class RunLease(FencedWriter):
         return pairs
 
     def write_record(self, **changes: Any) -> None:
-        """Write the flow record with these fields changed."""
         self.record = replace(self.record, **changes)
         self.write({TopicPartition(self._flow.state_topic, 0): [encode_state(self.record)]})
 

@@ -29,7 +29,6 @@ class InternalWriter:
         )
 
     def adopt(self, identity: ProducerIdentity) -> None:
-        """Write as this producer from now on."""
         self._appender.adopt(identity)
 
     async def append(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:

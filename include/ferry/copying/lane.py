@@ -358,14 +358,12 @@ class Lane:
             self._records.adopt(identity)
 
     async def _append_internal(self, cursors: Iterable[PartitionCursor], receipts: Iterable[Receipt]) -> None:
-        """Append receipts and heads in this transaction. Returns when all are accepted."""
         records = self._job.records(receipts, (cursor.head(self._job.run_id, self._job.ledger_topic_id) for cursor in cursors))
         if not self._transactions_v2:
             await self._register(records)
         await self._ledger.append(records)
 
     async def _recover(self, blamed: TopicPartition | None) -> None:
-        """Settle the open transaction by InitProducerId; then the positions say whether it was committed."""
         self._feed.abandon()
         self._target.disconnect()
         await self._loop.sleep(RECOVERY_PAUSE_SECONDS)

@@ -22,10 +22,8 @@ More = Callable[[], Sequence[LaneTask]]
 
 
 class LaneRunner(Protocol):
-    """Runs lanes. Results come as lanes finish; a lane whose worker died has no result, or one that says so."""
-
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
-        """The results of `tasks` and of lanes from `more`, in any order. Lost lanes may have no result.
+        """The results of `tasks` and of lanes from `more`, as they finish. A lane whose worker died has no result, or one that says so.
 
         `more` gives lanes that were lost and may run again. A runner that runs lanes side by side calls it whenever some have ended. Other
         runners need not call it: the driver runs lost lanes afterwards.
@@ -97,9 +95,9 @@ def listened(listener: AssignmentListener | None, task: LaneTask, work: Callable
         outcomes = tuple(PartitionOutcome(part.topic, part.partition, part.position) for part in task.partitions)
         return LaneResult(task.lane, outcomes, failure=_listener_failure(task, "before_starting", problem))
     result = work()
-    positions = {(outcome.topic, outcome.partition): outcome.position for outcome in result.partitions}
+    released = [Assignment(part.topic, part.partition, remote[part.topic, part.partition], part.position) for part in result.partitions]
     try:
-        listener.before_releasing([Assignment(*key, remote[key], position) for key, position in positions.items()])
+        listener.before_releasing(released)
     except Exception as problem:  # noqa: BLE001 - the code of users may raise anything
         return result if result.failure else replace(result, failure=_listener_failure(task, "before_releasing", problem))
     return result

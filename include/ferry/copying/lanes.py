@@ -10,8 +10,6 @@ from typing import Protocol, TypeVar
 
 
 class Weighted(Protocol):
-    """Something with an amount of work."""
-
     @property
     def weight(self) -> int: ...
 

@@ -33,7 +33,6 @@ class LanesOut:
     _attempts: Counter[int] = field(default_factory=Counter)
 
     def give(self, tasks: Iterable[LaneTask]) -> None:
-        """These are handed out now."""
         self.tasks.update((task.lane, task) for task in tasks)
 
     def take(self, lane: int, lost: str | None) -> None:

@@ -67,7 +67,6 @@ class LastStableLag:
 
     @property
     def remedy(self) -> str:
-        """What an operator does about it."""
         found = self.transaction
         if found is not None and found.state is not None and not found.forgotten:
             return f"its coordinator ends it {_duration(found.timeout)} after its start; or end that application"
@@ -77,7 +76,6 @@ class LastStableLag:
         return f"{known}: {command} (and the same for every other partition of that producer: kafka-transactions.sh find-hanging)"
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         found = self.transaction
         return {
             "topic": self.topic,

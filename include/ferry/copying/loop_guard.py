@@ -1,8 +1,7 @@
 """Finds the records that the flow in the other direction wrote into this flow's source, without headers (pure).
 
 If topics keep their names, `B->A` writes into the topics that `A->B` reads. The ledger of `B->A` is on A and names every offset that it
-wrote: `A->B` leaves out exactly these. A receipt is in the transaction of its records. So if the ledger is read to its end after the end of
-a partition was read, it explains everything below that end.
+wrote: `A->B` leaves out exactly these (guard_reading.py says in which order it must be read).
 
 After an unclean leader election at the source, records of the other flow may be gone, and producers get the same offsets again. So a
 receipt names the leader epoch under which its records were appended, and counts only up to the offset where that epoch ends today.
@@ -80,8 +79,7 @@ class GuardDraft:
     def finish(self, ends: Mapping[int, int] | None = None) -> tuple[Ranges, int]:
         """Excluded ranges, and the offset below which it is unclear where records come from.
 
-        `ends`: by leader epoch, the offset where its records end today (exclusive). Records that were appended under the epoch after that
-        offset are gone, and the offsets hold other records. An epoch without an entry has no end.
+        `ends`: by leader epoch, the offset where its records end today (exclusive). An epoch without an entry has no end.
         """
         foreign = max((entry.downstream_end for entry in self._declared.values() if entry.kind is ReceiptKind.FOREIGN), default=-1)
         found = max((entry.found for entry in self._declared.values() if entry.kind is ReceiptKind.SEED), default=-1)

@@ -40,7 +40,6 @@ class PartitionPair:
 
     @property
     def remote(self) -> TopicPartition:
-        """The remote partition."""
         return TopicPartition(self.remote_topic, self.partition)
 
     @property

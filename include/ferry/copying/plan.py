@@ -117,7 +117,6 @@ class _Settled:
 
 
 def plan_partitions(facts: Iterable[PartitionFacts], rules: PlanRules) -> list[PartitionPlan]:
-    """One plan per partition, in the order given."""
     return [_plan(partition, rules) for partition in facts]
 
 
@@ -166,7 +165,6 @@ def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
         problem = f"remote topic {facts.remote_topic} has {facts.remote_partitions} partitions and could not be grown: "
         problem += f"add partitions to it, or grant Alter on topic {facts.remote_topic} {rules.recipient}"
         raise TargetTooNarrow(facts.topic, facts.partition, problem)
-
     if facts.stamps_itself:
         problem = f"remote topic {facts.remote_topic} has message.timestamp.type=LogAppendTime and would replace timestamps: set CreateTime"
         raise BatchRefused(facts.topic, facts.partition, problem)

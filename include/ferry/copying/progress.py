@@ -63,7 +63,6 @@ class Progress:
     lanes_done: int = 0
 
     def add(self, receipt: Receipt) -> None:
-        """Count one receipt."""
         self.offsets += receipt.upstream_end - receipt.upstream_start
         self.counters += receipt.counters
 
@@ -79,8 +78,6 @@ class Progress:
 
 
 class ProgressObserver:
-    """Says how far the run is, in a thread beside the copy."""
-
     def __init__(self, flow: Flow, run_id: str, ledger_ends: Mapping[int, int], progress: Progress, say: Callable[[str], None]) -> None:
         self._flow, self._run_id, self._say = flow, run_id, say
         self._positions = dict(ledger_ends)
@@ -89,7 +86,6 @@ class ProgressObserver:
         self._started = time.monotonic()
 
     def watch(self, over: threading.Event) -> None:
-        """Read and say until `over`."""
         while not over.is_set():
             try:
                 with InternalTopicReader(self._flow.target) as reader:

@@ -44,7 +44,6 @@ class RunRequest:
         return "latest" if self.until is None else self.until.isoformat()
 
     def to_json(self) -> str:
-        """As one line of JSON, without secrets."""
         return json.dumps(vars(self), default=datetime.isoformat)
 
     @classmethod
@@ -57,5 +56,4 @@ class RunRequest:
 
 
 def epoch_milliseconds(moment: datetime) -> int:
-    """Record time of `moment` in ms since the epoch."""
     return round(moment.timestamp() * 1000)

@@ -25,7 +25,6 @@ class StopSignals:
 
     @property
     def received(self) -> bool:
-        """Whether the process was told to end."""
         return self._noted != 0
 
     def __enter__(self) -> Self:

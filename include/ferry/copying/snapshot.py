@@ -59,7 +59,6 @@ class FlowSnapshot:
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
-        """What a run leaves out on purpose."""
         return tuple(Skipped(what, reason) for what, reason in (*self.selection.skipped, *self.lacking))
 
 
@@ -299,7 +298,6 @@ def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple
 
 
 def rules_of(flow: Flow, request: RunRequest) -> PlanRules:
-    """The settings that the plan goes by."""
     start = flow.start if isinstance(flow.start, str) else flow.start.isoformat()
     return PlanRules(
         flow.name,

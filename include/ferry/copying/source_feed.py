@@ -46,8 +46,6 @@ WHERE_A_RESTART_GOES_ON = "ferry plan names the offset at which ferry.on.recreat
 
 
 class SourceFeed:
-    """Fetches for the cursors of one lane."""
-
     def __init__(  # noqa: PLR0917 - connections, then what is fetched
         self,
         loop: EventLoop,

@@ -23,8 +23,6 @@ T = TypeVar("T")
 
 
 class TransactionState(Enum):
-    """Where the lane's current transaction stands."""
-
     READY = "ready"
     OPEN = "open"
     CLOSING = "closing"
@@ -34,8 +32,6 @@ class TransactionState(Enum):
 
 
 class TransactionEvent(Enum):
-    """What can happen to a transaction."""
-
     APPEND = "append"  # a batch or a position belongs to it
     CLOSE = "close"  # it is full, old, or the lane is done
     COMMIT = "commit"  # everything was accepted: EndTxn is sent

@@ -21,8 +21,6 @@ class HandlerStopped(Exception):
 
 
 class PartitionHandling:
-    """A handler bound to one source partition."""
-
     def __init__(self, handle: Handle, topic: str, partition: int) -> None:
         self._handle = handle
         self.topic = topic
@@ -48,7 +46,6 @@ class PartitionHandling:
 
 
 def described(problem: Exception) -> str:
-    """The type of the exception and where it was raised, without its text."""
     frames = traceback.extract_tb(problem.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
     return f"raised {type(problem).__name__}{place}"

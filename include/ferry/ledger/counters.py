@@ -70,7 +70,6 @@ class Counters(NamedTuple):
 
     @property
     def by_handler(self) -> bool:
-        """Whether a message handler was at work."""
         return bool(self.handled or self.dropped or self.added)
 
     def document(self) -> dict[str, Any]:

@@ -65,7 +65,6 @@ def open_losses(flow: Flow) -> list[Receipt]:
 
 
 def unacknowledged(losses: Iterable[Receipt], state: FlowState) -> list[Receipt]:
-    """Those of `losses` that nobody has acknowledged (pure)."""
     return [loss for loss in losses if acknowledgement(loss) not in state.acknowledged]
 
 

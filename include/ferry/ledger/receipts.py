@@ -33,8 +33,6 @@ VALUE_FIELDS = COUNTS | PLACES | {"version", "timestamps", "run", "reason"}
 
 
 class ReceiptKind(StrEnum):
-    """How a range was settled."""
-
     COPIED = "copied"
     BACKFILLED = "backfilled"
     LOSS = "loss"

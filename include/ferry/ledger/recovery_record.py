@@ -23,8 +23,6 @@ DONE = "done"
 
 
 class Stage(StrEnum):
-    """The stages. A flow without a record replicates."""
-
     REPLICATING = "replicating"
     FAILING_OVER = "failing-over"
     FAILED_OVER = "failed-over"

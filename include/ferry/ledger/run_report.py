@@ -66,7 +66,6 @@ class PartitionFailure:
 
     @classmethod
     def of(cls, error: PartitionError) -> Self:
-        """For an error about a partition."""
         return cls(error.topic, error.partition, type(error).__name__, error.problem)
 
     @property
@@ -99,17 +98,14 @@ class RunReport:
 
     @property
     def records(self) -> int:
-        """Records appended to the target by this run."""
         return sum(partition.counters.records for partition in self.partitions)
 
     @property
     def bytes(self) -> int:
-        """Bytes of record batches appended to the target by this run."""
         return sum(partition.counters.bytes for partition in self.partitions)
 
     @property
     def from_target(self) -> int:
-        """Records that this run left out, because they had come from the target."""
         return sum(partition.counters.from_target for partition in self.partitions)
 
     @property
@@ -166,7 +162,4 @@ def time_now() -> str:
 
 
 def loss_report(receipt: Receipt) -> LossReport:
-    """The entry of a report for a receipt of lost records."""
-    return LossReport(
-        receipt.topic, receipt.partition, receipt.upstream_start, receipt.upstream_end, receipt.reason, kind=receipt.kind.value
-    )
+    return LossReport(*receipt.key, receipt.upstream_start, receipt.upstream_end, receipt.reason, kind=receipt.kind.value)

@@ -19,7 +19,6 @@ T = TypeVar("T")
 
 SUMMARY_VERSION = 1
 KEY_PREFIX, LAG_PREFIX = b"summary:", b"lag:"
-# Bounds of what is named.
 TOPICS_NAMED = 20
 TROUBLES_NAMED = 20
 CHARACTERS_NAMED = 300
@@ -68,7 +67,6 @@ _KINDS: Mapping[type[Any], str] = {RunSummary: "summary", RunLag: "lag"}
 
 
 def summary_of(report: RunReport, lag: RunLag) -> RunSummary:
-    """A report as a summary (pure)."""
     topics: dict[str, tuple[int, int]] = {}
     for partition in report.partitions:
         records, size = topics.get(partition.topic, (0, 0))
@@ -109,7 +107,6 @@ def state_of(report: RunReport) -> str:
 
 
 def sync_counts(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """How a sync ended, from the document of its outcome."""
     counts = outcome.get("counts") or {}
     found = {name: int(counts.get(name, len(outcome.get(name) or ()))) for name in ("changes", "skipped", "failed")}
     return {**found, "left_out": str(outcome.get("left_out") or "")[:CHARACTERS_NAMED]}

@@ -38,7 +38,6 @@ class SyncFailure:
 
     @classmethod
     def of(cls, what: str, problem: FerryError) -> SyncFailure:
-        """What `problem` says about `what`."""
         return cls(what, type(problem).__name__, str(problem))
 
     def __str__(self) -> str:

@@ -99,5 +99,4 @@ def most_tasks(context: SparkContext, lanes: int) -> int:
 
 
 def say(text: str) -> None:
-    """One line of the job's log."""
     print(text, file=sys.stderr, flush=True)  # noqa: T201 - the job's log

@@ -127,7 +127,6 @@ def _in_task(context: SparkContext, work: Work[Item, Result], group: list[Item])
 
 
 def _in_worker(work: Work[Item, Result], group: Sequence[Item], _: Iterable[int]) -> Iterator[Result]:
-    """What a Spark worker executes."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its reconnects are expected and end in one error of ours
     yield from work(group)

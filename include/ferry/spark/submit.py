@@ -1,7 +1,6 @@
 """Runs Ferry's jobs by `spark-submit`, for the command line.
 
-If Java or Spark is missing, or the master does not answer, there is one clear error before anything starts. The job's output is printed
-line by line, without Spark's start messages. A signal that ends this process ends the job as well.
+The job's output is printed line by line, without Spark's start messages. A signal that ends this process ends the job as well.
 """
 
 from __future__ import annotations
