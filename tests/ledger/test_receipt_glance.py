@@ -16,8 +16,7 @@ from ferry.copying.loop_guard import GuardDraft, TopicPair
 from ferry.errors import FerryError
 from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.formats import FORMAT_VERSION
-from ferry.ledger.receipt_glance import Glance, glance
-from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
+from ferry.ledger.receipts import Glance, Receipt, ReceiptKind, decode_receipt, encode_receipt, glance
 
 pytestmark = pytest.mark.unit
 

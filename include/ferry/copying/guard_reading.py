@@ -22,8 +22,7 @@ from ferry.copying.loop_guard import DECLARED, GuardDraft, PartitionGuard, Topic
 from ferry.copying.plan import PartitionFacts
 from ferry.errors import ConfigError
 from ferry.ledger.formats import place_of
-from ferry.ledger.receipt_glance import glance
-from ferry.ledger.receipts import Receipt, decode_receipt
+from ferry.ledger.receipts import Receipt, decode_receipt, glance
 from ferry.ledger.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, ledger_topic, state_topic
 from ferry.wire.ranges import within

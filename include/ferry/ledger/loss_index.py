@@ -18,8 +18,7 @@ from typing import Any
 from uuid import UUID
 
 from ferry.clusters.internal_reader import InternalRecord
-from ferry.ledger.receipt_glance import glance
-from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, is_loss
+from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, glance, is_loss
 from ferry.wire.documents import number
 
 INDEX_VERSION = 1

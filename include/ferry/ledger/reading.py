@@ -10,8 +10,7 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
-from ferry.ledger.receipt_glance import glance
-from ferry.ledger.receipts import Receipt, covered, decode_receipt
+from ferry.ledger.receipts import Receipt, covered, decode_receipt, glance
 from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, SYNC_KEY, FlowState, SyncDone, decode_state, fold_state
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX

@@ -8,9 +8,11 @@ Runs map upstream to downstream offsets. They are delta-coded (ferry.wire.runs) 
 import base64
 import binascii
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import UnreadableRecord
@@ -153,6 +155,52 @@ def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Recei
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, binascii.Error) as problem:
         raise UnreadableRecord(f"{where}: record {key!r} is not a receipt: {problem}") from problem
+
+
+_PARTS = {
+    # Texts without JSON escapes, numbers of at most 64 bits.
+    "TEXT": r'"[^"\\\x00-\x1f\x80-\xff]*"',
+    "NUMBER": r"-?(?:0|[1-9]\d{0,17})",
+    "NUMBERS": r"[-+.\de,\[\]]*",
+    "KIND": "|".join(ReceiptKind),
+    "VERSION": str(FORMAT_VERSION),
+}
+
+
+def _pattern(template: str) -> re.Pattern[bytes]:
+    return re.compile(re.sub("[A-Z]+", lambda part: _PARTS[part.group()], template).encode())
+
+
+_KEY = _pattern(r'\{"id":TEXT,"kind":"(KIND)","partition":(NUMBER),(?:"series":TEXT,)?"start":NUMBER,"topic":(TEXT)\}')
+_VALUE = _pattern(
+    r'\{"bytes":NUMBER,(?:"delays":NUMBERS,)?"downstream_end":(NUMBER),"end":NUMBER,"forwarded":NUMBER,(?:"from_target":NUMBER,)?'
+    r'(?:"handled":NUMBERS,)?"reason":TEXT,"records":NUMBER,"reframed":NUMBER,(?:"remote_epoch":NUMBER,)?"remote_id":TEXT,"remote_topic":(TEXT),"run":TEXT,'
+    r'"runs":TEXT,"source_epoch":NUMBER,"timestamps":\[NUMBER,NUMBER\],"transactions":NUMBER,"version":VERSION(?:,"written":NUMBERS)?\}'
+)
+
+
+class Glance(NamedTuple):
+    """The fields of a receipt that decide whether a reader needs it."""
+
+    kind: str
+    topic: str
+    partition: int
+    remote_topic: str
+    downstream_end: int
+
+
+def glance(key: bytes, value: bytes) -> Glance | None:
+    """These fields, without decoding the others: that takes many times as long as fetching, and most readers of a ledger need few receipts.
+
+    A regular expression reads them if the bytes are exactly as `encode_receipt` writes them. Any other record (another format version,
+    fields of a newer Ferry, names that JSON escapes) gives None: then call `decode_receipt`, which raises errors.
+    """
+    named, said = _KEY.fullmatch(key), _VALUE.fullmatch(value)
+    if named is None or said is None:
+        return None
+    kind, partition, topic = named.groups()
+    downstream_end, remote_topic = said.groups()
+    return Glance(kind.decode(), topic[1:-1].decode(), int(partition), remote_topic[1:-1].decode(), int(downstream_end))
 
 
 def holds_more(key: bytes, value: bytes) -> bool:
