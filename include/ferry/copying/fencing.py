@@ -75,20 +75,14 @@ class FencedWriter:
         return [await future for future in taken]
 
     def confirm(self, seconds: float | None = None) -> None:
-        """Prove that this process still holds the id; else Superseded. ClusterUnreachable if there is no answer in `seconds`.
-
-        None: as long as Ferry waits for any coordinator.
-        """
+        """Prove that this process still holds the id; else Superseded. ClusterUnreachable after `seconds` (None: COORDINATION_SECONDS)."""
         self._coordinator.patience_seconds = seconds
         try:
-            self._renew()
+            self.identity = self._call(self._settle)
         except (RequestNotSent, RequestLost) as problem:
             raise ClusterUnreachable(f"{self._name} could not prove that it is held: {problem}") from problem
         finally:
             self._coordinator.patience_seconds = None
-
-    def _renew(self) -> None:
-        self.identity = self._call(self._settle)
 
     def write(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
         """Write records in one transaction. The newest record of a key counts: after an unknown outcome they are written again."""
@@ -97,7 +91,7 @@ class FencedWriter:
             try:
                 if problem is not None:
                     self._connection.disconnect()
-                    self._renew()
+                    self.identity = self._call(self._settle)
                 return self._loop.run(self._write, records)
             except PositionsRefused as failure:
                 if failure.right:

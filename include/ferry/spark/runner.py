@@ -78,7 +78,6 @@ class SparkLaneRunner(_SparkRunner):
 
 
 def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
-    """What a Spark worker executes: some lanes, one after the other; nothing in an attempt that is not the first."""
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
         return iter(())
