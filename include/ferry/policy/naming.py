@@ -237,19 +237,12 @@ def is_ferry_topic(topic: str) -> bool:
     return topic.startswith(FERRY_PREFIX)
 
 
-def is_never_copied(topic: str, separator: str = ".") -> bool:
+def is_never_copied(topic: str, separator: str) -> bool:
     """Whether `topic` is internal by its name, whatever policies and filters say.
 
     MM2's policy requires its separator before `internal`. So with `_` it treats `mm2-offsets.A.internal` as a user's topic, and only
     `topics.exclude` prevents a copy. Here every such name is internal, with dots or with the flow's separator, and known names with any.
     """
-    ends = tuple(f"{mark}internal" for mark in {".", separator})
-    checkpoints = tuple(f"{mark}checkpoints{mark}internal" for mark in {".", separator})
     known = topic.startswith(MM2_PREFIXES) and topic.endswith("internal")
-    return (
-        is_ferry_topic(topic)
-        or known
-        or topic.startswith("__")
-        or topic.endswith(checkpoints)
-        or (topic.startswith("mm2") and topic.endswith(ends))
-    )
+    policies = [DefaultReplicationPolicy(internal_separator=mark) for mark in (".", separator)]
+    return known or topic.startswith("__") or any(policy.is_mm2_internal_topic(topic) for policy in policies)
