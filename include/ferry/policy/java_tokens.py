@@ -20,33 +20,29 @@ class Tokens:
 
     def __init__(self, expression: str) -> None:
         self._tokens = _unquoted(expression)
-        self._next = 0
-
-    @property
-    def position(self) -> int:
-        return self._next
+        self.position = 0
 
     @property
     def ended(self) -> bool:
-        return self._next >= len(self._tokens)
+        return self.position >= len(self._tokens)
 
     def sees(self, text: str, ahead: int = 0) -> bool:
         """Whether `text`, not quoted, comes next (or `ahead` tokens later)."""
-        tokens = self._tokens[self._next + ahead : self._next + ahead + len(text)]
+        tokens = self._tokens[self.position + ahead : self.position + ahead + len(text)]
         return len(tokens) == len(text) and all(token == Token(character) for token, character in zip(tokens, text, strict=True))
 
     def take(self, text: str) -> bool:
         """Read `text` if it comes next."""
         found = self.sees(text)
-        self._next += len(text) if found else 0
+        self.position += len(text) if found else 0
         return found
 
     def read(self) -> Token:
         """The next token; UnsupportedExpression at the end."""
         if self.ended:
             raise UnsupportedExpression("something that is not closed")
-        self._next += 1
-        return self._tokens[self._next - 1]
+        self.position += 1
+        return self._tokens[self.position - 1]
 
     def syntax(self) -> str:
         """The next character, as part of a construct; UnsupportedExpression when it is quoted."""
