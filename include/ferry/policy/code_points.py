@@ -6,6 +6,7 @@ A set is a sorted tuple of inclusive ranges `(first, last)` without overlap.
 import sys
 import unicodedata
 from collections.abc import Iterable
+from itertools import chain
 
 CodePoints = tuple[tuple[int, int], ...]
 
@@ -18,11 +19,17 @@ _CASE = 32
 def code_points(*parts: str | tuple[int, int]) -> CodePoints:
     """The characters of texts, and inclusive ranges."""
     ranges = [part for part in parts if isinstance(part, tuple)]
-    return _merged([*ranges, *((ord(character), ord(character)) for part in parts if isinstance(part, str) for character in part)])
+    return union(ranges, [(ord(character), ord(character)) for part in parts if isinstance(part, str) for character in part])
 
 
-def union(*sets: CodePoints) -> CodePoints:
-    return _merged(found for each in sets for found in each)
+def union(*sets: Iterable[tuple[int, int]]) -> CodePoints:
+    result: list[tuple[int, int]] = []
+    for first, last in sorted(chain.from_iterable(sets)):
+        if result and first <= result[-1][1] + 1:
+            result[-1] = (result[-1][0], max(last, result[-1][1]))
+        else:
+            result.append((first, last))
+    return tuple(result)
 
 
 def complement(points: CodePoints) -> CodePoints:
@@ -42,7 +49,7 @@ def both_cases(points: CodePoints) -> CodePoints:
     """The set with the other case of every ASCII letter, as Java's CASE_INSENSITIVE without UNICODE_CASE."""
     upper, lower = intersection(points, ((65, 90),)), intersection(points, ((97, 122),))
     moved = [(first + _CASE, last + _CASE) for first, last in upper] + [(first - _CASE, last - _CASE) for first, last in lower]
-    return _merged([*points, *moved])
+    return union(points, moved)
 
 
 def ascii_of_category(prefix: str) -> CodePoints:
@@ -66,13 +73,3 @@ def python_class(points: CodePoints) -> str:
 def _escaped(point: int) -> str:
     character = chr(point)
     return character if character.isascii() and (character.isalnum() or character == "_") else f"\\U{point:08x}"
-
-
-def _merged(ranges: Iterable[tuple[int, int]]) -> CodePoints:
-    result: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if result and first <= result[-1][1] + 1:
-            result[-1] = (result[-1][0], max(last, result[-1][1]))
-        else:
-            result.append((first, last))
-    return tuple(result)
