@@ -4,7 +4,7 @@ They replace MM2's Java plug-ins. A flow holds only the path, and every process 
 the module must be importable there, by PYTHONPATH or, in Airflow, from the DAGs folder.
 """
 
-import importlib
+import pkgutil
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -61,9 +61,8 @@ class CustomObject:
 
 
 def _imported(path: str) -> Any:
-    module, _, name = path.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
+        return pkgutil.resolve_name(path)
     except Exception as problem:  # a custom module may raise anything
         where = "it must be importable here and on Spark's executors: see PYTHONPATH"
         raise ConfigError(f"{path} cannot be imported ({_told(problem)}); {where}") from problem
