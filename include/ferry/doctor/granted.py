@@ -10,9 +10,8 @@ from enum import Enum
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.doctor.cluster_facts import RightsFacts
-from ferry.permissions.model import Resource, Right
+from ferry.permissions.model import IMPLYING, Resource, Right
 
-_IMPLYING = {"DESCRIBE": {"READ", "WRITE", "DELETE", "ALTER"}, "DESCRIBE_CONFIGS": {"ALTER_CONFIGS"}}
 _EVERYTHING = {"CREATE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
 _ANYBODY = "User:*"
 
@@ -57,7 +56,7 @@ def allowed(acls: Iterable[AclBinding], principal: str, operation: str, resource
     """
     own = [entry for entry in acls if entry.resource is resource.kind and entry.principal in {principal, _ANYBODY}]
     denied = [entry for entry in own if entry.permission == "DENY" and entry.operation in {operation, "ALL"}]
-    enough = {operation, "ALL"} | _IMPLYING.get(operation, set())
+    enough = {operation, "ALL"} | IMPLYING.get(operation, set())
     if any(_pattern(entry).covers(resource) for entry in denied):
         return Granted.NO
     if not any(entry.permission == "ALLOW" and entry.operation in enough and _pattern(entry).covers(resource) for entry in own):

@@ -28,12 +28,8 @@ class Operation(StrEnum):
     ALTER_CONFIGS = "AlterConfigs"
 
 
-_IMPLIED = {
-    Operation.READ: Operation.DESCRIBE,
-    Operation.WRITE: Operation.DESCRIBE,
-    Operation.ALTER: Operation.DESCRIBE,
-    Operation.ALTER_CONFIGS: Operation.DESCRIBE_CONFIGS,
-}
+# By the names of AclOperation: each operation that others imply, with those.
+IMPLYING = {"DESCRIBE": {"READ", "WRITE", "DELETE", "ALTER"}, "DESCRIBE_CONFIGS": {"ALTER_CONFIGS"}}
 
 
 @dataclass(frozen=True, order=True)
@@ -76,7 +72,7 @@ class Right:
     needed_for: tuple[str, ...]
 
     def covers(self, other: Right) -> bool:
-        enough = self.operation == other.operation or _IMPLIED.get(self.operation) == other.operation
+        enough = self.operation == other.operation or self.operation.name in IMPLYING.get(other.operation.name, ())
         return enough and self.resource.covers(other.resource)
 
 
