@@ -7,7 +7,7 @@ from hypothesis import example, given
 from tests.policy.expressions import EXPRESSIONS, NAMES
 
 from ferry.errors import ConfigError
-from ferry.permissions.names import covering
+from ferry.permissions.required import covering
 from ferry.policy.java_patterns import java_pattern
 from ferry.policy.name_covers import Cover
 

@@ -9,19 +9,21 @@ may match or give any name, so they need rights on every name.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ferry.clusters.acl_binding import AclPattern, AclResource
 from ferry.config import Flow
 from ferry.permissions.model import ANYTHING, THE_CLUSTER, Operation, Resource, Right, least
-from ferry.permissions.names import covering
 from ferry.policy.custom_classes import is_custom
-from ferry.policy.name_covers import Cover
+from ferry.policy.java_expression import names_matched
+from ferry.policy.java_tokens import UnsupportedExpression
+from ferry.policy.name_covers import UNKNOWN, Cover
 from ferry.policy.naming import STATE_PREFIX, is_ferry_group, ledger_topic, runs_topic, state_topic
 
 READ, WRITE, CREATE, ALTER = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.ALTER
 DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
+_PLAIN = re.compile(r"[\w.-]+")
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC_START = re.compile(r"[a-zA-Z0-9._-]{0,249}")
 
@@ -172,6 +174,34 @@ def source_topics(flow: Flow) -> tuple[Resource, ...]:
 def remote_topics(flow: Flow) -> tuple[Resource, ...]:
     """Resources that cover the remote topics of those."""
     return tuple(dict.fromkeys(_remote(flow, resource) for resource in source_topics(flow)))
+
+
+def covering(elements: Sequence[str]) -> tuple[Cover, ...]:
+    """The narrowest covers of every name that a filter's list matches, without overlaps; empty for an empty list.
+
+    Expressions were checked before. A dot in an element that is a plain name (`orders.eu`) counts as a dot, because it is seldom meant as
+    "any character".
+    """
+    plain = [element for element in elements if _PLAIN.fullmatch(element)]
+    others = [element for element in elements if element not in plain]
+    try:
+        for element in others:
+            names_matched(element)  # an open group would continue in the next element
+        found = names_matched("|".join(others)) if others else ()
+    except UnsupportedExpression:  # where it cannot follow the expression, it must cover everything
+        found, plain = UNKNOWN, []
+    named = tuple(Cover(element, exact="." not in element) for element in plain)
+    return _without_covered(cover for cover in (*found, *named) if cover.text or cover.open)
+
+
+def _without_covered(covers: Iterable[Cover]) -> tuple[Cover, ...]:
+    """The covers that no other one includes."""
+    kept: list[Cover] = []
+    # Exact ones first, so that of two that say the same the exact one stays.
+    for cover in sorted(set(covers), key=lambda entry: (len(entry.text), not entry.open, not entry.exact)):
+        if not any(other.covers(cover) for other in kept):
+            kept.append(cover)
+    return tuple(sorted(kept))
 
 
 def topic_covers(flow: Flow) -> tuple[Cover, ...]:
