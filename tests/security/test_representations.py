@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 from tests.security.searching import Search
 
 from ferry.config import ClientRole, ConnectionFields, load_config
-from ferry.config.client_settings import resolved
 from ferry.config.login import TokenFile, read_login
-from ferry.config.providers import Providers
 from ferry.config.tokens import TokenFileCallback, TokenProvider
 from ferry.copying.model import CopyJob
 
@@ -64,7 +62,7 @@ B->A.enabled = true
         for role in ClientRole:
             yield "settings", cluster.of_role(role)
             yield "written", cluster.written(role)
-            client = resolved(cluster.alias, path, cluster.of_role(role), Providers())
+            client = cluster.resolved(role)
             yield "resolved", client
             login = read_login(client)
             yield "login", login

@@ -3,13 +3,11 @@
 They exist only while these settings are made. An error names the file, line and key of its property.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ferry.config.problems import NO_LINE, PropertyError
-from ferry.config.providers import Providers, UnresolvedReference, is_reference, without_references
 from ferry.config.registry import CLIENT_PROPERTIES
 from ferry.config.sources import Setting
 
@@ -49,24 +47,6 @@ class ClientSettings:
         if setting is None:
             return PropertyError(self.path, NO_LINE, f"{self.alias}.{name}", what)
         return PropertyError(self.path, setting.line, setting.key, what)
-
-
-def resolved(alias: str, path: Path, settings: Iterable[Setting], providers: Providers) -> ClientSettings:
-    """The settings with all references replaced; ConfigError names provider and key of a reference that cannot be resolved."""
-    by_name = {setting.name: setting for setting in settings}
-    values: dict[str, str] = {}
-    for name, setting in by_name.items():
-        try:
-            values[name] = providers.resolve(setting.value.reveal())
-        except UnresolvedReference as problem:
-            raise PropertyError(path, setting.line, setting.key, str(problem)) from problem.__cause__
-    return ClientSettings(alias, path, by_name, values)
-
-
-def unresolved(alias: str, path: Path, settings: Iterable[Setting]) -> ClientSettings:
-    """The settings for checks while the file is loaded: looks up no references, and leaves out values that are only a reference."""
-    by_name = {setting.name: setting for setting in settings if not is_reference(setting.value.reveal())}
-    return ClientSettings(alias, path, by_name, {name: without_references(setting.value.reveal()) for name, setting in by_name.items()})
 
 
 def store_problems(settings: ClientSettings) -> list[PropertyError]:

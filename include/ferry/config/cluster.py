@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ferry.config.client_libraries import kafka_python_settings, librdkafka_settings
-from ferry.config.client_settings import ClientSettings, resolved, unresolved
+from ferry.config.client_settings import ClientSettings
 from ferry.config.login import Login, Password, UnsecuredToken, read_login
-from ferry.config.providers import Providers
+from ferry.config.problems import PropertyError
+from ferry.config.providers import Providers, UnresolvedReference, is_reference, without_references
 from ferry.config.sources import ClientRole, Setting
 from ferry.errors import ConfigError
 
@@ -34,7 +35,7 @@ class Cluster:
         """Its servers, for messages; as written if a reference cannot be resolved here."""
         written = next((setting.value.reveal() for setting in self.of_role(ClientRole.ADMIN) if setting.name == "bootstrap.servers"), "")
         try:
-            return ", ".join(self._resolved(ClientRole.ADMIN).value("bootstrap.servers"))
+            return ", ".join(self.resolved(ClientRole.ADMIN).value("bootstrap.servers"))
         except ConfigError:
             return written
 
@@ -77,7 +78,7 @@ class Cluster:
 
     def _identified(self, role: ClientRole) -> tuple[Login, str | None]:
         """The login, and the subject of the client's certificate if it has one and no credentials."""
-        settings = self._resolved(role)
+        settings = self.resolved(role)
         login = read_login(settings)
         if login.credentials is not None or not login.encrypted:
             return login, None
@@ -88,19 +89,29 @@ class Cluster:
 
     def librdkafka(self, role: ClientRole) -> dict[str, object]:
         """Settings for confluent-kafka's clients. ConfigError if a reference, store or login cannot be read."""
-        return librdkafka_settings(self._resolved(role))
+        return librdkafka_settings(self.resolved(role))
 
     def kafka_python(self, role: ClientRole) -> dict[str, object]:
         """Arguments for kafka-python's KafkaConnectionManager; may hold an SSLContext, which cannot be pickled. ConfigError as above."""
-        return kafka_python_settings(self._resolved(role))
+        return kafka_python_settings(self.resolved(role))
 
     def value(self, role: ClientRole, name: str) -> Any:
         """A client property, or its default. ConfigError if a reference cannot be read."""
-        return self._resolved(role).value(name)
+        return self.resolved(role).value(name)
 
     def written(self, role: ClientRole) -> ClientSettings:
-        """The properties without references, for checks that look up nothing."""
-        return unresolved(self.alias, self.path, self.of_role(role))
+        """The properties for checks that look up no references: leaves out values that are only a reference."""
+        given = {setting.name: setting for setting in self.of_role(role) if not is_reference(setting.value.reveal())}
+        values = {name: without_references(setting.value.reveal()) for name, setting in given.items()}
+        return ClientSettings(self.alias, self.path, given, values)
 
-    def _resolved(self, role: ClientRole) -> ClientSettings:
-        return resolved(self.alias, self.path, self.of_role(role), self.providers)
+    def resolved(self, role: ClientRole) -> ClientSettings:
+        """The properties with all references replaced; ConfigError names provider and key of a reference that cannot be resolved."""
+        given = {setting.name: setting for setting in self.of_role(role)}
+        values: dict[str, str] = {}
+        for name, setting in given.items():
+            try:
+                values[name] = self.providers.resolve(setting.value.reveal())
+            except UnresolvedReference as problem:
+                raise PropertyError(self.path, setting.line, setting.key, str(problem)) from problem.__cause__
+        return ClientSettings(self.alias, self.path, given, values)
