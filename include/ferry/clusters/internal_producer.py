@@ -49,7 +49,7 @@ def append_records(
     how long to wait for a leader, by default WRITE_SECONDS.
     """
     listed = list(records)
-    largest, milliseconds = (cluster.value(ClientRole.PRODUCER, name) for name in ("max.request.size", "delivery.timeout.ms"))
+    largest, milliseconds = (cluster.resolved(ClientRole.PRODUCER).value(name) for name in ("max.request.size", "delivery.timeout.ms"))
     if any(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES > largest for key, value in listed):
         raise _problem(cluster, topic, KafkaError.MSG_SIZE_TOO_LARGE)
     seconds = min(WRITE_SECONDS if seconds is None else seconds, milliseconds / 1000)

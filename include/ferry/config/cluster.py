@@ -6,7 +6,6 @@ settings. So a cluster can be pickled into a Spark task closure, and only litera
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ferry.config.client_libraries import kafka_python_settings, librdkafka_settings
 from ferry.config.client_settings import ClientSettings
@@ -94,10 +93,6 @@ class Cluster:
     def kafka_python(self, role: ClientRole) -> dict[str, object]:
         """Arguments for kafka-python's KafkaConnectionManager; may hold an SSLContext, which cannot be pickled. ConfigError as above."""
         return kafka_python_settings(self.resolved(role))
-
-    def value(self, role: ClientRole, name: str) -> Any:
-        """A client property, or its default. ConfigError if a reference cannot be read."""
-        return self.resolved(role).value(name)
 
     def written(self, role: ClientRole) -> ClientSettings:
         """The properties for checks that look up no references: leaves out values that are only a reference."""
