@@ -65,7 +65,7 @@ def test_an_executor_makes_its_own_policy_from_the_flow(load: Load) -> None:
 def test_selection_asks_the_policy(load: Load) -> None:
     flow = load(f"A->B.replication.policy.class = {HERE}Suffix")
     names = ["t", "t-from-B", "t-from-B-from-C", "t-from-C", "mm2-offsets.A.internal", "heartbeats"]
-    selection = flow.select_topics(names)
+    selection = flow.topic_rules.select(names)
     assert dict(selection.selected) == {"t": "t-from-A", "t-from-C": "t-from-C-from-A", "heartbeats": "heartbeats-from-A"}
 
 
@@ -79,7 +79,7 @@ def test_a_class_without_the_base_gets_the_rest_of_it(load: Load) -> None:
 def test_a_policy_that_keeps_names_says_so(load: Load) -> None:
     flow = load(f"A->B.replication.policy.class = {HERE}SaysSame")
     assert not flow.policy.renames
-    assert dict(flow.select_topics(["orders"]).selected) == {"orders": "orders"}
+    assert dict(flow.topic_rules.select(["orders"]).selected) == {"orders": "orders"}
 
 
 def test_custom_filters(load: Load) -> None:
@@ -98,7 +98,7 @@ def test_custom_filters(load: Load) -> None:
     assert configs.why_not("retention.bytes") is None
     assert not configs.should_replicate_source_default("retention.bytes")
     assert configs.why_not("cleanup.policy") == f"left out by {HERE}OnlyShort"
-    assert dict(flow.select_topics(["ab", "abc"]).selected) == {"ab": "A.ab"}
+    assert dict(flow.topic_rules.select(["ab", "abc"]).selected) == {"ab": "A.ab"}
 
 
 @pytest.mark.parametrize(

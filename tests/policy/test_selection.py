@@ -67,11 +67,11 @@ def test_identity_sees_cycles_of_heartbeats_only() -> None:
 def test_heartbeats_pass_the_filter_unless_switched_off(load_flows: LoadFlows, replicated: str, reason: str | None) -> None:
     """KIP-1089; a filter that wants them copies them all the same."""
     flow = load_flows("A->B.enabled = true", "topics = orders", f"A->B.heartbeats.replication.enabled = {replicated}")["A->B"]
-    skipped = dict(flow.select_topics(["heartbeats", "C.heartbeats", "orders", "other"]).skipped)
+    skipped = dict(flow.topic_rules.select(["heartbeats", "C.heartbeats", "orders", "other"]).skipped)
     assert skipped.get("heartbeats") == skipped.get("C.heartbeats") == reason
     assert skipped["other"] == "not in topics"
     wanted = load_flows("A->B.enabled = true", "topics = .*beats", f"heartbeats.replication.enabled = {replicated}")["A->B"]
-    assert dict(wanted.select_topics(["heartbeats"]).selected) == {"heartbeats": "A.heartbeats"}
+    assert dict(wanted.topic_rules.select(["heartbeats"]).selected) == {"heartbeats": "A.heartbeats"}
 
 
 @pytest.mark.parametrize("policy", [DEFAULT, IdentityReplicationPolicy(source_alias="A")])
@@ -116,7 +116,7 @@ def copied_to(flows: Iterable[Flow], start: dict[str, set[str]], *, rounds: int 
     for _ in range(rounds):
         before = sum(map(len, topics.values()))
         for flow in flows:
-            topics[flow.target.alias] |= {remote for _, remote in flow.select_topics(topics[flow.source.alias]).selected}
+            topics[flow.target.alias] |= {remote for _, remote in flow.topic_rules.select(topics[flow.source.alias]).selected}
         if sum(map(len, topics.values())) == before:
             return topics
     raise AssertionError("topics are copied without end")
@@ -163,13 +163,13 @@ def test_topologies(
 def test_a_source_alias_in_the_name_is_a_cycle_too(load_flows: LoadFlows) -> None:
     """As of Kafka 4.4 (KAFKA-9914): the same cluster under two aliases would give A.A.A.t."""
     flow = load_flows("A->B.enabled = true")["A->B"]
-    assert flow.select_topics(["A.t"]).skipped == (("A.t", "cycle: it came from B or A"),)
+    assert flow.topic_rules.select(["A.t"]).skipped == (("A.t", "cycle: it came from B or A"),)
 
 
 def test_two_topics_of_one_remote_name_are_refused(load_flows: LoadFlows) -> None:
     """KIP-382: a remote topic has one source topic. Possible with the identity policy, through heartbeats."""
     flow = load_flows("A->B.enabled = true", "replication.policy.class = IdentityReplicationPolicy")["A->B"]
-    assert dict(flow.select_topics(["xheartbeats", "t"]).selected) == {"t": "t", "xheartbeats": "A.xheartbeats"}
+    assert dict(flow.topic_rules.select(["xheartbeats", "t"]).selected) == {"t": "t", "xheartbeats": "A.xheartbeats"}
     rules = load_flows("A->B.enabled = true", "replication.policy.class = tests.policy.policies:OneName")["A->B"]
     with pytest.raises(ConfigError, match=r"calls both t and u everything: a remote topic has one source topic"):
-        rules.select_topics(["t", "u"])
+        rules.topic_rules.select(["t", "u"])

@@ -1,6 +1,6 @@
 """One enabled flow with everything that its runs need."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.filters import ConfigPropertyRule, CustomFilter, DefaultConfigPropertyFilter, IncludeExclude, NameRule
 from ferry.policy.naming import ReplicationPolicy, ledger_topic, position_group, replication_policy, runs_topic, state_topic
-from ferry.policy.selection import Selection, TopicRules
+from ferry.policy.selection import TopicRules
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,6 @@ class Flow:
             self.separator,
             self.replication_policy_class,
         )
-
-    def select_topics(self, names: Iterable[str]) -> Selection:
-        """Which of these topics of the source are copied, and their remote names. ConfigError as in `TopicRules.select`."""
-        return self.topic_rules.select(names)
 
     @property
     def ledger_topic(self) -> str:

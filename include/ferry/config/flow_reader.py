@@ -211,7 +211,7 @@ class FlowReader:
 
 def _ask_policy(flow: Flow) -> None:
     policy = flow.policy
-    flow.select_topics(["orders"])
+    flow.topic_rules.select(["orders"])
     for name in ("orders", policy.format_remote_topic(flow.source.alias, "orders")):
         policy.topic_source(name)
         policy.original_topic(name)

@@ -43,7 +43,7 @@ def _copies(flow: Flow, topic: str) -> bool:
     if topic == ANY_TOPIC:
         custom_filter = not flow.mirroring.topic_filter_class.endswith("DefaultTopicFilter")
         return custom_filter or any(not _PLAIN_NAME.fullmatch(entry) for entry in flow.topics)
-    return flow.select_topics([topic]).selected == ((topic, topic),)
+    return flow.topic_rules.select([topic]).selected == ((topic, topic),)
 
 
 def _ring(edge: Edge, edges: Mapping[Edge, Flow]) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ def take_snapshot(
     refuse_same_cluster(flow, source, target)
     lacks = lacking_features(flow)
     source_topics, target_topics = source.topics(), target.topics()
-    selection = flow.select_topics(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
+    selection = flow.topic_rules.select(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
     places = [
         (TopicPartition(topic, number), TopicPartition(name, number))
         for topic, name in selection.selected

@@ -42,7 +42,7 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
     needed = required_rights(flow)
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         source_names, target_names = source.topic_names(), target.topic_names()
-        selected = dict(flow.select_topics(source_names).selected) if flow.copies else {}
+        selected = dict(flow.topic_rules.select(source_names).selected) if flow.copies else {}
         source_configs, _ = source.visible_configs(selected)
         existing = {remote: topic for topic, remote in selected.items() if remote in set(target_names)}
         remote_configs, _ = target.visible_configs(existing)

@@ -101,7 +101,7 @@ def source_ends(flow: Flow) -> dict[TopicPartition, int]:
     policy = flow.policy
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()
-        wanted = [topic for topic, _ in flow.select_topics(topics).selected if not policy.is_heartbeats_topic(topic)]
+        wanted = [topic for topic, _ in flow.topic_rules.select(topics).selected if not policy.is_heartbeats_topic(topic)]
         keys = [TopicPartition(topic, number) for topic in wanted for number in range(topics[topic].partitions)]
         ends, problems = source.end_offsets(keys, committed=False)
     for (topic, partition), problem in problems.items():

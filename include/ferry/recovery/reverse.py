@@ -107,7 +107,7 @@ def seed_reverse(reverse: Flow, positions: Mapping[TopicPartition, int], run_id:
 
 def _renamed(flow: Flow, topics: Mapping[str, TopicDescription]) -> list[str]:
     policy = flow.policy
-    selected: Iterable[tuple[str, str]] = flow.select_topics(topics).selected if flow.copies else ()
+    selected: Iterable[tuple[str, str]] = flow.topic_rules.select(topics).selected if flow.copies else ()
     return sorted(topic for topic, remote in selected if topic != remote and not policy.is_heartbeats_topic(topic))
 
 

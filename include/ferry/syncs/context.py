@@ -73,7 +73,7 @@ def sync_scope(context: SyncContext, source: ClusterAdmin, target: ClusterAdmin)
     refuse_same_cluster(flow, source, target)
     state, claims = context.state_and_claims
     source_topics, target_topics = source.topics(), target.topics()
-    selection = flow.select_topics(source_topics)
+    selection = flow.topic_rules.select(source_topics)
     skipped = [Skipped(f"topic {topic}", reason) for topic, reason in selection.skipped]
     others = {remote: claims[remote] for _, remote in selection.selected if claims.get(remote, flow.name) != flow.name}
     claimed = tuple(Skipped(f"topic {remote}", f"flow {writer} writes to it") for remote, writer in others.items())
