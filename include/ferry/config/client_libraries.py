@@ -42,7 +42,6 @@ _BUFFERS = {"send.buffer.bytes": socket.SO_SNDBUF, "receive.buffer.bytes": socke
 
 
 def librdkafka_settings(settings: ClientSettings) -> dict[str, object]:
-    """Settings of librdkafka."""
     login = read_login(settings)
     result: dict[str, object] = {
         "bootstrap.servers": ",".join(settings.value("bootstrap.servers")),
@@ -100,7 +99,6 @@ def _client_credentials(credentials: ClientCredentials) -> dict[str, object]:
 
 
 def kafka_python_settings(settings: ClientSettings) -> dict[str, object]:
-    """Arguments of kafka-python's KafkaConnectionManager."""
     login = read_login(settings)
     result: dict[str, object] = {
         "bootstrap_servers": list(settings.value("bootstrap.servers")),

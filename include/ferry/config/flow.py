@@ -112,7 +112,6 @@ class Flow:
 
     @property
     def topic_rules(self) -> TopicRules:
-        """The rules that decide about each topic of the source."""
         return TopicRules(
             self.source.alias,
             self.target.alias,
@@ -125,22 +124,18 @@ class Flow:
 
     @property
     def ledger_topic(self) -> str:
-        """The topic on the target with the receipts of what was copied."""
         return ledger_topic(self.source.alias)
 
     @property
     def state_topic(self) -> str:
-        """The topic on the target that holds heads, claims and the flow record."""
         return state_topic(self.source.alias)
 
     @property
     def runs_topic(self) -> str:
-        """The topic on the target that holds run reports."""
         return runs_topic(self.source.alias)
 
     @property
     def position_group(self) -> str:
-        """The group on the target that holds the flow's positions (KIP-656)."""
         return position_group(self.source.alias)
 
     def setting(self, key: str, default: Any = None) -> Any:

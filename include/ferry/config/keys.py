@@ -54,7 +54,6 @@ class Keys:
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """Every pair of two different clusters."""
         return tuple(Pair(source, target) for source in self.aliases for target in self.aliases if source != target)
 
     def recognise(self, key: str) -> Recognised | None:

@@ -1,7 +1,6 @@
 """Reads `mm2.properties` by MM2's rules into frozen objects, or reports all of its problems.
 
-The order: the file, `clusters`, config providers, every entry by itself, the clusters, the flows. One ConfigError at the end lists all
-problems, one per line. Entries that Ferry reads otherwise than they look give warnings.
+The order: the file, `clusters`, config providers, every entry by itself, the clusters, the flows.
 """
 
 import re

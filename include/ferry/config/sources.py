@@ -50,7 +50,6 @@ class Pair:
         return f"{self.source}->{self.target}"
 
     def side(self, alias: str) -> str:
-        """`source` or `target`."""
         return "source" if alias == self.source else "target"
 
 

@@ -211,7 +211,6 @@ def _open_jks(data: bytes, password: str | None, key_password: str | None) -> _C
 
 
 def librdkafka_tls(settings: ClientSettings) -> dict[str, object]:
-    """Settings of librdkafka."""
     result: dict[str, object] = {
         "ssl.endpoint.identification.algorithm": settings.value("ssl.endpoint.identification.algorithm") or "none",
     }

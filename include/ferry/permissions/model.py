@@ -1,8 +1,4 @@
-"""Rights as plain values: an operation on a resource of one cluster, and the features that need it (pure).
-
-Some rights imply others, by Kafka's rule (StandardAuthorizerData): Read, Write, Delete and Alter imply Describe, AlterConfigs implies
-DescribeConfigs. A literal name `*` covers every name, a prefixed one every name that begins with it.
-"""
+"""Rights as plain values: an operation on a resource of one cluster, and the features that need it (pure)."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ class Operation(StrEnum):
     ALTER_CONFIGS = "AlterConfigs"
 
 
-# By the names of AclOperation: each operation that others imply, with those.
+# By the names of AclOperation: each operation that others imply (StandardAuthorizerData), with those.
 IMPLYING = {"DESCRIBE": {"READ", "WRITE", "DELETE", "ALTER"}, "DESCRIBE_CONFIGS": {"ALTER_CONFIGS"}}
 
 

@@ -1,13 +1,8 @@
 """Filters: which topics, groups and topic configs a flow replicates (KIP-382, KIP-894).
 
-A filter has MM2's methods: `should_replicate_topic`, `should_replicate_group`, or `should_replicate_config_property` and
-`should_replicate_source_default`. A rule has `why_not(name)`, the reason that reports show. `Flow` makes the rules that its config names.
-
-MM2's own filters (DefaultTopicFilter, DefaultGroupFilter, DefaultConfigPropertyFilter) are lists of Java regular expressions. The elements
-of a list are joined by `|` into one expression, which must match a whole name. An empty list matches nothing: an empty include copies
-nothing, an empty exclude excludes nothing. Exclusion wins.
-
-A custom filter is asked through a guard: ConfigError with its import path for whatever goes wrong in it.
+A custom filter has MM2's methods: `should_replicate_topic`, `should_replicate_group`, or `should_replicate_config_property` and
+`should_replicate_source_default`. MM2's own filters (DefaultTopicFilter, DefaultGroupFilter, DefaultConfigPropertyFilter) are lists of Java
+regular expressions (java_patterns). An empty include copies nothing, an empty exclude excludes nothing. Exclusion wins.
 """
 
 from collections.abc import Mapping, Sequence

@@ -16,8 +16,6 @@ class Token:
 
 
 class Tokens:
-    """Reads the tokens of `expression` from the left."""
-
     def __init__(self, expression: str) -> None:
         self._tokens = _unquoted(expression)
         self.position = 0
