@@ -1,7 +1,6 @@
 """One alert, as callbacks get it: for a broken limit, a failed run or a missed deadline.
 
-It tells a person which flow has which problem, how serious it is, and what to do next. It holds no secret: its texts are those of Ferry's
-errors and names of topics.
+It holds no secret: its texts are those of Ferry's errors and names of topics.
 """
 
 from dataclasses import asdict, dataclass

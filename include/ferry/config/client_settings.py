@@ -65,6 +65,5 @@ def store_problems(settings: ClientSettings) -> list[PropertyError]:
 
 
 def require_consistent(settings: ClientSettings) -> None:
-    """PropertyError for the first of these problems."""
     for problem in store_problems(settings):
         raise problem

@@ -144,5 +144,4 @@ class Flow:
         return next((getattr(part, name) for part in parts for name, known in properties_of(part).items() if known == key), default)
 
     def wanted_replicas(self, key: str) -> WantedReplicas:
-        """How many replicas the property `key` wants."""
         return WantedReplicas(key, self.setting(key), key in self.replicas_given)

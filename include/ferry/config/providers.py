@@ -76,8 +76,6 @@ class Provider:
 
 @dataclass(frozen=True)
 class Providers:
-    """The config providers of a file."""
-
     providers: tuple[Provider, ...] = ()
 
     def resolve(self, text: str) -> str:
@@ -101,12 +99,10 @@ class Providers:
 
 
 def has_reference(text: str) -> bool:
-    """Whether `text` holds a `${provider:key}`."""
     return _REFERENCE.search(text) is not None
 
 
 def is_reference(text: str) -> bool:
-    """Whether `text` is one reference and nothing else."""
     return _REFERENCE.fullmatch(text.strip()) is not None
 
 
@@ -116,7 +112,6 @@ def without_references(text: str) -> str:
 
 
 def is_provider_key(key: str, declared: Iterable[str]) -> bool:
-    """Whether `key` configures one of the `declared` providers."""
     return any(key == f"{_PREFIX}{name}.class" or key.startswith(f"{_PREFIX}{name}.param.") for name in declared)
 
 

@@ -127,7 +127,6 @@ class AlertSettings:
 
     @property
     def has_limits(self) -> bool:
-        """Whether anything is to be checked at the end of a run."""
         return any(limit is not None for limit in (self.lag_records, self.lag_seconds, self.headroom_seconds))
 
 

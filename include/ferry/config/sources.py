@@ -39,8 +39,6 @@ class Setting:
 
 @dataclass(frozen=True)
 class Pair:
-    """A source and a target alias."""
-
     source: str
     target: str
 

@@ -247,7 +247,6 @@ def _remote(flow: Flow, resource: Resource) -> Resource:
 
 
 def resource_of(kind: AclResource, cover: Cover) -> Resource:
-    """The resource of an ACL for `cover`."""
     if not cover.open:
         return Resource(kind, cover.text)
     return Resource(kind, cover.text, AclPattern.PREFIXED) if cover.text else Resource(kind, ANYTHING)

@@ -56,7 +56,6 @@ class CustomObject:
         return result
 
     def says(self, method: str, name: str) -> bool:
-        """The result of a method that gives True or False."""
         return self.ask(method, name, wants=(bool,))
 
 

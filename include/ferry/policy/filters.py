@@ -63,5 +63,4 @@ class CustomFilter:
         return None if self._custom.says(self._method, name) else f"left out by {self._custom.path}"
 
     def should_replicate_source_default(self, name: str) -> bool:
-        """Of filters of topic configs."""
         return self._custom.says("should_replicate_source_default", name)

@@ -59,7 +59,6 @@ class Reading:
     unix_lines: bool = False
 
     def literal(self, character: str) -> CodePoints:
-        """One character as a set."""
         return both_cases(code_points(character)) if self.any_case else code_points(character)
 
 

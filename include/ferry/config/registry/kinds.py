@@ -39,7 +39,6 @@ def _only(read: Callable[[str], Any], holds: Callable[[Any], bool]) -> Callable[
 
 
 def integer(low: int, high: int, name: str = "int") -> Kind:
-    """A whole number in `[low, high]`."""
     return Kind(name, f"a whole number from {low} to {high}", _only(int, lambda number: low <= number <= high))
 
 
@@ -79,7 +78,6 @@ def java_class(*names: str, own: bool = False) -> Kind:
 
 
 def list_of(*names: str) -> Kind:
-    """A list of at least one of `names`."""
     return Kind("list", f"a list of {' and '.join(names)}, not empty", _only(_list, lambda found: found and set(found) <= set(names)))
 
 

@@ -7,8 +7,6 @@ from ferry.config.registry.kinds import Kind
 
 
 class Effect(Enum):
-    """What Ferry does with a property."""
-
     HONOURED = "honoured"
     NO_EFFECT = "no effect"
     REFUSED = "refused"
