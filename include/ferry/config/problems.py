@@ -32,13 +32,12 @@ class PropertyError(ConfigError):
 
     def __init__(self, path: Path, line: int, key: str, what: str) -> None:
         super().__init__(path, line, key, what)
-        self.path = path
         self.line = line
         self.key = key
         self.what = what
 
     def __str__(self) -> str:
-        return located(self.path, self.line, self.key, self.what)
+        return located(*self.args)
 
 
 @dataclass
