@@ -12,7 +12,7 @@ offset syncs. Entries of the client files keep their file, line and key.
 
 import difflib
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -64,15 +64,13 @@ def read_legacy_file(file: PropertiesFile) -> PropertiesFile:
     return _Reading(file).read()
 
 
-@dataclass
 class _Reading:
-    file: PropertiesFile
-    entries: dict[str, Entry] = field(default_factory=dict)
-    notes: list[tuple[int, str, str]] = field(default_factory=list)
-    begun: list[Entry] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.problems = Problems(self.file.path)
+    def __init__(self, file: PropertiesFile) -> None:
+        self.file = file
+        self.entries: dict[str, Entry] = {}
+        self.notes: list[tuple[int, str, str]] = []
+        self.begun: list[Entry] = []
+        self.problems = Problems(file.path)
         self.source, self.target = self._alias(SOURCE_ALIAS, "source"), self._alias(TARGET_ALIAS, "target")
         self.pair = f"{self.source}->{self.target}"
 
