@@ -57,16 +57,13 @@ class TokenFile:
     extensions: Mapping[str, str] = field(default_factory=dict)
 
 
-Credentials = Password | UnsecuredToken | ClientCredentials | TokenFile
-
-
 @dataclass(frozen=True)
 class Login:
     """`mechanism` and `credentials` are None without SASL."""
 
     protocol: str
     mechanism: str | None = None
-    credentials: Credentials | None = None
+    credentials: Password | UnsecuredToken | ClientCredentials | TokenFile | None = None
 
     @property
     def encrypted(self) -> bool:

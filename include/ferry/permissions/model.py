@@ -9,7 +9,6 @@ from enum import StrEnum
 from ferry.clusters.acl_binding import AclPattern, AclResource
 
 ANYTHING = "*"
-CLUSTER_NAME = "kafka-cluster"
 
 
 class Operation(StrEnum):
@@ -56,7 +55,7 @@ class Resource:
         return f"every {kind} that begins with {self.name}" if self.pattern is AclPattern.PREFIXED else f"{kind} {self.name}"
 
 
-THE_CLUSTER = Resource(AclResource.CLUSTER, CLUSTER_NAME)
+THE_CLUSTER = Resource(AclResource.CLUSTER, "kafka-cluster")
 
 
 @dataclass(frozen=True, order=True)
